@@ -142,7 +142,7 @@ def _at(column: Column, end: str) -> Any:
     return _values(column)[-1 if end == "high" else 0]
 
 
-def _another(column: Column, value: Any) -> Any:
+def _another(column: Column, value: object) -> Any:
     """The next value of a list, the other end of bounds."""
     listed = _labels(column)
     at = next(i for i, one in enumerate(listed) if type(one) is type(value) and one == value)

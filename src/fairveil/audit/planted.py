@@ -75,12 +75,12 @@ def _install(step: int) -> None:
         pricing.noise_scale, GradientSum.scale, Curator._chosen = now  # type: ignore[method-assign]
 
 
-def _noise_scale(*given: Any) -> Any:
+def _noise_scale(*given: object) -> Any:
     size = _own[0](*given)
     return size / 2.0 if _BUG.get() == HALF_NOISE else size
 
 
-def _scale(question: GradientSum, layout: Any, cap: float | None, order: int = 2) -> Scale:
+def _scale(question: GradientSum, layout: object, cap: float | None, order: int = 2) -> Scale:
     """Noise and grid of a shorter clip: contributions are longer than they are said to be."""
     if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
         question = replace(question, clip=question.clip / TIMES)
@@ -88,7 +88,7 @@ def _scale(question: GradientSum, layout: Any, cap: float | None, order: int = 2
     return found
 
 
-def _chosen(curator: Curator, batch: Any, number: int) -> Any:
+def _chosen(curator: Curator, batch: object, number: int) -> Any:
     chosen = _own[2](curator, batch, number)
     sizes = _SIZES.get()
     if _BUG.get() != BATCH_SIZE or sizes is None or not isinstance(batch, Poisson):

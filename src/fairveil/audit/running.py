@@ -42,7 +42,7 @@ REFUTED, ALL_RUNS, TIME = "stopped early: the claim is refuted", "all runs that 
 
 
 def run(
-    target: Any,
+    target: object,
     *,
     schema: Schema | None = None,
     minutes: float = 10.0,
@@ -138,7 +138,7 @@ class _Clock:
 
 
 def _made(
-    target: Any, schema: Schema | None, rows: int, seed: int, said: tuple[Any, ...], claim: Any
+    target: object, schema: Schema | None, rows: int, seed: int, said: tuple[Any, ...], claim: object
 ) -> tuple[Callable[[], list[tuple[Pair, Target]]], PrivacyStatement | None]:
     """What makes the targets, one a pair; and the statement that was handed in."""
     if isinstance(target, str | os.PathLike):
@@ -185,7 +185,7 @@ def _made(
 def _audited(
     targets: list[tuple[Pair, Target]],
     stated: PrivacyStatement | None,
-    claim: Any,
+    claim: object,
     clock: _Clock,
     confidence: float,
     power: bool,
@@ -267,12 +267,12 @@ def _planted(target: Target, made: Callable[..., Attack], trials: int, clock: _C
     return found
 
 
-def _schema_of_coding(fitted: Any) -> Any:
+def _schema_of_coding(fitted: object) -> Any:
     """The schema that coded the rows of a fit; None where there was none."""
     return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
 
 
-def _schema(schema: Any) -> Schema:
+def _schema(schema: object) -> Schema:
     if not isinstance(schema, Schema):
         remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
         raise InputError(complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy=remedy))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._types import Floats
 from ..curator.journal.listening import heard_by
@@ -75,7 +76,7 @@ class Target(ABC):
 class FitTarget(Target):
     """An estimator of ours with a schema: each run is a whole fit, whose curators are heard."""
 
-    def __init__(self, estimator: Any, schema: Schema, pair: Pair, seed: int) -> None:
+    def __init__(self, estimator: BaseEstimator, schema: Schema, pair: Pair, seed: int) -> None:
         self.name = type(estimator).__name__
         self._estimator, self._schema = estimator, schema
         as_feature = bool(estimator.get_params(deep=False).get("sensitive_as_feature", False))
@@ -176,7 +177,7 @@ def _takes_epsilon(fit: Callable[..., Any]) -> bool:
         return False
 
 
-def _numbers_of(released: Any) -> Any:
+def _numbers_of(released: object) -> Any:
     """The coefficients of a fitted model; anything else as it is."""
     if hasattr(released, "coef_"):
         return np.concatenate([np.ravel(released.coef_), np.ravel(getattr(released, "intercept_", ()))])

@@ -15,7 +15,6 @@ Guarantees (tests/cards/test_checklists.py):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..errors import InputError, complaint
 from ..privacy.statement.statement import PrivacyStatement
@@ -57,17 +56,17 @@ W3C: tuple[Part, ...] = (
 )
 
 
-def nist_checklist(statement: Any) -> str:
+def nist_checklist(statement: object) -> str:
     """The statement by the levels of the pyramid of NIST SP 800-226, as Markdown."""
     return _written(statement, "Privacy statement by the levels of NIST SP 800-226", NIST)
 
 
-def w3c_checklist(statement: Any) -> str:
+def w3c_checklist(statement: object) -> str:
     """The statement by the trade-offs of the W3C's draft note on reviewing differential privacy, as Markdown."""
     return _written(statement, "Privacy statement by the trade-offs of the W3C's draft note", W3C)
 
 
-def _written(statement: Any, title: str, parts: Sequence[Part]) -> str:
+def _written(statement: object, title: str, parts: Sequence[Part]) -> str:
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass clf.privacy_."
         raise InputError(complaint(expected="a privacy statement", of="statement", got=type(statement).__name__, remedy=remedy))

@@ -32,10 +32,10 @@ WORDS = ("name", "license", "dataset")
 
 
 def model_card(
-    estimator: Any,
+    estimator: object,
     *,
-    certificate: Any = None,
-    report: Any = None,
+    certificate: object = None,
+    report: object = None,
     name: str | None = None,
     license: str | None = None,
     dataset: str | None = None,
@@ -66,7 +66,7 @@ def model_card(
     return f"---\n{head}---\n\n# {title}\n\n" + "\n".join(_sections(told)).rstrip() + "\n"
 
 
-def _checked(value: Any, pattern: re.Pattern[str], of: str, expected: str) -> None:
+def _checked(value: object, pattern: re.Pattern[str], of: str, expected: str) -> None:
     if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
         raise InputError(complaint(expected=expected, of=of, got=value, remedy=f"Leave {of} out, or pass such a one."))
 

@@ -98,7 +98,7 @@ OWN = (
 SLUG = re.compile(r"[A-Za-z0-9][\w\-.]{0,199}")
 
 
-def registry_entry(statement: Any, facts: Any) -> dict[str, Any]:
+def registry_entry(statement: object, facts: object) -> dict[str, Any]:
     """The entry as plain values, with the status "Draft".
 
     Parameters

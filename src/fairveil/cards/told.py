@@ -45,7 +45,7 @@ class Told:
         return None
 
 
-def told_of(estimator: Any, certificate: Any = None, report: Any = None) -> Told:
+def told_of(estimator: object, certificate: object = None, report: object = None) -> Told:
     """Checked: `certificate` as an object or a path, `report` as a path of the twin or its content."""
     statement = getattr(estimator, "privacy_", None)
     if not isinstance(statement, PrivacyStatement):
@@ -68,14 +68,14 @@ def told_of(estimator: Any, certificate: Any = None, report: Any = None) -> Told
     return Told(estimator, statement, kept, _certificate(certificate), page)
 
 
-def _certificate(given: Any) -> Certificate | None:
+def _certificate(given: object) -> Certificate | None:
     if given is None or isinstance(given, Certificate):
         return given
     raw = read_bytes(_path(given, "certificate"), what="a certificate", most=LARGEST, remedy="Pass a certificate's file.")
     return Certificate.from_json(raw.decode("utf-8", "replace"))
 
 
-def _report(given: Any) -> Mapping[str, Any] | None:
+def _report(given: object) -> Mapping[str, Any] | None:
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -88,7 +88,7 @@ def _report(given: Any) -> Mapping[str, Any] | None:
     return dict(content)
 
 
-def _path(given: Any, of: str) -> Path:
+def _path(given: object, of: str) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise InputError(complaint(expected="a path", of=of, got=type(given).__name__, remedy="Pass the path of its file."))
     return Path(given)

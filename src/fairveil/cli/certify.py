@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -138,7 +138,7 @@ def certify(
         raise typer.Exit(1)
 
 
-def certificate_facts(clf: Any) -> Iterator[Fact]:
+def certificate_facts(clf: object) -> Iterator[Fact]:
     """What a fit certified, if it did: the verdict, and a line for each bound."""
     from ..estimators.certifying.certificate_contents import CERTIFIED, REFUSED
     from .printing import Fact

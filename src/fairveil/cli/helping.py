@@ -50,7 +50,7 @@ class Panelled(TyperCommand):
         pieces = [piece.replace("{", "").replace("}", "") for piece in self.collect_usage_pieces(ctx)]
         formatter.write_usage(ctx.command_path, " ".join(pieces))
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: object, formatter: Any) -> None:
         if self.examples:
             with formatter.section(colour.painted("Examples", "strong", sys.stdout)):
                 for line in self.examples:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._types import ColumnsLike
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, together
 from ..estimators import ConstraintLine, FermiClassifier, GroupObjectiveClassifier, TailoredClassifier
 from ..facts import Cells
@@ -87,7 +88,7 @@ def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
     return [line for line in clf.constraint_report_.lines if line.target in names]
 
 
-def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: Any) -> Iterator[str]:
+def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: ColumnsLike) -> Iterator[str]:
     """A sentence for what is minimized: its noisy training value, and the exact one on held-out rows."""
     if asked.objective is None or not isinstance(clf, GroupObjectiveClassifier):
         return
@@ -152,7 +153,7 @@ def objective_values(objective: Objective, clf: Fitted, truth: Truth | None, pre
     return objective.measured(Frame(read.cells, read.classes, counts / rows), histogram / rows)
 
 
-def table_of(truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Any = None) -> GroupTable:
+def table_of(truth: Truth, prediction: ColumnsLike, *, groups: Cells | str = "product", classes: Any = None) -> GroupTable:
     """The group table; without groups everyone is in one."""
     columns: Any = truth.groups or {"everyone": np.full(len(truth.labels), "everyone", dtype=object)}
     return group_table(truth.labels, prediction, columns, groups=groups if truth.groups else "product", classes=classes)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from .._types import ColumnsLike
 from ..estimators import GroupObjectiveClassifier, TailoredClassifier
 from ..fairness import Notion
 from ..fairness.gap_notion import GapNotion
@@ -36,7 +37,7 @@ UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that s
 
 
 def figures_of(
-    clf: Fitted, method: Method, asked: Asked, truth: Truth | None, prediction: Any, held: Sample | None
+    clf: Fitted, method: Method, asked: Asked, truth: Truth | None, prediction: ColumnsLike, held: Sample | None
 ) -> list[GapFigure]:
     """One for each notion and each other bound, in the order in which they were asked for."""
     found: list[GapFigure] = []
@@ -103,7 +104,7 @@ def named(notion: Notion) -> tuple[str, Measure]:
     return name, Measure("value", "plain")
 
 
-def _bound_figure(clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: Any) -> GapFigure:
+def _bound_figure(clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: ColumnsLike) -> GapFigure:
     """Of a bound on an objective that is no notion: on held-out rows it has a value, and no interval."""
     words = _line(sentence(bound, clf.cells_, clf.classes_.tolist()))
     unit: Unit = "percent" if "%" in words else "points" if "points" in words else "plain"

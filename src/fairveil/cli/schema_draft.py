@@ -40,7 +40,7 @@ def blank(name: str, kind: str | None) -> Drafted:
     return Drafted(name, {"kind": kind, **dict.fromkeys(more, BLANK)})
 
 
-def read(name: str, values: Any) -> Drafted:
+def read(name: str, values: object) -> Drafted:
     """A column whose values are public: bounds and values as they stand there."""
     seen = np.asarray(values)
     if seen.dtype.kind == "b":

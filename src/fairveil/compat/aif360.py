@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._types import ColumnsLike
 from ..errors import InputError, complaint
 from .handed import Handed, frame_of, line_of, weights_of
 from .libraries import missing
@@ -18,7 +19,7 @@ from .libraries import missing
 LABEL = "label"
 
 
-def from_dataset(dataset: Any) -> Handed:
+def from_dataset(dataset: object) -> Handed:
     """What a fit takes, of a `BinaryLabelDataset`: its protected attributes are the sensitive features, and no features.
 
     Codes that its metadata name (`label_maps`, `protected_attribute_maps`) are given their names.
@@ -47,12 +48,12 @@ def from_dataset(dataset: Any) -> Handed:
 
 def to_dataset(
     X: Any,
-    y: Any,
-    sensitive_features: Any,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
     *,
-    favourable: Any,
+    favourable: object,
     privileged: Mapping[str, Sequence[Any]],
-    sample_weight: Any = None,
+    sample_weight: ColumnsLike = None,
 ) -> Any:
     """A `BinaryLabelDataset`, in which a sensitive column is 1 for privileged values, else 0.
 
@@ -104,7 +105,7 @@ def to_dataset(
     )
 
 
-def _frame(given: Any) -> Any:
+def _frame(given: object) -> Any:
     import pandas as pd
 
     if isinstance(given, pd.Series):
@@ -115,7 +116,7 @@ def _frame(given: Any) -> Any:
     return frame_of({"sensitive_0": np.atleast_1d(np.asarray(given))}, "sensitive_features")
 
 
-def _named(codes: Any, names: Mapping[float, Any] | None) -> Any:
+def _named(codes: object, names: Mapping[float, Any] | None) -> Any:
     """Names of codes, where all of them have one."""
     listed = np.asarray(codes).tolist()
     if not names or not set(listed) <= set(names):

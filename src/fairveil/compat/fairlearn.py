@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .. import _checks
 from .. import fairness as notions
+from .._types import ColumnsLike
 from ..errors import InputError, complaint
 from ..estimators import OddsPostProcessor, OracleGameClassifier
 from ..metrics import demographic_parity_gap, equalized_odds_gap, group_table
@@ -77,17 +78,17 @@ def ErrorRateParity(  # noqa: N802
 
 
 def ExponentiatedGradient(  # noqa: N802
-    estimator: Any = None,
-    constraints: Any = None,
+    estimator: object = None,
+    constraints: object = None,
     *,
     max_iter: int | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     protects: str = "records",
-    schema: Any = None,
-    random_state: Any = None,
-    ledger: Any = None,
-    **others: Any,
+    schema: object = None,
+    random_state: object = None,
+    ledger: object = None,
+    **others: object,
 ) -> OracleGameClassifier:
     """A game between a learner and an auditor who plays exponentiated gradient: an `OracleGameClassifier`, a mixture too.
 
@@ -123,7 +124,7 @@ def ExponentiatedGradient(  # noqa: N802
 
 def ThresholdOptimizer(  # noqa: N802
     *,
-    estimator: Any = None,
+    estimator: object = None,
     constraints: str = "demographic_parity",
     predict_method: str = "auto",
     prefit: bool = False,
@@ -131,10 +132,10 @@ def ThresholdOptimizer(  # noqa: N802
     epsilon: float = 1.0,
     delta: float = 1e-6,
     protects: str = "records",
-    schema: Any = None,
-    random_state: Any = None,
-    ledger: Any = None,
-    **others: Any,
+    schema: object = None,
+    random_state: object = None,
+    ledger: object = None,
+    **others: object,
 ) -> OddsPostProcessor:
     """Thresholds for each group: an `OddsPostProcessor`, which minimizes the error.
 
@@ -174,7 +175,12 @@ def ThresholdOptimizer(  # noqa: N802
 
 
 def demographic_parity_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, method: str = BETWEEN, sample_weight: Any = None
+    y_true: ColumnsLike,
+    y_pred: ColumnsLike,
+    *,
+    sensitive_features: ColumnsLike,
+    method: str = BETWEEN,
+    sample_weight: ColumnsLike = None,
 ) -> float:
     """The largest difference of selection rates between two groups."""
     _checks.one_of((BETWEEN,), method=method)
@@ -182,12 +188,12 @@ def demographic_parity_difference(
 
 
 def equalized_odds_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ColumnsLike,
+    y_pred: ColumnsLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     method: str = BETWEEN,
-    sample_weight: Any = None,
+    sample_weight: ColumnsLike = None,
     agg: str = "worst_case",
 ) -> float:
     """The largest difference of true-positive or false-positive rates between two groups."""
@@ -196,7 +202,7 @@ def equalized_odds_difference(
     return equalized_odds_gap(y_true, y_pred, sensitive_features, sample_weight=sample_weight)
 
 
-def metric_frame(y: Any, prediction: Any, sensitive_features: Any, *, positive: Any = None) -> Any:
+def metric_frame(y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, *, positive: object = None) -> Any:
     """The rates of `fairveil.group_table` as a `fairlearn.metrics.MetricFrame`, with its `by_group`, `difference()` and plots.
 
     Exact numbers of the rows given: publishing them is not private. There is no way back: a MetricFrame keeps neither rows nor
@@ -237,7 +243,7 @@ def _bound(difference: float | None, ratio: float | None, slack: float) -> float
     return BOUND if difference is None else _checks.fraction(difference_bound=difference)
 
 
-def _is_default(estimator: Any) -> bool:
+def _is_default(estimator: object) -> bool:
     if not isinstance(estimator, LogisticRegression):
         return False
     usual = LogisticRegression().get_params()
@@ -259,7 +265,7 @@ def _no_place(of: str, name: str) -> NoReturn:
     raise InputError(complaint(expected="arguments that have a place here", of=of, got=name, remedy=remedy))
 
 
-def _require_state(estimator: Any, prefit: bool) -> None:
+def _require_state(estimator: object, prefit: bool) -> None:
     from ..estimators.wrapped import bases
 
     if estimator is not None and bases.is_fitted(estimator) != prefit:

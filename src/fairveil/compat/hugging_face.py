@@ -17,7 +17,7 @@ from .libraries import missing
 
 
 def from_dataset(
-    dataset: Any, *, target: str, sensitive: Sequence[str], features: Sequence[str] | None = None, weight: str | None = None
+    dataset: object, *, target: str, sensitive: Sequence[str], features: Sequence[str] | None = None, weight: str | None = None
 ) -> Handed:
     """What a fit takes, of a `datasets.Dataset` (one split). `features`: None for all columns that have no other role."""
     library = _library()
@@ -65,7 +65,7 @@ def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label"
     return library.Dataset.from_pandas(whole, preserve_index=False)
 
 
-def _named(feature: Any, column: Any) -> Any:
+def _named(feature: object, column: Any) -> Any:
     """The names of codes of a `ClassLabel`; None of other columns."""
     names = getattr(feature, "names", None)
     if not names:

@@ -21,6 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ..errors import InputError, complaint
 from ..estimators import Certificate
 from ..estimators import load as load_folder
@@ -38,7 +40,7 @@ NOT_IN_A_NAME = re.compile(r"[^\w\-. :/]")
 
 
 def save_model(
-    estimator: Any,
+    estimator: object,
     path: str | os.PathLike[str],
     *,
     certificate: Certificate | str | os.PathLike[str] | None = None,
@@ -81,7 +83,7 @@ def save_model(
 
 
 def log_model(
-    estimator: Any,
+    estimator: object,
     name: str = FOLDER,
     *,
     certificate: Certificate | str | os.PathLike[str] | None = None,
@@ -113,7 +115,7 @@ def log_model(
     return logged
 
 
-def metrics(estimator: Any, certificate: Certificate | None = None) -> dict[str, float]:
+def metrics(estimator: BaseEstimator, certificate: Certificate | None = None) -> dict[str, float]:
     """Numbers of a fit, under names that MLflow takes: epsilon, delta, each constraint's value with its noise, and what a
     certificate bounds. A number that is not finite is left out: MLflow's stores do not all keep it."""
     statement = estimator.privacy_
@@ -136,7 +138,7 @@ def metrics(estimator: Any, certificate: Certificate | None = None) -> dict[str,
     return {_name(name): float(value) for name, value in found.items() if math.isfinite(value)}
 
 
-def parameters(estimator: Any) -> dict[str, str]:
+def parameters(estimator: BaseEstimator) -> dict[str, str]:
     """The estimator's parameters that are plain values, and what the statement says of the promise."""
     promise = estimator.privacy_.promise
     plain = {
@@ -158,7 +160,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 class Function:
     """What MLflow calls: `predict(frame, params)`."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
         self.groups = columns_of_groups(estimator)
 
@@ -190,7 +192,7 @@ def _load_pyfunc(path: str) -> Function:
     return Function(load_folder(path))
 
 
-def _draws(estimator: Any) -> bool:
+def _draws(estimator: BaseEstimator) -> bool:
     import inspect
 
     return "random_state" in inspect.signature(estimator.predict).parameters
@@ -215,11 +217,11 @@ def _signature() -> Any:
     return models.ModelSignature(params=types.ParamSchema(options))
 
 
-def _described(flow: Any, estimator: Any) -> Any:
+def _described(flow: Any, estimator: object) -> Any:
     return flow.models.Model(metadata=_about(estimator))
 
 
-def _about(estimator: Any) -> dict[str, Any]:
+def _about(estimator: BaseEstimator) -> dict[str, Any]:
     statement = estimator.privacy_
     return {FLAVOUR: {"estimator": type(estimator).__name__, "privacy": statement.summary()}}
 

@@ -41,25 +41,25 @@ class Portable(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         A fitted estimator of this library.
     """
 
-    def __init__(self, estimator: Any = None) -> None:
+    def __init__(self, estimator: BaseEstimator = None) -> None:
         self.estimator = estimator
 
     def __getstate__(self) -> dict[str, Any]:
         """The files, by name."""
         return {"files": packed(self.estimator)}
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict) or set(state) != {"files"}:
             raise _broken("the files of one estimator", type(state).__name__)
         self.estimator = unpacked(state["files"])
 
 
-def dumps(model: Any) -> bytes:
+def dumps(model: object) -> bytes:
     """A fitted estimator of this library, or a scikit-learn `Pipeline` that ends in one, as the bytes of a skops file."""
     return bytes(_skops().dumps(_wrapped(model)))
 
 
-def loads(data: Any, *, trusted: Iterable[str] = ()) -> Any:
+def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
     """The inverse of `dumps`. `trusted`: types of other people's steps that you trust too, as `skops.io.loads` takes them."""
     if not isinstance(data, bytes):
         got = type(data).__name__
@@ -81,7 +81,7 @@ def loads(data: Any, *, trusted: Iterable[str] = ()) -> Any:
     return _unwrapped(found)
 
 
-def dump(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def dump(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """`dumps` to a file, written whole or not at all."""
     target = Path(path)
     if target.is_dir() or (target.exists() and not overwrite):
@@ -110,7 +110,7 @@ def _skops() -> Any:
     return skops.io
 
 
-def packed(estimator: Any) -> dict[str, bytes]:
+def packed(estimator: object) -> dict[str, bytes]:
     """The files of `fairveil.save`, by name."""
     with tempfile.TemporaryDirectory() as folder:
         place = save_folder(estimator, Path(folder) / "model")
@@ -141,7 +141,7 @@ def _broken(expected: str, got: object) -> InputError:
     return InputError(complaint(expected=expected, of="skops file", got=got, remedy=remedy))
 
 
-def _wrapped(model: Any) -> Any:
+def _wrapped(model: object) -> Any:
     if not isinstance(model, Pipeline):
         return Portable(model)
     out = copy.copy(model)
@@ -150,7 +150,7 @@ def _wrapped(model: Any) -> Any:
     return out
 
 
-def _unwrapped(found: Any) -> Any:
+def _unwrapped(found: object) -> Any:
     if isinstance(found, Portable):
         return found.estimator
     if isinstance(found, Pipeline) and isinstance(found.steps[-1][1], Portable):

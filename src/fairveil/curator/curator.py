@@ -212,7 +212,7 @@ class Curator:
         epsilon: float,
         *,
         cell_weights: Sequence[float] | None = None,
-        costs: Any = None,
+        costs: object = None,
         score: Score | None = None,
         purpose: str = "",
     ) -> int:
@@ -250,7 +250,7 @@ class Curator:
         return index
 
     def _contest(
-        self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: Any, score: Score | None
+        self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: object, score: Score | None
     ) -> choice.ExponentialMechanism | choice_by_function.FunctionContest:
         """Scores and their range; what is wrong with weights, costs or slopes is an error before anything is charged."""
         question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
@@ -316,7 +316,7 @@ class Curator:
         column. Without privacy the memberships of `cells`, too."""
         return public_table(self._rows, self.promise, cells, most)
 
-    def rescale(self, scale: Any, shift: Any) -> None:
+    def rescale(self, scale: object, shift: object) -> None:
         """From now on every number x of the rows is scale x + shift, for public or released values: inside, and for good.
 
         Contributions are shortened and bounded as before, in the new units. Models found are of the new units too. What leaves

@@ -43,7 +43,7 @@ class Elsewhere:
         layout: RowLayout,
         schema: Schema,
         sensitive_as_feature: bool,
-        steps: Any = None,
+        steps: object = None,
         *,
         weight_cap: float | None = None,
         target_as_number: bool = False,
@@ -104,7 +104,7 @@ class RowsElsewhere(Rows):
         return self._exact_rows
 
     @abstractmethod
-    def open_run(self, promise: Promise, **options: Any) -> Curator:
+    def open_run(self, promise: Promise, **options: object) -> Curator:
         """A run of the holder's curator: the options of `Curator`."""
 
 
@@ -139,7 +139,7 @@ class DescribedRule:
         return replace(self, table=table, cells=cells)
 
 
-def columns_of(model: Any, table: npt.NDArray[np.int64] | None) -> frozenset[str]:
+def columns_of(model: object, table: npt.NDArray[np.int64] | None) -> frozenset[str]:
     """What codes by a model, or by the labels where there is none, and then by a table depend on."""
     found = {"features"} if model is not None else {"features", "label"}
     if table is not None and (table != table[:1]).any():

@@ -32,7 +32,7 @@ from ..privacy.sensitivity import Bound
 GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
 
 
-def _weights_array(weights: Any) -> Floats:
+def _weights_array(weights: object) -> Floats:
     """(models, outputs, 1 + width), from (1 + width,), (outputs, 1 + width) or itself."""
     try:
         array = np.array(weights, dtype=np.float64, order="C")
@@ -175,7 +175,7 @@ class Question:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
         return (type(self), *[_form(getattr(self, name)) for name in _public_fields(cast(Hashable, type(self)))])
 
-    def again(self, **values: Any) -> Self:
+    def again(self, **values: object) -> Self:
         """The same question with other values for fields that its key does not depend on; the caller has checked that."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, key=self.key, **values)

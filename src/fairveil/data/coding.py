@@ -162,7 +162,7 @@ class _Coder:
         except TypeError:  # a value that cannot be looked up at all
             return np.fromiter(map(self.code, values), np.int32, len(values))
 
-    def code(self, value: Any) -> int:
+    def code(self, value: object) -> int:
         """The code of one value."""
         if isinstance(value, str):
             code = self._known.get(value)

@@ -227,7 +227,7 @@ class _ArrowReader:
                 return numbers
         return from_arrow(cells)
 
-    def _numbers_of(self, cells: Any) -> Plain | None:
+    def _numbers_of(self, cells: object) -> Plain | None:
         """Numbers parsed by Arrow, correctly rounded as Python's are; None where only Python's rules can say."""
         import pyarrow as pa
         import pyarrow.compute as pc

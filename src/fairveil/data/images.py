@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +56,7 @@ def as_floats(pixels: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return floats if floats.ndim == 4 else floats[:, np.newaxis]
 
 
-def bytes_of(pixels: Any, axes: tuple[int, ...], shape: str) -> Pixels:
+def bytes_of(pixels: object, axes: tuple[int, ...], shape: str) -> Pixels:
     """An array of bytes with so many axes; an error otherwise."""
     array = np.asarray(pixels)
     if array.dtype != np.uint8 or array.ndim not in axes:

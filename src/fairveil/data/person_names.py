@@ -41,7 +41,7 @@ def _named(values: Iterable[Any]) -> npt.NDArray[Any]:
     return np.array([_name(value) for value in values], NAME)
 
 
-def _name(value: Any) -> bytes:
+def _name(value: object) -> bytes:
     if is_missing(value) or value == "":
         return NOBODY
     if isinstance(value, str):

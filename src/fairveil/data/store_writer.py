@@ -176,7 +176,7 @@ def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, 
     return shape, types, rows
 
 
-def _identity(source: Any) -> Any:
+def _identity(source: object) -> Any:
     """What says that a source is the same as in the run before; None: nothing does."""
     found = getattr(source, "_identity", None)
     return None if found is None else json.loads(json.dumps(found, default=str))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from .. import _checks
 from ..errors import InputError, complaint
@@ -12,6 +12,9 @@ from ..privacy.ledger import Ledger
 from ..report import ledger as ledger_section
 from ..report.ledger import budget_figure, course_figure
 from .display import Display, require
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 Kind = Literal["releases", "time"]
 KINDS: tuple[Kind, ...] = ("releases", "time")
@@ -40,7 +43,7 @@ class BudgetDisplay(Display):
         self.contents = contents
 
     @classmethod
-    def from_ledger(cls, ledger: Ledger, *, kind: Kind = "releases", ax: Any = None) -> Self:
+    def from_ledger(cls, ledger: Ledger, *, kind: Kind = "releases", ax: object = None) -> Self:
         """Draw a ledger as it is now.
 
         Parameters
@@ -71,7 +74,7 @@ class BudgetDisplay(Display):
         """The picture in words: each release and what is left."""
         return self.contents.description
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         draw: Any = draw_budget if isinstance(self.contents, BudgetFigure) else draw_course
         found: list[Any] = draw(self.contents, axes)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError, complaint
 from ..estimators.reports.constraint_report import ConstraintLine, ConstraintReport
@@ -11,6 +11,9 @@ from ..figures import Measure
 from ..figures.axes_rows import draw_constraints
 from ..figures.constraints import VALUE, Bounded, ConstraintsFigure
 from .display import Display, require
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 TITLE = "Constraints as measured in training, with noise"
 
@@ -38,7 +41,7 @@ class ConstraintDisplay(Display):
         self.contents = contents
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: object, *, ax: object = None) -> Self:
         """Draw the ``constraint_report_`` of a fitted estimator.
 
         Parameters
@@ -61,7 +64,7 @@ class ConstraintDisplay(Display):
         return cls.from_report(report, ax=ax)
 
     @classmethod
-    def from_report(cls, report: ConstraintReport, *, ax: Any = None) -> Self:
+    def from_report(cls, report: ConstraintReport, *, ax: object = None) -> Self:
         """Draw a `ConstraintReport`.
 
         Parameters
@@ -86,7 +89,7 @@ class ConstraintDisplay(Display):
         """The picture in words: each constraint with its interval and verdict."""
         return self.contents.description
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         return draw_constraints(self.contents, axes)
 
 

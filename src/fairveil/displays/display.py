@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError, complaint
 from ..figures.axes import axes_of
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 
 class Display:
@@ -28,7 +31,7 @@ class Display:
         """The picture in words, for those who do not see it: the text alternative that a page would have."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: object = None) -> Self:
         """Draw on these axes, or on new ones. Needs matplotlib (the extra ``report``).
 
         Parameters
@@ -46,7 +49,7 @@ class Display:
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         raise NotImplementedError
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..figures import Floor, FrontierFigure
 from ..figures.axes_curves import draw_frontier
 from ..figures.words import frontier_description
 from ..study import Frontier
 from .display import Display, require
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 
 class FrontierDisplay(Display):
@@ -41,7 +44,7 @@ class FrontierDisplay(Display):
         dataset: str = "held-out rows",
         floor: Floor | None = None,
         notes: Sequence[str] = (),
-        ax: Any = None,
+        ax: object = None,
     ) -> Self:
         """Draw what `fairveil.frontier` found.
 
@@ -71,5 +74,5 @@ class FrontierDisplay(Display):
         """The picture in words: what lies where, curve by curve."""
         return frontier_description(self.contents)
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         return draw_frontier(self.contents, axes)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from sklearn.base import BaseEstimator
+
+from .._types import ColumnsLike, TableLike
 from ..errors import InputError, complaint
 from ..estimators import Certificate, PrivateTable
 from ..figures import RatesFigure
@@ -14,6 +17,9 @@ from ..report import certificate as certificate_section
 from ..report import private_table as private_section
 from ..report.rates import columns, rate_words, rates_figure
 from .display import Display, require
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 
 class GroupRatesDisplay(Display):
@@ -40,7 +46,14 @@ class GroupRatesDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
+        cls,
+        y_true: ColumnsLike,
+        y_pred: ColumnsLike,
+        *,
+        sensitive_features: Any,
+        rate: str | None = None,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Draw a rate of decisions on these rows.
 
@@ -68,7 +81,15 @@ class GroupRatesDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
+        cls,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: ColumnsLike,
+        *,
+        sensitive_features: ColumnsLike,
+        rate: str | None = None,
+        ax: object = None,
+        **options: Any,
     ) -> Self:
         """Draw a rate of an estimator's decisions on these rows.
 
@@ -98,7 +119,7 @@ class GroupRatesDisplay(Display):
         return cls.from_predictions(y, estimator.predict(X), **options)
 
     @classmethod
-    def from_table(cls, table: GroupTable, *, rate: str | None = None, ax: Any = None) -> Self:
+    def from_table(cls, table: GroupTable, *, rate: str | None = None, ax: object = None) -> Self:
         """Draw a rate of a `fairveil.group_table`.
 
         Parameters
@@ -122,7 +143,7 @@ class GroupRatesDisplay(Display):
         return cls(rates_figure(table, found)).plot(ax)
 
     @classmethod
-    def from_private_table(cls, table: PrivateTable, *, rate: str | None = None, ax: Any = None) -> Self:
+    def from_private_table(cls, table: PrivateTable, *, rate: str | None = None, ax: object = None) -> Self:
         """Draw a main rate of a `fairveil.private_audit`, every level of groups below each other.
 
         Parameters
@@ -147,7 +168,7 @@ class GroupRatesDisplay(Display):
         return cls(figures[name]).plot(ax)
 
     @classmethod
-    def from_certificate(cls, certificate: Certificate, *, ax: Any = None) -> Self:
+    def from_certificate(cls, certificate: Certificate, *, ax: object = None) -> Self:
         """Draw the rates that a certificate compares, with their intervals in the population.
 
         Parameters
@@ -174,7 +195,7 @@ class GroupRatesDisplay(Display):
         """The picture in words: each group's rate."""
         return rates_description(self.contents)
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         return draw_rates(self.contents, axes)
 
 

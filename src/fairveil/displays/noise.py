@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn.base import BaseEstimator
 
 from ..estimators.fitting.plan import Plan
 from ..figures import CurvesFigure
 from ..figures.axes_curves import draw_curves
 from ..figures.curves import curves_description
 from .display import Display, require
+
+if TYPE_CHECKING:
+    from ..figures.axes import Axes
 
 
 class NoiseDisplay(Display):
@@ -33,7 +38,7 @@ class NoiseDisplay(Display):
         self.contents = contents
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ax: Any = None) -> Self:
+    def from_plan(cls, plan: Plan, *, ax: object = None) -> Self:
         """Draw the noise of a plan.
 
         Parameters
@@ -52,7 +57,7 @@ class NoiseDisplay(Display):
         return cls(plan.curves()).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, schema: Any = None, *, ax: Any = None, **options: Any) -> Self:
+    def from_estimator(cls, estimator: BaseEstimator, schema: object = None, *, ax: object = None, **options: object) -> Self:
         """Plan a fit and draw its noise.
 
         Parameters
@@ -78,5 +83,5 @@ class NoiseDisplay(Display):
         """The picture in words: where each line begins and ends."""
         return curves_description(self.contents)
 
-    def _draw(self, axes: Any) -> list[Any]:
+    def _draw(self, axes: Axes) -> list[Any]:
         return draw_curves(self.contents, axes)

@@ -79,7 +79,7 @@ class DaskRows(ShardedSource):
     @classmethod
     def from_dataframe(
         cls,
-        client: Any,
+        client: object,
         frame: Any,
         schema: Schema,
         folder: PathLike,
@@ -264,7 +264,7 @@ def _within(work: Any) -> Any:
         return None
 
 
-def connected(client: Any) -> Any:
+def connected(client: object) -> Any:
     """A client of a cluster: as it is, of an address, or of workers of this machine."""
     try:
         import distributed

@@ -58,7 +58,7 @@ def write_partitions(
             _refuse(number, found)
 
 
-def _written(part: Any, schema: Schema, path: str, options: dict[str, Any]) -> Failed | None:
+def _written(part: object, schema: Schema, path: str, options: dict[str, Any]) -> Failed | None:
     """Runs on a worker: it raises nothing, for tracebacks carry values and dask logs them."""
 
     def write() -> None:

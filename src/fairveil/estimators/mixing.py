@@ -16,7 +16,7 @@ from ..learning.oracles.choosing import AttachedRule, Listed
 from ..learning.oracles.descent import Begun, Descent
 from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
-from ..models.model import draw_codes
+from ..models.model import RandomState, draw_codes
 from ..privacy.promise import Promise
 from ..tables.columns import same_length
 from .faces.coded import CodedClassifier, labels_of
@@ -57,7 +57,7 @@ class MixingClassifier(CodedClassifier):
         """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes)."""
         return self._law(X)
 
-    def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
         Parameters

@@ -28,7 +28,7 @@ from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
-from ..models.model import draw_codes
+from ..models.model import RandomState, draw_codes
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, forget_certificate
 from .descending import cells_of
@@ -417,7 +417,7 @@ class OracleGameClassifier(MixingClassifier):
         parts = np.split(codes, ends[:-1], axis=1)
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
-    def predict(self, X: Any, random_state: Any = None, *, sensitive_features: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any, random_state: RandomState = None, *, sensitive_features: Any = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
         Parameters

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import _checks, _html
 from .._json import Document, Node
@@ -126,7 +127,7 @@ class TailoringReport:
         return "\n".join([head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."])
 
 
-def check(estimator: Any, *, descends: bool = True) -> None:
+def check(estimator: BaseEstimator, *, descends: bool = True) -> None:
     """The options that both estimators have, before rows are read. `descends`: whether coefficients are walked to."""
     _checks.one_of(OBJECTIVES, objective=estimator.objective)
     _checks.one_of(SPENDS, spend=estimator.spend)
@@ -148,7 +149,7 @@ def check(estimator: Any, *, descends: bool = True) -> None:
     unused.refuse(estimator, idle)
 
 
-def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allocation:
+def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promise) -> Allocation:
     """How the budget is to be shared among these groups."""
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
     rule = checked_rule(estimator.allocation, names)
@@ -188,7 +189,7 @@ def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, ot
     return limits
 
 
-def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
+def limits_of(estimator: BaseEstimator, cells: Cells | None) -> list[float]:
     """max_epsilon by group; inf where there is none."""
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
     given = estimator.max_epsilon
@@ -196,7 +197,7 @@ def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
     return [float(stated.get(key, math.inf)) for key in names]
 
 
-def named_groups(estimator: Any, cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
+def named_groups(estimator: BaseEstimator, cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
     """Whom a statement tells the guarantee of, and what was promised to them beforehand."""
     if cells is None or not promise.is_private:
         return []

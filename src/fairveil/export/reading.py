@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, complaint
@@ -66,7 +66,7 @@ from .refusing import refusal
 CODE = "Only plain numbers are exported. Export the module itself with its own library, or fit a linear or an additive model."
 
 
-def read(estimator: Any) -> Program:
+def read(estimator: object) -> Program:
     """The program of a fitted estimator of this library."""
     inside = bases.thawed(estimator)
     if not isinstance(inside, CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier):
@@ -88,7 +88,7 @@ def _regressed(estimator: CodedRegressor) -> tuple[Inputs, Regressed]:
     return _inputs(estimator), Regressed(linear, float(target.half), float(target.centre))
 
 
-def _classified(estimator: Any) -> tuple[Inputs, Classified]:
+def _classified(estimator: BaseEstimator) -> tuple[Inputs, Classified]:
     if isinstance(estimator, OddsPostProcessor):
         return _post_processed(estimator)
     if isinstance(estimator, ParityPostProcessor):
@@ -97,11 +97,11 @@ def _classified(estimator: Any) -> tuple[Inputs, Classified]:
     return inputs, Classified(probabilities, decision, _plain(estimator.classes_), drawn)
 
 
-def _inputs(estimator: Any) -> Inputs:
+def _inputs(estimator: BaseEstimator) -> Inputs:
     return inputs_of(estimator.coding_, hasattr(estimator, "feature_names_in_"))
 
 
-def _own(estimator: Any) -> tuple[Inputs, Law, Law, bool]:
+def _own(estimator: BaseEstimator) -> tuple[Inputs, Law, Law, bool]:
     """Inputs, `predict_proba`, the distribution of `predict`, and whether `predict` draws."""
     model = estimator.model_
     if model is None:
@@ -126,7 +126,7 @@ def _linear(model: LinearModel) -> Linear:
     return Linear(model.weights, model.intercept)
 
 
-def _law(model: Any) -> Law:
+def _law(model: object) -> Law:
     """The distribution of a model's decisions."""
     if isinstance(model, LinearModel):
         return Hard(_linear(model))
@@ -140,7 +140,7 @@ def _law(model: Any) -> Law:
     raise refusal(f"a {type(model).__name__}", CODE)
 
 
-def _averaged(model: Any) -> Law:
+def _averaged(model: object) -> Law:
     """The average of models' own probabilities, which a log loss looks at."""
     if isinstance(model, DerandomisedModel):
         return _averaged(model.model)
@@ -164,7 +164,7 @@ def _post_processed(estimator: OddsPostProcessor) -> tuple[Inputs, Classified]:
     return inputs, Classified(law, law, classes, by_chance or drawn)
 
 
-def _answer(estimator: OddsPostProcessor, base: Any, classes: Sequence[Hashable]) -> tuple[Inputs, Law, bool]:
+def _answer(estimator: OddsPostProcessor, base: object, classes: Sequence[Hashable]) -> tuple[Inputs, Law, bool]:
     """What the table is applied to: bins of the base's score, or a distribution of its decisions."""
     edges = estimator.model_.edges
     if not isinstance(base, CodedEstimator):  # another library's: its answer is an input
@@ -203,11 +203,11 @@ def _moved(estimator: ParityPostProcessor) -> tuple[Inputs, Classified]:
     return with_groups(inputs, model.cells, model.cells.names), Classified(decision, decision, classes, heat is not None)
 
 
-def _plain(classes: Any) -> tuple[Hashable, ...]:
+def _plain(classes: object) -> tuple[Hashable, ...]:
     return tuple(np.asarray(classes).tolist())
 
 
-def columns_of_groups(estimator: Any) -> tuple[str, ...]:
+def columns_of_groups(estimator: object) -> tuple[str, ...]:
     """The sensitive columns that a fitted estimator reads when it predicts."""
     inside = bases.thawed(estimator)
     model = getattr(inside, "model_", None)

@@ -35,13 +35,13 @@ class Tensors:
 
     # Pieces
 
-    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: object) -> str:
         """One node, and the name of what it makes."""
         name = f"t{len(self.nodes)}"
         self.nodes.append(self.helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
         return name
 
-    def constant(self, values: Any, kind: Any = np.float64) -> str:
+    def constant(self, values: object, kind: Any = np.float64) -> str:
         """A constant tensor; equal ones are one."""
         array = np.ascontiguousarray(np.asarray(values, dtype=kind))
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else repr(array.tolist()).encode())

@@ -17,7 +17,7 @@ from ..errors import InputError, complaint
 from .reading import read
 
 
-def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def export_onnx(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator as an ONNX file, with the encoding of columns inside.
 
     Inputs are one tensor of shape (rows, 1) for each column, float64 or string. For a fit to an array without names there is
@@ -60,7 +60,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = F
 
 
 def export_sql(
-    model: Any,
+    model: object,
     path: str | os.PathLike[str],
     *,
     table: str = "rows",
@@ -106,7 +106,7 @@ def export_sql(
     return _written(path, lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(), overwrite)
 
 
-def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def export_python(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator as a Python file that imports nothing but `math`.
 
     `python_source` has the same text, and describes its functions.
@@ -138,14 +138,14 @@ def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool =
     return _written(path, lambda: python_source(model).encode(), overwrite)
 
 
-def onnx_bytes(model: Any) -> bytes:
+def onnx_bytes(model: object) -> bytes:
     """The same as `export_onnx`, in memory."""
     from .onnx_file import to_bytes
 
     return to_bytes(read(model))
 
 
-def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool | None = None) -> str:
+def sql_query(model: object, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool | None = None) -> str:
     """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for each class.
 
     Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform` of numbers in [0, 1).
@@ -174,7 +174,7 @@ def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), mate
     return sql_text(read(model), table=table, keep=tuple(keep), materialized=once)
 
 
-def python_source(model: Any) -> str:
+def python_source(model: object) -> str:
     """A file with `predict(row)` and `predict_proba(row)`, where `row` is a mapping of columns; a randomized model has
     `predict(row, uniform)`. Rows for which the estimator raises an error raise a ValueError."""
     from .python_text import python_text

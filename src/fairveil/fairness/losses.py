@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +38,15 @@ class LossBounds:
     def __len__(self) -> int:
         return len(self.names)
 
-    def values(self, loss_sums: Any, counts: Any, floor: float | None = None) -> Floats:
+    def values(self, loss_sums: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None) -> Floats:
         """The mean loss of each group, (..., groups); NaN for a group without rows when there is no floor."""
         return self._sum(loss_sums, "loss_sums") / self._sizes(counts, floor)
 
-    def excess(self, values: Any) -> Floats:
+    def excess(self, values: npt.ArrayLike) -> Floats:
         """value - bound: above 0 where broken, NaN where undefined."""
         return np.asarray(values, dtype=np.float64) - self.bounds
 
-    def row_weights(self, duals: Any, counts: Any, floor: float | None = None) -> Floats:
+    def row_weights(self, duals: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None) -> Floats:
         """d(sum_g duals_g (value_g - bound_g)) / d(loss of one row in that cell), (..., cells).
 
         Undefined groups add nothing.
@@ -55,13 +54,13 @@ class LossBounds:
         shares = np.nan_to_num(np.asarray(duals, dtype=np.float64) / self._sizes(counts, floor), nan=0.0)
         return _sum_last(shares[..., np.newaxis, :] * self.members.T)
 
-    def _sizes(self, counts: Any, floor: float | None) -> Floats:
+    def _sizes(self, counts: npt.ArrayLike, floor: float | None) -> Floats:
         sizes = self._sum(counts, "counts")
         if floor is not None:
             return np.maximum(sizes, _checks.positive(floor=floor))
         return np.where(sizes > 0, sizes, np.nan)
 
-    def _sum(self, array: Any, of: str) -> Floats:
+    def _sum(self, array: npt.ArrayLike, of: str) -> Floats:
         array = np.asarray(array, dtype=np.float64)
         cells = self.members.shape[1]
         if array.shape[-1:] != (cells,):

@@ -14,7 +14,7 @@ from .rates import ErrorRate, Event, PredictionRate, Rate
 TABLES = ("costs", "payoff")
 
 
-def written(value: Any, *, of: str) -> Any:
+def written(value: object, *, of: str) -> Any:
     """A field of an objective."""
     if isinstance(value, PredictionRate | ErrorRate):
         return _rate_to_dict(value)
@@ -26,7 +26,7 @@ def written(value: Any, *, of: str) -> Any:
     return keys.to_json(keys.plain(value, of=of), of=of)
 
 
-def read(value: Any, *, of: str) -> Any:
+def read(value: object, *, of: str) -> Any:
     """The inverse of `written`; anything unexpected is an error that says what."""
     if not isinstance(value, Mapping):
         return keys.plain(value, of=of)
@@ -48,7 +48,7 @@ def _rate_to_dict(rate: Rate) -> dict[str, Any]:
     return {"event": rate.event.to_dict()} | predicted
 
 
-def _number(value: Any, of: str) -> float:
+def _number(value: object, of: str) -> float:
     plain = keys.plain(value, of=of)
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         raise InputError(complaint(expected="numbers", of=of, got=plain, remedy="Write it with to_dict()."))

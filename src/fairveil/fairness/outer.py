@@ -43,6 +43,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
@@ -81,17 +82,17 @@ class Outer(ABC):
     def bend(self, m: int) -> float:
         """The Lipschitz constant of the gradient; infinite where there is a kink."""
 
-    def slopes(self, lines: Any) -> tuple[Floats, Floats]:
+    def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
         """The same ranges for phi(M l), (K,) each, of M = `lines` (m, K), sparse: sums of each derivative's worst cases."""
         low, high = self.ranges(lines.shape[0])
         up, down = lines.maximum(0), -(-lines).maximum(0)
         return np.asarray(up.T @ low + down.T @ high), np.asarray(up.T @ high + down.T @ low)
 
-    def lipschitz(self, lines: Any) -> float:
+    def lipschitz(self, lines: sparse.csr_array) -> float:
         """Of phi(M l)."""
         return self.steepness(lines.shape[0]) * spectral(lines)
 
-    def smoothness(self, lines: Any) -> float:
+    def smoothness(self, lines: sparse.csr_array) -> float:
         """Of phi(M l)'s gradient."""
         bend = self.bend(lines.shape[0])
         return bend * spectral(lines) ** 2 if bend > 0 else 0.0
@@ -118,7 +119,7 @@ class Total(Outer):
     def bend(self, m: int) -> float:
         return 0.0
 
-    def lipschitz(self, lines: Any) -> float:
+    def lipschitz(self, lines: sparse.csr_array) -> float:
         return float(np.linalg.norm(np.asarray(lines.sum(axis=0))))
 
 
@@ -137,7 +138,7 @@ class _OneOf(Outer):
         more = self.overshoot(m)
         return np.full(m, -more), np.full(m, 1.0 + more)
 
-    def slopes(self, lines: Any) -> tuple[Floats, Floats]:
+    def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
         low, high = (np.asarray(end.todense(), np.float64).ravel() for end in (lines.min(axis=0), lines.max(axis=0)))
         more = self.overshoot(lines.shape[0]) * (high - low)
         return low - more, high + more
@@ -145,7 +146,7 @@ class _OneOf(Outer):
     def steepness(self, m: int) -> float:
         return 1.0 + 2.0 * self.overshoot(m)
 
-    def lipschitz(self, lines: Any) -> float:
+    def lipschitz(self, lines: sparse.csr_array) -> float:
         return self.steepness(lines.shape[0]) * float(_lengths(lines).max(initial=0.0))
 
 
@@ -185,7 +186,7 @@ class SoftLargest(_OneOf):
     def bend(self, m: int) -> float:
         return self.sharpness if m > 1 else 0.0
 
-    def smoothness(self, lines: Any) -> float:
+    def smoothness(self, lines: sparse.csr_array) -> float:
         return self.bend(lines.shape[0]) * float((_lengths(lines) ** 2).max(initial=0.0))
 
 
@@ -374,12 +375,12 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def spectral(lines: Any) -> float:
+def spectral(lines: sparse.csr_array) -> float:
     """At least the largest singular value: sqrt(largest row sum x largest column sum) of sizes."""
     sizes = abs(lines)
     rows, columns = (np.asarray(sizes.sum(axis=axis)).max(initial=0.0) for axis in (1, 0))
     return math.sqrt(float(rows) * float(columns))
 
 
-def _lengths(lines: Any) -> Floats:
+def _lengths(lines: sparse.csr_array) -> Floats:
     return np.sqrt(np.asarray(lines.power(2).sum(axis=1), np.float64).ravel())

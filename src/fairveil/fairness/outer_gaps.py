@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
@@ -59,7 +60,7 @@ class BoltzmannOfGaps(Outer):
         most = 1.0 + self._overshoot(m)
         return np.full(m, -most), np.full(m, most)
 
-    def slopes(self, lines: Any) -> tuple[Floats, Floats]:
+    def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
         """Signed weights whose sizes sum to at most `steepness` mix the lines."""
         most = np.asarray(abs(lines).max(axis=0).todense(), np.float64).ravel() * self.steepness(lines.shape[0])
         return -most, most
@@ -67,7 +68,7 @@ class BoltzmannOfGaps(Outer):
     def steepness(self, m: int) -> float:
         return 1.0 + 2.0 * self._overshoot(m)
 
-    def lipschitz(self, lines: Any) -> float:
+    def lipschitz(self, lines: sparse.csr_array) -> float:
         lengths = np.sqrt(np.asarray(lines.power(2).sum(axis=1), np.float64).ravel())
         return self.steepness(lines.shape[0]) * float(lengths.max(initial=0.0))
 

@@ -152,7 +152,7 @@ class _Builder:
             raise InputError(complaint(expected="a known class", of=name, got=value, remedy=remedy)) from None
 
 
-def _several(notions: Any) -> list[Any]:
+def _several(notions: object) -> list[Any]:
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         remedy = "Pass DemographicParity(max_gap=0.05), a list of such, or None; notions.parse reads a text."
         raise InputError(complaint(expected="a notion of fairness", of="constraints", got=notions, remedy=remedy))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from ..facts import Cells
 from ..tables.keys import shown
@@ -207,7 +206,7 @@ def _named(cells: Cells | None) -> tuple[str, ...]:
     return () if any(UNNAMED.fullmatch(name) for name in cells.names) else cells.names
 
 
-def _chosen(of: Any) -> str:
+def _chosen(of: object) -> str:
     """Which class is the positive one, where that was said."""
     positive = getattr(of, "positive", None)
     return "" if positive is None else f" (positive: {shown(positive)})"

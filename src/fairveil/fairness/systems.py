@@ -55,7 +55,9 @@ class ConstraintSystem:
     def __len__(self) -> int:
         return len(self.names)
 
-    def exact_values(self, hard_histogram: Any, counts: Any, floor: float | None = None, *, clip: bool = False) -> Floats:
+    def exact_values(
+        self, hard_histogram: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None, *, clip: bool = False
+    ) -> Floats:
         """Each constraint's value from a histogram of *decisions*: what the dual step and the audit use. (..., constraints).
 
         An event without rows (`counts` not above 0) and without a `floor` is undefined: NaN. `clip` projects each rate on
@@ -63,36 +65,40 @@ class ConstraintSystem:
         """
         return self._values(hard_histogram, counts, floor, clip)
 
-    def surrogate_values(self, soft_histogram: Any, counts: Any, floor: float | None = None, *, clip: bool = False) -> Floats:
+    def surrogate_values(
+        self, soft_histogram: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None, *, clip: bool = False
+    ) -> Floats:
         """Each constraint's value from a histogram of *soft predictions*: what the gradient follows. (..., constraints)."""
         return self._values(soft_histogram, counts, floor, clip)
 
-    def excess(self, values: Any) -> Floats:
+    def excess(self, values: npt.ArrayLike) -> Floats:
         """value - bound: above 0 where broken, NaN where undefined."""
         return np.asarray(values, dtype=np.float64) - self.bounds
 
-    def violations(self, values: Any) -> Floats:
+    def violations(self, values: npt.ArrayLike) -> Floats:
         """How far each constraint is broken; 0 where it holds, NaN where undefined."""
         return np.maximum(self.excess(values), 0.0)
 
-    def lagrangian(self, duals: Any, values: Any) -> Floats:
+    def lagrangian(self, duals: npt.ArrayLike, values: npt.ArrayLike) -> Floats:
         """sum_j duals_j (value_j - bound_j) over the constraints that are defined."""
         return np.asarray(np.nansum(np.asarray(duals, dtype=np.float64) * self.excess(values), axis=-1))
 
-    def rates(self, histogram: Any, counts: Any, floor: float | None = None, *, clip: bool = False) -> Floats:
+    def rates(
+        self, histogram: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None, *, clip: bool = False
+    ) -> Floats:
         """The value of each distinct rate, (..., rates)."""
         top = _apply(self.numerators, _tail(histogram, self.shape, "histogram"))
         rates = top / self.event_sizes(counts, floor)[..., self.event_of]
         return np.clip(rates, 0.0, 1.0) if clip else rates
 
-    def event_sizes(self, counts: Any, floor: float | None = None) -> Floats:
+    def event_sizes(self, counts: npt.ArrayLike, floor: float | None = None) -> Floats:
         """How many rows each event is taken to have, (..., events): at least `floor`; NaN if none and there is no floor."""
         sizes = _apply(self.members, _tail(counts, self.shape[:2], "counts"))
         if floor is not None:
             return np.maximum(sizes, _checks.positive(floor=floor))
         return np.where(sizes > 0, sizes, np.nan)
 
-    def cell_costs(self, duals: Any, counts: Any, floor: float | None = None) -> Floats:
+    def cell_costs(self, duals: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None) -> Floats:
         """dL/dH, (..., cells, labels, classes): what one more prediction of class k in that cell costs the Lagrangian.
 
         Constraints that are undefined take no part.
@@ -106,12 +112,12 @@ class ConstraintSystem:
         flat = _apply(self._numerators_across, _apply(self._coefficients_across, duals) * weights)
         return flat.reshape(*flat.shape[:-1], *self.shape)
 
-    def jacobian(self, counts: Any, floor: float | None = None) -> Any:
+    def jacobian(self, counts: npt.ArrayLike, floor: float | None = None) -> Any:
         """d values / dH as a sparse array (constraints, cells x labels x classes): a row of a linear program each."""
         weights = 1.0 / self.event_sizes(counts, floor)[self.event_of]
         return sparse.csr_array(self.coefficients @ sparse.diags_array(weights) @ self.numerators)
 
-    def at(self, counts: Any, floor: float | None) -> FixedCounts:
+    def at(self, counts: npt.ArrayLike, floor: float | None) -> FixedCounts:
         """The system at counts (..., cells, labels) that no longer change, prepared for many rounds."""
         return FixedCounts.of(self, np.asarray(counts, dtype=np.float64), floor)
 
@@ -190,7 +196,7 @@ class ConstraintSystem:
             names=self.names,
         )
 
-    def _values(self, histogram: Any, counts: Any, floor: float | None, clip: bool) -> Floats:
+    def _values(self, histogram: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None, clip: bool) -> Floats:
         return _apply(self.coefficients, self.rates(histogram, counts, floor, clip=clip))
 
     @cached_property
@@ -262,7 +268,7 @@ def combine(systems: Sequence[ConstraintSystem]) -> ConstraintSystem:
     )
 
 
-def _apply(matrix: Any, array: Floats) -> Floats:
+def _apply(matrix: sparse.csr_array, array: Floats) -> Floats:
     """matrix x vector along the last axis. One model or many take the same path, so its bits do not depend on the others."""
     lead = array.shape[:-1]
     flat = np.ascontiguousarray(array.reshape(math.prod(lead), array.shape[-1]).T)
@@ -270,7 +276,7 @@ def _apply(matrix: Any, array: Floats) -> Floats:
     return out
 
 
-def _tail(array: Any, tail: tuple[int, ...], of: str) -> Floats:
+def _tail(array: npt.ArrayLike, tail: tuple[int, ...], of: str) -> Floats:
     """The array as (..., product of tail); its last axes must be `tail`."""
     array = np.asarray(array, dtype=np.float64)
     if array.shape[max(array.ndim - len(tail), 0) :] != tail:
@@ -285,7 +291,7 @@ def _with_classes(places: npt.NDArray[np.intp], classes: int) -> npt.NDArray[np.
     return (places[:, np.newaxis] * classes + np.arange(classes)).ravel()
 
 
-def _column(matrix: Any, place: int) -> bytes:
+def _column(matrix: sparse.csr_array, place: int) -> bytes:
     return bytes(np.sort(matrix.indices[matrix.indptr[place] : matrix.indptr[place + 1]]).tobytes())
 
 

@@ -7,12 +7,16 @@ texts.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, complaint
 from .contents import Measure
 from .scales import FACTOR, axis_title, minus
 from .styles import AXIS, GRID, INK, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.axis import Axis
 
 MARKS = {
     "circle": "o",
@@ -28,7 +32,7 @@ MARKS = {
 TO_POINTS = 0.75  # a point of a print is 4/3 of a pixel of a page
 
 
-def axes_of(ax: Any = None) -> Any:
+def axes_of(ax: object = None) -> Any:
     """The axes to draw on: those given, or one pair on a new figure. An `InputError` where matplotlib is not installed."""
     try:
         from matplotlib import pyplot
@@ -44,7 +48,7 @@ def axes_of(ax: Any = None) -> Any:
     return ax
 
 
-def measured(axis: Any, measure: Measure) -> None:
+def measured(axis: Axis, measure: Measure) -> None:
     """Names an axis with its unit, and writes its ticks in that unit; what is drawn stays a plain number."""
     from matplotlib.ticker import FuncFormatter
 
@@ -53,7 +57,7 @@ def measured(axis: Any, measure: Measure) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: minus(f"{value * factor:.6g}")))
 
 
-def quiet(axes: Any) -> None:
+def quiet(axes: Axes) -> None:
     """A thin grid behind everything, and no frame but the ground."""
     axes.grid(visible=True, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -78,17 +82,17 @@ def looks(style: Style) -> dict[str, Any]:
     }
 
 
-def required(axes: Any, value: float, label: str) -> Any:
+def required(axes: Axes, value: float, label: str) -> Any:
     """The dashed line of a bound, from left to right."""
     return axes.axhline(value, color=INK, linewidth=1.0, linestyle=(0, (5, 4)), label=label)
 
 
-def legend(axes: Any, place: str = "best") -> None:
+def legend(axes: Axes, place: Literal["best", "lower right", "upper right"] = "best") -> None:
     """What is what, on a white ground."""
     axes.legend(fontsize="small", loc=place, framealpha=0.85, edgecolor="none", borderpad=0.2)
 
 
-def in_rows(axes: Any, labels: list[str]) -> None:
+def in_rows(axes: Axes, labels: list[str]) -> None:
     """A row a label, the first on top."""
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)

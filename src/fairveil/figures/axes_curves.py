@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .axes import legend, looks, measured, quiet, required
 from .contents import FrontierFigure, Series
@@ -12,8 +12,11 @@ from .curves import CurvesFigure, styles_of
 from .styles import QUIET, styles
 from .words import frontier_title, legend_words
 
+if TYPE_CHECKING:
+    from .axes import Axes
 
-def draw_frontier(figure: FrontierFigure, axes: Any) -> list[Any]:
+
+def draw_frontier(figure: FrontierFigure, axes: Axes) -> list[Any]:
     """Every curve on one pair of axes, with the intervals of its points; the artists, a container a curve."""
     found = replace(figure, layout="together")
     style = styles(found.series, lambda one: one)
@@ -31,7 +34,7 @@ def draw_frontier(figure: FrontierFigure, axes: Any) -> list[Any]:
     return drawn
 
 
-def _series(axes: Any, series: Series, look: dict[str, Any]) -> Any:
+def _series(axes: Axes, series: Series, look: dict[str, Any]) -> Any:
     points = sorted(series.points, key=lambda point: (point.gap, point.error))
 
     def bars(name: str) -> list[list[float]]:
@@ -45,7 +48,7 @@ def _series(axes: Any, series: Series, look: dict[str, Any]) -> Any:
     return axes.errorbar(across, up, yerr=bars("error"), xerr=bars("gap"), elinewidth=0.8, label=words, **look)
 
 
-def draw_curves(figure: CurvesFigure, axes: Any) -> list[Any]:
+def draw_curves(figure: CurvesFigure, axes: Axes) -> list[Any]:
     """Curves with their intervals, and the rules that they are compared with; the artists, a line a curve."""
     drawn = []
     for curve, style in zip(figure.curves, styles_of(figure), strict=True):

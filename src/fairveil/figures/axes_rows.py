@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .axes import TO_POINTS, in_rows, legend, looks, measured, quiet, required
 from .budget import SHADES, SHARE, BudgetFigure, CourseFigure, left_text, spent_text
@@ -12,17 +12,20 @@ from .constraints import Bounded, ConstraintsFigure
 from .contents import Measure, Rate, RatesFigure
 from .styles import AXIS, INK, OWN_COLOURS, QUIET, Style
 
+if TYPE_CHECKING:
+    from .axes import Axes
+
 MOST_NAMED = 12  # releases of a budget
 
 
-def draw_rates(figure: RatesFigure, axes: Any) -> list[Any]:
+def draw_rates(figure: RatesFigure, axes: Axes) -> list[Any]:
     """One rate: a row a group with its interval, hollow where the group is small."""
     drawn = draw_rows(figure.rates, Measure(figure.name), axes)
     axes.set_xlim(left=0.0)
     return drawn
 
 
-def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Any) -> list[Any]:
+def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Axes) -> list[Any]:
     """A row a group with its interval; a row without a value says so."""
     drawn = []
     for at, rate in enumerate(rates):
@@ -37,7 +40,7 @@ def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Any) -> list[Any]:
     return drawn
 
 
-def draw_constraints(figure: ConstraintsFigure, axes: Any) -> list[Any]:
+def draw_constraints(figure: ConstraintsFigure, axes: Axes) -> list[Any]:
     """A row a constraint: its value, broad over the noise, thin with the sampling error; a dash at its bound."""
     drawn = []
     for at, one in enumerate(figure.lines):
@@ -68,7 +71,7 @@ def _mark(one: Bounded) -> Style:
     return Style(shape, one.verdict in ("met", "not met"), "", OWN_COLOURS[0], 2.0)
 
 
-def draw_budget(figure: BudgetFigure, axes: Any) -> list[Any]:
+def draw_budget(figure: BudgetFigure, axes: Axes) -> list[Any]:
     """A row a release, the oldest on top, each beginning where the one before ends; the last row is what is left."""
     drawn: list[Any] = []
     labels: list[str] = []
@@ -89,7 +92,7 @@ def draw_budget(figure: BudgetFigure, axes: Any) -> list[Any]:
     return drawn
 
 
-def draw_course(figure: CourseFigure, axes: Any) -> list[Any]:
+def draw_course(figure: CourseFigure, axes: Axes) -> list[Any]:
     """What was charged, over time, under the dashed line of the cap."""
     days, shares = zip(*((one.days, one.share) for one in figure.moments), strict=True)
     drawn: list[Any] = axes.step(days, shares, where="post", color=OWN_COLOURS[0], linewidth=2.0 * TO_POINTS)
@@ -104,7 +107,7 @@ def draw_course(figure: CourseFigure, axes: Any) -> list[Any]:
     return drawn
 
 
-def _in_rows(axes: Any, labels: list[str], measure: Measure) -> None:
+def _in_rows(axes: Axes, labels: list[str], measure: Measure) -> None:
     measured(axes.xaxis, measure)
     quiet(axes)
     axes.grid(visible=False, axis="y")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -93,7 +92,7 @@ def slopes_of_decisions(system: ConstraintSystem, counts: Floats, floor: float, 
     return lengths(pulls[:, 1::2] - pulls[:, ::2] if outputs == 1 else pulls)
 
 
-def lengths(lines: Any) -> Floats:
+def lengths(lines: sparse.csr_array) -> Floats:
     """The length of each row of a sparse array."""
     return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
 

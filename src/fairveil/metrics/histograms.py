@@ -7,7 +7,6 @@ The plain reference: the curator's kernels total the same quantities over privat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ Codes = npt.NDArray[np.integer]
 BLOCK = 1 << 16
 
 
-def tempered_softmax(scores: Any, temperature: float = 1.0) -> Floats:
+def tempered_softmax(scores: npt.ArrayLike, temperature: float = 1.0) -> Floats:
     """exp(s_k / temperature) / sum_l exp(s_l / temperature), (rows, classes): near 0 it is the hard decision."""
     scaled = np.asarray(scores, dtype=np.float64) / _checks.positive(temperature=temperature)
     powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))

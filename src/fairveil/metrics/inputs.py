@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._types import Floats
+from .._types import ColumnsLike, Floats
 from ..errors import InputError, KindError, complaint
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
@@ -39,14 +39,14 @@ class Decisions:
 
 
 def read_decisions(
-    y: Any,
-    prediction: Any,
-    sensitive_features: Any,
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
     *,
     classes: Sequence[Hashable] | None = None,
     groups: Cells | str = "product",
     missing: Hashable = None,
-    sample_weight: Any = None,
+    sample_weight: ColumnsLike = None,
 ) -> Decisions:
     """Read and check everything; lengths must agree, and every error names what is wrong.
 
@@ -73,7 +73,7 @@ def read_decisions(
 
 
 def read_groups(
-    sensitive_features: Any, rows: int, *, groups: Cells | str = "product", missing: Hashable = None
+    sensitive_features: ColumnsLike, rows: int, *, groups: Cells | str = "product", missing: Hashable = None
 ) -> tuple[Cells, npt.NDArray[np.uint16]]:
     """The groups and the codes (columns, rows) of the sensitive columns, in the order of their sorted values."""
     named = read_columns(sensitive_features, rows)
@@ -139,7 +139,7 @@ def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
         )
 
 
-def _prediction(prediction: Any) -> Values:
+def _prediction(prediction: ColumnsLike) -> Values:
     if isinstance(prediction, (np.ndarray, list, tuple)):
         array = as_array(prediction, "prediction")
         refuse_other_kinds(array, "prediction", bytes_too=False)
@@ -267,7 +267,7 @@ def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
         raise InputError(complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")) from None
 
 
-def _is_among(value: Any, code_of: Mapping[Hashable, int]) -> bool:
+def _is_among(value: object, code_of: Mapping[Hashable, int]) -> bool:
     try:
         return value in code_of
     except TypeError:

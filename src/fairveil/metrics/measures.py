@@ -19,7 +19,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from .. import _checks
-from .._types import Floats
+from .._types import ColumnsLike, Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness.gap_notion import GapNotion, Outcome
@@ -51,7 +51,9 @@ class Options(TypedDict, total=False):
     undefined: str
 
 
-def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+def demographic_parity_gap(
+    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+) -> float:
     """Largest difference between two groups' rates of one class, on these rows, exactly.
 
     max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|, a share of 1. `y` may be None.
@@ -84,7 +86,9 @@ def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **o
     return _gap(DemographicParity(None), y, prediction, sensitive_features, options)
 
 
-def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+def equalized_odds_gap(
+    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+) -> float:
     """Largest difference between two groups' rates of one class given the label, exactly.
 
     max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k | label, b)|, a share of 1.
@@ -118,20 +122,32 @@ def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **optio
 
 
 def equal_opportunity_gap(
-    y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    *,
+    positive: Hashable = None,
+    **options: Unpack[Options],
 ) -> float:
     """The largest difference of true positive rates. `positive` is needed for more than two classes, else the second."""
     return _gap(EqualOpportunity(None, positive=positive), y, prediction, sensitive_features, options)
 
 
 def false_positive_rate_gap(
-    y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    *,
+    positive: Hashable = None,
+    **options: Unpack[Options],
 ) -> float:
     """The largest difference of false positive rates. `positive` as for `equal_opportunity_gap`."""
     return _gap(FalsePositiveRateParity(None, positive=positive), y, prediction, sensitive_features, options)
 
 
-def error_rate_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+def error_rate_gap(
+    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+) -> float:
     """The largest difference of error rates."""
     return _gap(ErrorRateParity(None), y, prediction, sensitive_features, options)
 
@@ -176,13 +192,13 @@ class Audit:
 
 def audit(
     notion: Notion | Sequence[Notion],
-    y: Any,
-    prediction: Any,
-    sensitive_features: Any,
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
     *,
     groups: Cells | None = None,
     classes: Sequence[Hashable] | None = None,
-    sample_weight: Any = None,
+    sample_weight: ColumnsLike = None,
     missing: Hashable = None,
     tolerance: float = 1e-9,
 ) -> Audit:
@@ -228,7 +244,9 @@ def outcome_rate(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, 
     return np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
 
 
-def _gap(notion: GapNotion, y: Any, prediction: Any, sensitive_features: Any, options: Options) -> float:
+def _gap(
+    notion: GapNotion, y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, options: Options
+) -> float:
     _check(options)
     if y is None and not isinstance(notion, DemographicParity):
         remedy = "Only demographic parity does without."
@@ -282,12 +300,12 @@ def _check(options: Options) -> None:
 
 def _audit_losses(
     notion: BoundedGroupLoss,
-    y: Any,
+    y: ColumnsLike,
     prediction: Any,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     groups: Cells | None,
     classes: Sequence[Hashable] | None,
-    sample_weight: Any,
+    sample_weight: ColumnsLike,
     missing: Hashable,
     tolerance: float,
 ) -> Audit:

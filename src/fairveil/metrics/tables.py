@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Any
 
 from .. import _checks, _html
-from .._types import Floats
+from .._types import ColumnsLike, Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness.gap_notion import Outcome, positive_class
@@ -147,14 +147,14 @@ class GroupTable:
 
 
 def group_table(
-    y: Any,
-    prediction: Any,
-    sensitive_features: Any,
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
     *,
     groups: Cells | str = "product",
     classes: Sequence[Hashable] | None = None,
     positive: Hashable = None,
-    sample_weight: Any = None,
+    sample_weight: ColumnsLike = None,
     missing: Hashable = None,
     confidence: float = 0.95,
     small_below: int = 30,

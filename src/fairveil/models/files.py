@@ -62,7 +62,7 @@ def save(model: Predictor, path: str | os.PathLike[str], *, overwrite: bool = Fa
     return write_folder(path, to_files(model), replaces=MODEL_FILE if overwrite else None)
 
 
-def load(path: str | os.PathLike[str], *, model: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, model: object = None) -> Any:
     """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class is never on disk."""
     files = read_folder(path, (MODEL_FILE,))
     most = largest_arrays(files[MODEL_FILE])
@@ -85,7 +85,7 @@ def to_files(model: Predictor) -> dict[str, bytes]:
     return {MODEL_FILE: (text + "\n").encode(), ARRAYS_FILE: packed}
 
 
-def from_files(files: Mapping[str, bytes], module: Any = None) -> Any:
+def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
     """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one of the networks in it."""
     content = _content(files[MODEL_FILE])
     packed = files[ARRAYS_FILE]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .._types import Floats
 from ..errors import InputError, complaint
@@ -28,7 +29,7 @@ class GroupedLinearModel(Model):
     offsets: Floats
     cells: Cells
 
-    def __init__(self, linear: LinearModel, offsets: Any, cells: Cells) -> None:
+    def __init__(self, linear: LinearModel, offsets: npt.ArrayLike, cells: Cells) -> None:
         if cells.mode != "product":
             remedy = "Take the cells of combined values."
             raise InputError(complaint(expected="product groups", of="cells", got=cells.mode, remedy=remedy))
@@ -51,15 +52,15 @@ class GroupedLinearModel(Model):
         """Always."""
         return True
 
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """Zeros and ones: scores here are costs, not logits."""
         return self.decision_proba(rows)
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """One for the class decided on, zero for the others."""
         return one_hot(self.predict_codes(rows), len(self.classes))
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """The class with the largest score; ties go to the first."""
         scores = self.linear.decision_scores(rows) + self.offsets[cell_ids(rows, self.cells)]
         return np.asarray((scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1), np.intp)

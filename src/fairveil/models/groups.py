@@ -12,7 +12,7 @@ from ..errors import InputError, complaint
 from ..facts import Cells, RowBlock
 
 
-def cell_ids(rows: Any, cells: Cells) -> npt.NDArray[np.integer]:
+def cell_ids(rows: object, cells: Cells) -> npt.NDArray[np.integer]:
     """The product cell of each row, from the sensitive codes that the rows carry."""
     if not isinstance(rows, RowBlock) or rows.sensitive is None:
         remedy = "Pass a RowBlock with sensitive codes: this model is group-aware."
@@ -30,5 +30,5 @@ def cells_from_values(values: Mapping[str, Any]) -> Cells:
     return Cells(tuple(tuple(map(_hashable, column)) for column in values["columns"]), "product", tuple(values["names"]))
 
 
-def _hashable(value: Any) -> Hashable:
+def _hashable(value: object) -> Hashable:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

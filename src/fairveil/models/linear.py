@@ -56,7 +56,9 @@ class LinearModel(ScoredModel):
     code_sizes: tuple[int, ...]
     _classes: tuple[Hashable, ...]
 
-    def __init__(self, weights: Any, intercept: Any, *, classes: Sequence[Hashable], layout: RowLayout) -> None:
+    def __init__(
+        self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, classes: Sequence[Hashable], layout: RowLayout
+    ) -> None:
         store = object.__setattr__
         store(self, "_classes", known_classes(classes))
         outputs = 1 if len(self._classes) == 2 else len(self._classes)
@@ -76,7 +78,7 @@ class LinearModel(ScoredModel):
         """A linear model decides by its score alone."""
         return False
 
-    def decision_scores(self, rows: Any) -> Floats:
+    def decision_scores(self, rows: object) -> Floats:
         """(rows, outputs)."""
         return scores_of(rows, self.weights, self.intercept, self.numbers, self.code_sizes)
 
@@ -103,7 +105,7 @@ class LinearModel(ScoredModel):
         return LinearModel(weights, intercept, classes=parts.values["classes"], layout=layout)
 
 
-def scores_of(rows: Any, weights: Floats, intercept: Floats, numbers: int, code_sizes: tuple[int, ...]) -> Floats:
+def scores_of(rows: object, weights: Floats, intercept: Floats, numbers: int, code_sizes: tuple[int, ...]) -> Floats:
     """(rows, outputs), of weights (outputs, width)."""
     block = _fitting(rows, numbers, code_sizes)
     scores = np.empty((block.rows, len(intercept)))
@@ -134,7 +136,7 @@ def _scores(
     return (scores + intercept[:, np.newaxis]).T
 
 
-def _fitting(rows: Any, numbers: int, code_sizes: tuple[int, ...]) -> RowBlock:
+def _fitting(rows: object, numbers: int, code_sizes: tuple[int, ...]) -> RowBlock:
     block = rows if isinstance(rows, RowBlock) else as_block(rows)
     found = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
     if found != numbers or len(block.codes) != len(code_sizes):
@@ -162,7 +164,7 @@ def as_block(rows: Any) -> RowBlock:
     return RowBlock(array.T, _no_codes(array.shape[0]))
 
 
-def is_sparse(array: Any) -> bool:
+def is_sparse(array: object) -> bool:
     return bool(sparse.issparse(array))
 
 

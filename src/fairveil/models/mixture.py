@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
@@ -26,7 +27,7 @@ class MixtureModel(Model):
     models: tuple[Model, ...]
     weights: Floats
 
-    def __init__(self, models: Sequence[Model], weights: Any = None) -> None:
+    def __init__(self, models: Sequence[Model], weights: npt.ArrayLike | None = None) -> None:
         listed = tuple(models)
         if not listed or any(model.classes != listed[0].classes for model in listed):
             got = [model.classes for model in listed][:5]
@@ -61,16 +62,16 @@ class MixtureModel(Model):
         """Whether one of the models does."""
         return any(model.reads_groups for model in self.models)
 
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """The law of the decision: the mixture's, not an average of the models' own probabilities."""
         return self.decision_proba(rows)
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """sum_t weights_t x the law of model t's decision, (rows, classes)."""
         laws = (weight * model.decision_proba(rows) for weight, model in zip(self.weights, self.models, strict=True) if weight)
         return np.asarray(sum(laws))
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """One draw a row. The same seed and rows give the same draws."""
         return draw_codes(self.decision_proba(rows), random_state)
 
@@ -121,15 +122,15 @@ class DerandomisedModel(Model):
         """Whether the model inside does."""
         return self.model.reads_groups
 
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """The probabilities of the model inside."""
         return self.model.predict_proba(rows)
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """One for the class decided on, zero for the others."""
         return one_hot(self.predict_codes(rows), len(self.classes))
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """The likeliest class, or the second class where its probability is above the threshold."""
         law = self.model.decision_proba(rows)
         if self.threshold is not None:

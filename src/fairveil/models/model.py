@@ -61,18 +61,18 @@ class Model(Predictor):
         return False
 
     @abstractmethod
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """The probability that the model gives each class, (rows, classes)."""
 
     @abstractmethod
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """The law of `predict_codes`, (rows, classes): zeros and ones when the model is deterministic."""
 
     @abstractmethod
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """Each row's class code. `random_state` (a generator, a seed, or None: fresh) matters to randomised models only."""
 
-    def predict(self, rows: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
+    def predict(self, rows: object, random_state: RandomState = None) -> npt.NDArray[Any]:
         """The class of each row, as given in `classes`."""
         values = np.empty(len(self.classes), dtype=object)
         values[:] = self.classes
@@ -84,7 +84,7 @@ class NumberModel(Predictor):
     """A rule that gives coded rows a number. Abstract."""
 
     @abstractmethod
-    def predict_numbers(self, rows: Any) -> Floats:
+    def predict_numbers(self, rows: object) -> Floats:
         """(rows,)."""
 
 
@@ -92,10 +92,10 @@ class ScoredModel(Model):
     """A model that decides by scores: of two classes the second's against the first's 0, else one a class. Abstract."""
 
     @abstractmethod
-    def decision_scores(self, rows: Any) -> Floats:
+    def decision_scores(self, rows: object) -> Floats:
         """(rows, outputs)."""
 
-    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
+    def predict_proba(self, rows: object, temperature: float = 1.0) -> Floats:
         """softmax(scores / temperature), with two classes the logistic function; near temperature 0 the decision."""
         scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
         if len(self.classes) == 2:
@@ -103,11 +103,11 @@ class ScoredModel(Model):
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """One for the class decided on, zero for the others."""
         return one_hot(self.predict_codes(rows), len(self.classes))
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """The class with the largest score; ties go to the first. With two classes: the second where its score is above 0."""
         scores = self.decision_scores(rows)
         return (scores[:, 0] > 0).astype(np.intp) if len(self.classes) == 2 else scores.argmax(axis=1)
@@ -123,7 +123,7 @@ def known_classes(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     return listed
 
 
-def fixed_array(values: Any, shape: tuple[int, ...], of: str) -> Floats:
+def fixed_array(values: object, shape: tuple[int, ...], of: str) -> Floats:
     """A read-only float64 copy of finite numbers of this shape."""
     array = np.array(values, dtype=np.float64, order="C")
     if array.shape != shape or not np.isfinite(array).all():

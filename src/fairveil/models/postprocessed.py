@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,11 +45,11 @@ class PostProcessedModel(Model):
 
     def __init__(
         self,
-        mixing: Any,
+        mixing: npt.ArrayLike,
         classes: Sequence[Hashable],
         cells: Cells | None = None,
         base: Model | None = None,
-        edges: Any = None,
+        edges: npt.ArrayLike | None = None,
     ) -> None:
         listed = known_classes(classes)
         if cells is not None and cells.mode != "product":
@@ -102,11 +102,11 @@ class PostProcessedModel(Model):
         tables = np.broadcast_to(self.mixing[0], (1, *self.mixing.shape[1:])) if cell_ids is None else self.mixing[cell_ids]
         return np.asarray((base_law[:, np.newaxis, :] @ tables)[:, 0, :])
 
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """The law of the decision: there is no other probability."""
         return self.decision_proba(rows)
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """The law of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its decisions to law(decisions, cell_ids)."
@@ -118,7 +118,7 @@ class PostProcessedModel(Model):
             return self.mixed(self.base.decision_proba(rows), ids)
         return self.law(self.base.predict_codes(rows), ids)
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """One draw a row. The same seed and rows give the same draws."""
         return draw_codes(self.decision_proba(rows), random_state)
 
@@ -144,18 +144,18 @@ class PostProcessedModel(Model):
         classes, edges = tuple(parts.values["classes"]), parts.arrays.get("edges")
         return PostProcessedModel(parts.arrays["mixing"], classes, cells, base, edges)
 
-    def _cell_ids(self, rows: Any) -> npt.NDArray[np.integer] | None:
+    def _cell_ids(self, rows: object) -> npt.NDArray[np.integer] | None:
         return None if self.cells is None else cell_ids(rows, self.cells)
 
 
-def scores_of(base: Model, rows: Any) -> Floats:
+def scores_of(base: Model, rows: object) -> Floats:
     """The score by which a model of two classes decides for the second, above 0: its own, or the logit of its probability."""
     if isinstance(base, ScoredModel):
         return np.asarray(base.decision_scores(rows)[:, 0])
     return logits(base.predict_proba(rows)[:, 1])
 
 
-def logits(probabilities: Any) -> Floats:
+def logits(probabilities: object) -> Floats:
     """log(p / (1 - p)), at most `SURE` in size.
 
     >>> logits([0.0, 0.5, 1.0]).tolist()

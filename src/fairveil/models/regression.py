@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
@@ -33,7 +34,7 @@ class RegressionModel(NumberModel):
     numbers: int
     code_sizes: tuple[int, ...]
 
-    def __init__(self, weights: Any, intercept: Any, *, layout: RowLayout) -> None:
+    def __init__(self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, layout: RowLayout) -> None:
         store = object.__setattr__
         store(self, "numbers", _checks.whole(numbers=layout.numbers))
         store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
@@ -41,7 +42,7 @@ class RegressionModel(NumberModel):
         store(self, "weights", fixed_array(np.atleast_1d(weights), (width,), "weights"))
         store(self, "intercept", float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0]))
 
-    def predict_numbers(self, rows: Any) -> Floats:
+    def predict_numbers(self, rows: object) -> Floats:
         """(rows,)."""
         weights, intercept = self.weights[np.newaxis], np.array([self.intercept])
         return scores_of(rows, weights, intercept, self.numbers, self.code_sizes)[:, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,12 @@ class ShiftedModel(Model):
     _classes: tuple[Hashable, ...]
 
     def __init__(
-        self, offsets: Any, classes: Sequence[Hashable], cells: Cells, temperature: float | None, base: Model | None = None
+        self,
+        offsets: npt.ArrayLike,
+        classes: Sequence[Hashable],
+        cells: Cells,
+        temperature: float | None,
+        base: Model | None = None,
     ) -> None:
         listed = known_classes(classes)
         if cells.mode != "product":
@@ -73,18 +78,18 @@ class ShiftedModel(Model):
             return one_hot(moved.argmax(axis=1), len(self.classes))
         return softened(moved, self.temperature)
 
-    def predict_proba(self, rows: Any) -> Floats:
+    def predict_proba(self, rows: object) -> Floats:
         """The law of the decision: there is no other probability."""
         return self.decision_proba(rows)
 
-    def decision_proba(self, rows: Any) -> Floats:
+    def decision_proba(self, rows: object) -> Floats:
         """The law of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its probabilities to law(probabilities, ids)."
             raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))
         return self.law(self.base.predict_proba(rows), cell_ids(rows, self.cells))
 
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """One draw a row. The same seed and rows give the same draws."""
         return draw_codes(self.decision_proba(rows), random_state)
 

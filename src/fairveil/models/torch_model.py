@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -35,7 +36,9 @@ class NetworkModel(ScoredModel):
     code_sizes: tuple[int, ...]
     _classes: tuple[Hashable, ...]
 
-    def __init__(self, skeleton: Skeleton, parameters: Any, *, classes: Sequence[Hashable], layout: RowLayout) -> None:
+    def __init__(
+        self, skeleton: Skeleton, parameters: npt.ArrayLike, *, classes: Sequence[Hashable], layout: RowLayout
+    ) -> None:
         store = object.__setattr__
         store(self, "skeleton", skeleton)
         store(self, "_classes", known_classes(classes))
@@ -66,7 +69,7 @@ class NetworkModel(ScoredModel):
             f"<NetworkModel of {type(self.skeleton.module).__name__}: {self.skeleton.size} parameters, classes {self.classes}>"
         )
 
-    def decision_scores(self, rows: Any) -> Floats:
+    def decision_scores(self, rows: object) -> Floats:
         """Logits, (rows, outputs): for two classes one, the second's against the first's 0."""
         block = self._block(rows)
         out = np.empty((block.rows, self.skeleton.outputs))
@@ -118,7 +121,7 @@ class NetworkModel(ScoredModel):
         skeleton = Skeleton.of(twin, layout.width, len(classes), input_shape=shape, device=device)
         return NetworkModel(skeleton, skeleton.start, classes=classes, layout=layout)
 
-    def _block(self, rows: Any) -> RowBlock:
+    def _block(self, rows: object) -> RowBlock:
         block = rows if isinstance(rows, RowBlock) else as_block(rows)
         numbers = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
         if numbers != self.numbers or len(block.codes) != len(self.code_sizes):

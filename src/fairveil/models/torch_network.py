@@ -127,7 +127,7 @@ class Skeleton:
         with torch.no_grad():
             self._flat.copy_(torch.from_numpy(np.asarray(parameters, np.float32)))
 
-    def check_parameters(self, parameters: Any) -> Floats:
+    def check_parameters(self, parameters: object) -> Floats:
         """A read-only copy of a vector of parameters, checked."""
         return fixed_array(parameters, (self.size,), "parameters")
 
@@ -301,7 +301,7 @@ class Counting:
         leaves = [m for m in self.skeleton.module.modules() if not list(m.children())]
         self.hooks = [m.register_forward_hook(self.count) for m in leaves]
 
-    def count(self, module: nn.Module, given: Any, out: Any) -> None:
+    def count(self, module: nn.Module, given: Any, out: object) -> None:
         self.total += sum(t.numel() for t in (*given, out) if isinstance(t, torch.Tensor))
 
     def __exit__(self, *_: object) -> None:

@@ -140,7 +140,7 @@ def _data(value: float, text: str) -> Markup:
     return Markup('<data value="{}">{}</data>').format(repr(value), text)
 
 
-def _twice(draw: Any, figure: Any, name: str) -> dict[str, Markup]:
+def _twice(draw: Any, figure: object, name: str) -> dict[str, Markup]:
     return {
         "wide": Markup(draw(figure, width=WIDE, name=f"{name}-wide")),
         "narrow": Markup(draw(figure, width=NARROW, name=f"{name}-narrow")),

@@ -36,7 +36,7 @@ class Family:
     swept: tuple[bool, ...]
 
     @staticmethod
-    def of(constraint: Any, bounds: Sequence[float | None]) -> Family:
+    def of(constraint: object, bounds: Sequence[float | None]) -> Family:
         """From a notion's class or name, a function from a bound to a notion or several, or a list of these and of notions.
 
         >>> from ..fairness import DemographicParity
@@ -98,7 +98,7 @@ class Judge:
         return float(np.max(values - self.system.bounds, initial=-math.inf))
 
 
-def _notions(constraint: Any, bound: float | None) -> list[tuple[Notion, bool]]:
+def _notions(constraint: object, bound: float | None) -> list[tuple[Notion, bool]]:
     """Notions, and whether each was made from the bound."""
     if isinstance(constraint, Notion):
         return [(constraint, False)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError, complaint
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
@@ -35,7 +35,7 @@ class HeldOut:
     _cell_ids: npt.NDArray[np.intp]
 
     @staticmethod
-    def read(test: Any, training: Training, ways: Ways) -> HeldOut:
+    def read(test: TableLike, training: Training, ways: Ways) -> HeldOut:
         """Rows in the form of the training rows, coded as those were; unknown labels and groups are errors that name them."""
         X, y, groups = _parts(test)
         layout = training.rows.layout
@@ -91,7 +91,7 @@ def error_of(histogram: Floats) -> float:
     return 1.0 - float(np.trace(histogram.sum(axis=0)) / histogram.sum())
 
 
-def _parts(test: Any) -> tuple[Any, Any, Any]:
+def _parts(test: TableLike) -> tuple[Any, Any, Any]:
     if isinstance(test, RowSource):
         return test, None, None
     if isinstance(test, (tuple, list)) and len(test) == 3:
@@ -110,7 +110,7 @@ def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.i
     return np.fromiter((code_of[value] for value in listed), np.intp, len(listed))
 
 
-def _group_codes(groups: Any, X: Any, cells: Cells | None, rows: int) -> npt.NDArray[np.uint16]:
+def _group_codes(groups: ColumnsLike, X: Any, cells: Cells | None, rows: int) -> npt.NDArray[np.uint16]:
     if cells is None:
         return np.zeros((0, rows), np.uint16)
     names = (groups,) if isinstance(groups, str) else groups

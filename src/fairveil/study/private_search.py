@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
+from .._types import ColumnsLike, TableLike
 from .._waiting import waiting
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
@@ -137,7 +138,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         param_distributions: Any,
         *,
         epsilon: float = 1.0,
@@ -174,7 +175,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None) -> Self:
         """Search, and keep the winner.
 
         Parameters
@@ -261,7 +262,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         book: Ledger | None,
         rows: Rows,
         seed: int | None,
-        front: Any,
+        front: object,
         name: str,
     ) -> None:
         """One fit of the estimator as it was given, with the whole budget; it records itself."""
@@ -325,7 +326,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: list[Run],
         asked: Fits,
         price: SearchPrice,
-        front: Any,
+        front: object,
         name: str,
         promise: Promise,
     ) -> None:
@@ -340,7 +341,14 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(model, price, [(one.at, one.score) for one in found], found.index(best), asked, front, name)
 
     def _keep(
-        self, model: Any, price: SearchPrice, scored: list[tuple[int, float]], best: int, asked: Fits, front: Any, name: str
+        self,
+        model: Any,
+        price: SearchPrice,
+        scored: list[tuple[int, float]],
+        best: int,
+        asked: Fits,
+        front: BaseEstimator,
+        name: str,
     ) -> None:
         """The fitted attributes: `scored` has places of candidates with their released scores, `best` is one of them."""
         prefix = f"{name}__" if name else ""
@@ -399,7 +407,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- what the winner does ------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, **options: Any) -> Any:
+    def predict(self, X: Any, **options: object) -> Any:
         """Decisions of the winner.
 
         Parameters
@@ -417,7 +425,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, **options)
 
-    def predict_proba(self, X: Any, **options: Any) -> Any:
+    def predict_proba(self, X: Any, **options: object) -> Any:
         """Probabilities of the winner.
 
         Parameters
@@ -435,7 +443,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, **options)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: ColumnsLike, sample_weight: ColumnsLike = None) -> float:
         """Accuracy of the winner on other rows, exactly: for rows that nobody has to protect.
 
         Parameters

@@ -179,7 +179,7 @@ def _number(node: Node) -> float:
     return value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """JSON has no infinities: "inf", as everywhere in the library."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}

@@ -248,13 +248,13 @@ def _assumes(decisions: Decisions, more: str) -> str:
 
 
 def _setting(
-    alpha: Any,
+    alpha: object,
     groups: Any,
-    epsilon: Any,
-    delta: Any,
-    failure: Any,
-    rows_in: Any,
-    neighbours: Any,
+    epsilon: object,
+    delta: object,
+    failure: object,
+    rows_in: object,
+    neighbours: object,
     lipschitz: Any,
     smoothness: Any,
 ) -> Setting:
@@ -278,7 +278,7 @@ def _setting(
     )
 
 
-def _decisions(candidates: Any, dimension: Any, vc: Any, neighbours: str) -> list[Decisions]:
+def _decisions(candidates: object, dimension: object, vc: object, neighbours: str) -> list[Decisions]:
     sets: list[Decisions] = []
     if candidates is not None:
         sets.append(Listed(_checks.whole(at_least=1, candidates=candidates)))

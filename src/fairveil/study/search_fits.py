@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
 from .. import _checks
+from .._types import TableLike
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
@@ -191,7 +192,7 @@ class Fits:
         return [] if kept is None else [kept]
 
 
-def parts_of(estimator: Any) -> tuple[Any, Any, str]:
+def parts_of(estimator: object) -> tuple[Any, Any, str]:
     """(steps that learn nothing or None, classifier of ours, its name in the pipeline)."""
     front, last, name = None, estimator, ""
     if isinstance(estimator, Pipeline):
@@ -215,7 +216,7 @@ def parts_of(estimator: Any) -> tuple[Any, Any, str]:
     return front, last, name
 
 
-def candidates_of(given: Any, n_iter: Any, seed: int | None, name: str, last: Any) -> list[Candidate]:
+def candidates_of(given: object, n_iter: Any, seed: int | None, name: str, last: Any) -> list[Candidate]:
     """Public: drawn without a look at any row."""
     listed = [given] if isinstance(given, Mapping) else list(given) if isinstance(given, list | tuple) else None
     remedy = 'Pass {"solver__clip": [0.5, 1.0, 2.0]}, for example.'
@@ -294,13 +295,13 @@ def _count(rows: Rows) -> int:
     return count if rows.whose is None else int(numbers_of(rows.whose, rows.X, count).max(initial=-1)) + 1
 
 
-def names_columns(X: Any, groups: Any) -> bool:
+def names_columns(X: TableLike, groups: Any) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
     return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
 
 
-def refuse_elsewhere(way: str, front: Any, whose: Whose | None) -> None:
+def refuse_elsewhere(way: str, front: BaseEstimator, whose: Whose | None) -> None:
     """Of another holder's rows: answers of every run come to the analyst, so a selection would hide none of them."""
     if way == search_price.SELECTION:
         remedy = "Pass way='all': the answers to each candidate are then charged."

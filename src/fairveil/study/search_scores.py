@@ -91,10 +91,10 @@ class Counted:
 
 
 def counted(
-    model: Any,
+    model: object,
     rows: tuple[Any, Any, Any],
     scoring: Scoring,
-    schema: Any,
+    schema: object,
     promise: Promise,
     price: SearchPrice,
     noise: NoiseSource,

@@ -60,11 +60,11 @@ EPSILONS = (0.5, 1.0, 3.0)
 
 
 def frontier(
-    X: Any,
-    y: Any = None,
-    sensitive_features: Any = None,
+    X: TableLike,
+    y: ColumnsLike = None,
+    sensitive_features: ColumnsLike = None,
     *,
-    constraint: Any = DemographicParity,
+    constraint: object = DemographicParity,
     gaps: Iterable[float | None] = GAPS,
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = 5,
@@ -189,7 +189,7 @@ class _Reader:
 # Before data are touched
 
 
-def _template(estimator: Any) -> RateConstrainedClassifier:
+def _template(estimator: object) -> RateConstrainedClassifier:
     if estimator is None:
         return RateConstrainedClassifier()
     if type(estimator) is not RateConstrainedClassifier:
@@ -209,12 +209,12 @@ def _template(estimator: Any) -> RateConstrainedClassifier:
     return estimator
 
 
-def _with(estimator: RateConstrainedClassifier, **parameters: Any) -> RateConstrainedClassifier:
+def _with(estimator: RateConstrainedClassifier, **parameters: object) -> RateConstrainedClassifier:
     """The same estimator, not fitted, with other parameters; what they share is not copied."""
     return RateConstrainedClassifier(**{**estimator.get_params(deep=False), **parameters})
 
 
-def _numbers(name: str, values: Any) -> tuple[Any, ...]:
+def _numbers(name: str, values: object) -> tuple[Any, ...]:
     listed = tuple(values) if isinstance(values, Iterable) else (values,)
     out: tuple[float | None, ...]
     if name == "epsilons":
@@ -227,7 +227,7 @@ def _numbers(name: str, values: Any) -> tuple[Any, ...]:
     return out
 
 
-def _seeds(seeds: Any) -> tuple[int | None, ...]:
+def _seeds(seeds: object) -> tuple[int | None, ...]:
     if seeds is None:
         return (None,)
     if not isinstance(seeds, Iterable):

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._types import Floats
+from .._types import ColumnsLike, Floats
 from ..errors import InputError, complaint
 from .given import as_array, numbers
 
 Values = npt.NDArray[Any]
 
 
-def read_columns(sensitive_features: Any, rows: int) -> dict[str, Values]:
+def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values]:
     """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list of columns."""
     given = sensitive_features
     if given is None:
@@ -36,7 +36,7 @@ def read_columns(sensitive_features: Any, rows: int) -> dict[str, Values]:
     return found
 
 
-def frame_or_array(given: Any) -> dict[str, Values]:
+def frame_or_array(given: object) -> dict[str, Values]:
     """The columns of a frame, a series or an array by name."""
     if not isinstance(given, (np.ndarray, list, tuple)):
         import narwhals as nw
@@ -60,7 +60,7 @@ def frame_or_array(given: Any) -> dict[str, Values]:
     return {"sensitive_0": one_column(given, "sensitive_features")}
 
 
-def one_column(values: Any, of: str) -> Values:
+def one_column(values: object, of: str) -> Values:
     """One column as an array; values of several kinds stay what they are."""
     if not isinstance(values, (np.ndarray, list, tuple)):
         import narwhals as nw
@@ -85,7 +85,7 @@ def _from_series(series: Any) -> Values:
     return np.asarray(series.to_numpy())
 
 
-def read_weights(sample_weight: Any, rows: int, *, of: str = "prediction") -> Floats | None:
+def read_weights(sample_weight: ColumnsLike, rows: int, *, of: str = "prediction") -> Floats | None:
     """Finite weights of at least 0, or None. `of`: what has so many rows."""
     if sample_weight is None:
         return None
@@ -97,7 +97,7 @@ def read_weights(sample_weight: Any, rows: int, *, of: str = "prediction") -> Fl
     return weights
 
 
-def read_numbers(values: Any, of: str) -> Floats:
+def read_numbers(values: object, of: str) -> Floats:
     """A column of finite numbers."""
     column = one_column(values, of)
     if column.dtype.kind not in "fiub" or not np.isfinite(column.astype(np.float64)).all():
@@ -115,10 +115,10 @@ def same_length(lengths: Mapping[str, int | None]) -> None:
         raise InputError(complaint(expected="columns of one length", of="rows", got=got, remedy=remedy))
 
 
-def _is_column(item: Any) -> bool:
+def _is_column(item: object) -> bool:
     return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
 
 
-def _name(item: Any) -> str:
+def _name(item: object) -> str:
     name = getattr(item, "name", None)
     return name if isinstance(name, str) else ""

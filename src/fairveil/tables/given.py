@@ -42,7 +42,7 @@ def as_array(given: Any, of: str, *, dtype: Any = None) -> Values:
     return array
 
 
-def is_masked(given: Any) -> bool:
+def is_masked(given: object) -> bool:
     """Whether an array, or one in a list, has masked values."""
     if isinstance(given, list | tuple):
         return any(isinstance(item, np.ma.MaskedArray) and bool(np.ma.is_masked(item)) for item in given)
@@ -57,7 +57,7 @@ def refuse_other_kinds(array: Values, of: str, *, bytes_too: bool = True) -> Non
         raise KindError(complaint(expected="numbers or words", of=of, got=f"{words} ({array.dtype})", remedy=remedy))
 
 
-def numbers(given: Any, of: str, *, remedy: str) -> npt.NDArray[np.float64]:
+def numbers(given: object, of: str, *, remedy: str) -> npt.NDArray[np.float64]:
     """One finite or infinite float64 a place; missing ones are NaN. Texts are no numbers, and neither are dates."""
     array = as_array(given, of)
     refuse_other_kinds(array, of)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from .._types import TableLike
 from ..errors import InputError, KindError, complaint
 from .frames import Table, table_of
 from .given import as_array, is_masked, refuse_other_kinds
@@ -51,7 +52,7 @@ class Grid:
         return Plain(np.asarray(self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]))
 
 
-def grid_of(X: Any) -> Grid:
+def grid_of(X: TableLike) -> Grid:
     """Look at X. What is no table, no number or no finite number is an error."""
     if sparse.issparse(X):
         matrix = _checked(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
@@ -123,7 +124,7 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
-def refuse_duplicates(table: Any, of: str) -> None:
+def refuse_duplicates(table: object, of: str) -> None:
     """Columns are told apart by their names."""
     of_names = "columns" if hasattr(table, "set_axis") else "column_names"  # pandas or pyarrow; others hold no name twice
     given = list(table) if isinstance(table, Mapping) and not sparse.issparse(table) else getattr(table, of_names, ())
@@ -160,7 +161,7 @@ def _of_table(table: Table, *, named: bool = True) -> Grid:
     return Grid(names, table.rows, named, table=table)
 
 
-def _is_frame(X: Any) -> bool:
+def _is_frame(X: TableLike) -> bool:
     if isinstance(X, (list, tuple, np.ndarray)):
         return False
     import narwhals as nw
@@ -175,7 +176,7 @@ def _is_frame(X: Any) -> bool:
     return isinstance(wrapped, nw.DataFrame)
 
 
-def _has_text_names(X: Any) -> bool:
+def _has_text_names(X: TableLike) -> bool:
     return all(isinstance(name, str) for name in getattr(X, "columns", ())) or not hasattr(X, "set_axis")
 
 
@@ -184,7 +185,7 @@ def _with_text_names(X: Any) -> Any:
     return X if _has_text_names(X) else X.set_axis(list(_numbered(X.shape[1])), axis=1)
 
 
-def _checked(raw: Any, **options: Any) -> Any:
+def _checked(raw: object, **options: object) -> Any:
     """An array as scikit-learn checks it, with its words for what is wrong."""
     try:
         return check_array(raw, **options)

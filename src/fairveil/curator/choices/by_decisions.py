@@ -74,7 +74,7 @@ class Costs:
     exponent: int
 
     @staticmethod
-    def of(given: Any, question: Deciding, layout: RowLayout) -> Costs:
+    def of(given: object, question: Deciding, layout: RowLayout) -> Costs:
         """Checked, and rounded to 2^-40 of the largest: a score is then an exact integer combination of exact counts."""
         classes = need_classes(layout, "a choice by decisions")
         labels, count = classes if question.by_label else 1, cell_count(question.cells)
@@ -191,7 +191,7 @@ class Table:
         return any("sensitive" in one.attached.columns_read for one in self.questions if isinstance(one, AttachedHistogram))
 
 
-def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> ExponentialMechanism:
+def by_decisions(table: Table, given: object, promise: Promise, most_rows: int) -> ExponentialMechanism:
     """The scores of all candidates, and how far one person moves them."""
     check(table.questions)
     layout, weight = table.rows.layout, table.heaviest

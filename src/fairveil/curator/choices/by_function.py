@@ -125,7 +125,7 @@ class Score:
         return float(np.abs(found).max())
 
 
-def _slopes(name: str, given: Any) -> Floats:
+def _slopes(name: str, given: object) -> Floats:
     slopes = _numbers(given)
     if not (np.abs(slopes) <= LARGEST_SLOPE).all():
         remedy = "A function whose slopes have no bound has no price: cut or smooth it."
@@ -136,7 +136,7 @@ def _slopes(name: str, given: Any) -> Floats:
     return slopes
 
 
-def _numbers(given: Any) -> Floats:
+def _numbers(given: object) -> Floats:
     try:
         return np.array(given, np.float64)
     except (TypeError, ValueError):

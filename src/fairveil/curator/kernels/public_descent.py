@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into
 from .linear import add_gradient, add_histogram
 from .tiles import LOG_LOSS, SOFT, add_costs, cell_index_into, clip_into, residuals_into, scores_into
 
 
 @jit
-def add_pair(numbers: Any, codes: Any, offsets: Any, r: Any, lo: int, m: int, work: Any, more: Any, out: Any) -> None:
+def add_pair(
+    numbers: Numbers, codes: Integers, offsets: Integers, r: Floats, lo: int, m: int, work: Floats, more: Floats, out: Array
+) -> None:
     """out[..., k] += round(r[k, t] x row[t]) for k = 0 and 1 of dense rows: each code is read once for both."""
     first_bits, second_bits = work.view(np.int64), more.view(np.int64)
     for j in range(numbers.shape[0]):
@@ -62,7 +65,7 @@ def add_pair(numbers: Any, codes: Any, offsets: Any, r: Any, lo: int, m: int, wo
 
 
 @jit
-def largest_of(values: Any, m: int) -> Any:
+def largest_of(values: Floats, m: int) -> Any:
     """The largest of the first m values, none of them negative; the array is used up."""
     for t in range(m, values.shape[0]):
         values[t] = 0.0
@@ -77,35 +80,35 @@ def largest_of(values: Any, m: int) -> Any:
 
 @jit
 def descend_public(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    coef: Floats,
     start: int,
     stop: int,
     loss_weight: float,
     loss_clip: float,
     loss_scale: float,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
     clip: float,
     scale: float,
-    reach: Any,
+    reach: Floats,
     slack: float,
     kind: int,
     hist_labels: int,
     hist_scale: float,
-    histogram: Any,
+    histogram: Array,
     total_labels: int,
     total_scale: float,
-    total: Any,
-    gradients: Any,
-    found: Any,
+    total: Floats,
+    gradients: Array,
+    found: Floats,
 ) -> None:
     """Of one model of two classes, log loss with costs, rows without weights:
 

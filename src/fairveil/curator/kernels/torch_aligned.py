@@ -20,7 +20,7 @@ LINE = 16  # float32 numbers of 64 bytes, where torch's own memory begins
 class Aligned(TorchFunctionMode):
     """Inside, products of matrices of float32 numbers are padded ones. Others, and all other functions, are torch's own."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
         rule = RULES.get(func)
         return func(*args, **(kwargs or {})) if rule is None else rule(func, *args, **(kwargs or {}))
 
@@ -33,13 +33,13 @@ def _linear(func: Any, given: torch.Tensor, weight: torch.Tensor, bias: torch.Te
     return out if bias is None else out + bias
 
 
-def _product(func: Any, a: torch.Tensor, b: torch.Tensor, **more: Any) -> Any:
+def _product(func: Any, a: torch.Tensor, b: torch.Tensor, **more: object) -> Any:
     if more or not _fits(a, b) or a.shape[-1] % LINE == 0 == b.shape[-1] % LINE:
         return func(a, b, **more)
     return func(_padded(a), _padded(b, both=True))[..., : b.shape[-1]]
 
 
-def _sum(func: Any, bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **more: Any) -> Any:
+def _sum(func: Any, bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **more: object) -> Any:
     if more or not _fits(a, b):
         return func(bias, a, b, **more)
     return bias + _product(torch.matmul, a, b)

@@ -188,7 +188,7 @@ class Trial:
                 return False
         return True
 
-    def _prints(self, way: Way, order: Any, others: Any = None, sizes: Any = None) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _prints(self, way: Way, order: Any, others: object = None, sizes: Any = None) -> tuple[Ints, npt.NDArray[np.bool_]]:
         """One number of 64 bits for all that is found of each row, and which rows hold numbers."""
         rows, wanted = self.rows[order], self.wanted.of(order)
         if others is not None:
@@ -252,7 +252,7 @@ def _printed(skeleton: Skeleton, rows: int, on: bool) -> Iterator[list[torch.Ten
     """Inside, all that the module's parts give is printed; a step in place may change it afterwards."""
     found: list[torch.Tensor] = []
 
-    def note(module: Any, given: Any, out: Any) -> None:
+    def note(module: object, given: object, out: object) -> None:
         if isinstance(out, torch.Tensor) and out.numel() % rows == 0:
             found.append(_print(out.detach(), rows))
 
@@ -269,7 +269,7 @@ def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
     """How many numbers of a row the module's parts read and give; and of how many rows the logits are finite."""
     found = {skeleton.width}
 
-    def note(module: Any, given: Any, out: Any) -> None:
+    def note(module: object, given: Any, out: object) -> None:
         found.update(t.numel() // len(rows) for t in (*given, out) if isinstance(t, torch.Tensor))
 
     hooks = [module.register_forward_hook(note) for module in skeleton.module.modules()]

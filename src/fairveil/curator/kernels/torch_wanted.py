@@ -30,7 +30,7 @@ class Wanted:
     weights: Floats | None
     scratch: Scratch | None = None  # of the asking curator's pass
 
-    def of(self, rows: Any, shape: int = 0) -> Wanted:
+    def of(self, rows: object, shape: int = 0) -> Wanted:
         """The same of some rows; with zeros behind them up to `shape` rows."""
         given: tuple[Any, ...] = (self.labels, self.costs, self.weights)
         labels, costs, weights = (None if values is None else _filled(values[rows], shape) for values in given)

@@ -72,7 +72,7 @@ class AttachedCodes:
         return np.asarray(whole[a:b] if block.chosen is None else whole[block.chosen[a:b]])
 
 
-def given_codes(codes: Any, rows: Rows, promise: Promise) -> Callable[[Block], Any]:
+def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block], Any]:
     """Codes of all rows that were made of public columns, block by block."""
     if not promise.features_are_public:
         remedy = "Pass a function of a block: it runs inside."

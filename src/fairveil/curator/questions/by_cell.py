@@ -94,7 +94,7 @@ class ByCell(CellwiseQuestion):
 
     name: ClassVar[str] = "sums told apart by cell"
 
-    def at(self, inner: Any) -> ByCell:
+    def at(self, inner: object) -> ByCell:
         """The same question about an inner question made by its `at`: a round of a run."""
         return self.again(inner=_same(self.inner, inner))
 
@@ -140,7 +140,7 @@ class Weighed(CellwiseQuestion):
         super().__post_init__()
         object.__setattr__(self, "factors", _checked(self.factors, self.cells))
 
-    def at(self, inner: Any, factors: Any = None) -> Weighed:
+    def at(self, inner: object, factors: object = None) -> Weighed:
         """The same question about an inner question made by its `at`, and other factors: a round of a run.
 
         Bound, noise and event depend on factors, so where these change it is a question of another key: make a new `Ask`.
@@ -248,7 +248,7 @@ def _rounding(inner: Question, layout: RowLayout) -> float:
     return math.sqrt(coordinates) * math.ldexp(1.01, 1 - GRID_BITS)
 
 
-def _same(inner: Question, other: Any) -> Question:
+def _same(inner: Question, other: object) -> Question:
     if not isinstance(other, Question) or other.key != inner.key:
         remedy = "Make it by the inner question's own `at`, or make a new question."
         got = getattr(other, "name", type(other).__name__)
@@ -288,7 +288,7 @@ def _check_cells(cells: object) -> None:
         )
 
 
-def _checked(given: Any, cells: Cells) -> Floats:
+def _checked(given: object, cells: Cells) -> Floats:
     """A copy of factors, which nobody can change."""
     try:
         factors = np.array(given, np.float64)

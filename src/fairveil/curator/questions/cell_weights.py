@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def columns_of(cells: Cells | None) -> Iterator[range]:
         yield range(first, last)
 
 
-def checked(given: Any, models: int, cells: Cells | None) -> Floats:
+def checked(given: object, models: int, cells: Cells | None) -> Floats:
     """A copy of weights (cells,) or (models, cells), which nobody can change."""
     count = cell_count(cells)
     try:

@@ -20,7 +20,7 @@ from .of_models import same_form
 GRADIENT_LOSSES = ("log", "squared", "none")
 
 
-def finite_costs(costs: Any) -> Floats:
+def finite_costs(costs: object) -> Floats:
     """A copy of costs, which nobody can change, checked."""
     copied = np.array(costs, np.float64)
     copied.setflags(write=False)
@@ -30,7 +30,7 @@ def finite_costs(costs: Any) -> Floats:
     return copied
 
 
-def weights_of_models(weights: Any, models: int) -> Floats:
+def weights_of_models(weights: object, models: int) -> Floats:
     """A copy of weights of the loss, one a model, which nobody can change, checked."""
     array = np.array(weights, np.float64)
     alone = models == 1 and array.shape == (1,) and 0.0 <= array[0] < np.inf
@@ -90,7 +90,7 @@ class GradientSum(Question):
                 raise InputError(complaint(expected="a loss to weigh", of="cell_weights", got='loss="none"', remedy=remedy))
             object.__setattr__(self, "cell_weights", by_cell.checked(self.cell_weights, self.models, self.cells))
 
-    def at(self, model: Linear, cell_costs: Any = None, loss_weight: Any = None, cell_weights: Any = None) -> GradientSum:
+    def at(self, model: Linear, cell_costs: object = None, loss_weight: Any = None, cell_weights: Any = None) -> GradientSum:
         """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""
         costs = None if cell_costs is None else finite_costs(cell_costs)
         cell_weights = None if cell_weights is None else by_cell.checked(cell_weights, self.models, self.cells)

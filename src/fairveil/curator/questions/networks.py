@@ -142,7 +142,7 @@ class NetworkGradient(Question):
         if self.cell_costs is not None:
             object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
 
-    def at(self, model: Network, cell_costs: Any = None, loss_weight: Any = None) -> NetworkGradient:
+    def at(self, model: Network, cell_costs: object = None, loss_weight: object = None) -> NetworkGradient:
         """The same question about other parameters, costs and weights of the loss, of the same shapes: a round of a run."""
         costs = None if cell_costs is None else finite_costs(cell_costs)
         old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))

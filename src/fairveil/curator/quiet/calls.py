@@ -75,7 +75,7 @@ def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs
         raise
 
 
-def _as_code(code: _Code, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def _as_code(code: _Code, function: Callable[..., T], *args: object, **kwargs: object) -> T:
     _running.set(code)
     np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")
     if getattr(sys.flags, "context_aware_warnings", False):
@@ -286,7 +286,7 @@ def _or_told(say: Callable[[_Code, Any], None]) -> Callable[[Any], Any]:
     """A hook of one argument, the last, that is told instead where user code calls it."""
 
     def make(hook: Any) -> Any:
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> Any:
             code = _speaker()
             return hook(*args, **kwargs) if code is None else say(code, args[-1] if args else None)
 
@@ -312,7 +312,7 @@ def _raised(code: _Code, args: Any) -> None:
 
 
 def _starting(start: Any) -> Any:
-    def started(thread: threading.Thread, *args: Any, **kwargs: Any) -> Any:
+    def started(thread: threading.Thread, *args: object, **kwargs: object) -> Any:
         code = _speaker()
         if code is not None:
             _started[thread] = code

@@ -45,7 +45,7 @@ class Descriptors:
             except OSError:
                 continue
 
-    def write(self, descriptor: int, stream: Any, text: Any) -> bool:
+    def write(self, descriptor: int, stream: object, text: object) -> bool:
         """Write what another thread prints to where the descriptor leads otherwise; False where it does."""
         kept = self._away.get(descriptor)
         if kept is None or not isinstance(text, str):

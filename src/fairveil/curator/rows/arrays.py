@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout
 
@@ -69,7 +70,7 @@ class Table:
         self.layout = RowLayout(int(self._X.shape[1]), tuple(code_sizes), known, tuple(map(tuple, groups)), names)
 
     def _encode_labels(
-        self, y: Any, classes: Sequence[Hashable] | None, regression: bool
+        self, y: ColumnsLike, classes: Sequence[Hashable] | None, regression: bool
     ) -> tuple[npt.NDArray[Any] | None, tuple[Hashable, ...] | None]:
         if y is None:
             return None, None if classes is None else tuple(classes)
@@ -110,7 +111,7 @@ class Table:
             )
 
 
-def _as_numbers(X: Any) -> npt.NDArray[Any]:
+def _as_numbers(X: TableLike) -> npt.NDArray[Any]:
     if np.ma.is_masked(X):
         remedy = "Fill them in, or code them by a schema."
         raise InputError(complaint(expected="numbers in every place", of="X", got="masked ones", remedy=remedy))
@@ -157,7 +158,7 @@ def _distinct(values: npt.NDArray[Any], name: str) -> tuple[Hashable, ...]:
         return tuple(sorted(found, key=repr))
 
 
-def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
+def _floats(values: object, name: str) -> npt.NDArray[np.float64]:
     try:
         floats = np.array(values, np.float64)
     except (TypeError, ValueError):
@@ -168,7 +169,7 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
     return floats
 
 
-def _codes(codes: Any) -> npt.NDArray[Any]:
+def _codes(codes: object) -> npt.NDArray[Any]:
     """(coded features, rows), a copy in native byte order."""
     lines = np.atleast_2d(np.asarray(codes).T)
     if lines.ndim != 2 or lines.dtype.kind not in "iub":

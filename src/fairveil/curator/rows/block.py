@@ -132,7 +132,7 @@ class Drawn:
         return self._gathered
 
 
-def row_major(block: Block, index: Any) -> npt.NDArray[np.float32]:
+def row_major(block: Block, index: object) -> npt.NDArray[np.float32]:
     """`Block.row_major` without a copy that is kept. Positions: of a block that holds just these rows."""
     from ...models import torch_network
 

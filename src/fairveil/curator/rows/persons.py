@@ -33,7 +33,7 @@ from .block import EMPTY_INT, Block
 NOBODY: Ints = np.empty(0, np.int64)
 
 
-def persons_of(units: Any, rows: int) -> Ints:
+def persons_of(units: object, rows: int) -> Ints:
     """A number for each row: that of its person, from 0, by first appearance."""
     values = _column(units)
     if len(values) != rows:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._types import Floats, Mask
+from ..._types import ColumnsLike, Floats, Mask, TableLike
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
 from ...privacy.noise.samplers import Stream
@@ -100,19 +100,19 @@ class Rows:
     @classmethod
     def from_arrays(
         cls,
-        X: Any,
-        y: Any = None,
+        X: TableLike,
+        y: ColumnsLike = None,
         sensitive: Sequence[Any] = (),
         *,
-        codes: Any = None,
+        codes: object = None,
         code_sizes: Sequence[int] = (),
         classes: Sequence[Hashable] | None = None,
         groups: Sequence[Sequence[Hashable]] | None = None,
         sensitive_names: Sequence[str] = (),
         regression: bool = False,
-        sample_weight: Any = None,
+        sample_weight: ColumnsLike = None,
         max_sample_weight: float = 1.0,
-        units: Any = None,
+        units: object = None,
     ) -> Rows:
         """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a sensitive column. `units`:
         whose each row is, where persons are to be protected.

@@ -92,7 +92,7 @@ class Asking(ABC):
         taking = [] if self._taking is None else [("take", self._taking)]
         return [("open", None), *taking, *(("read", readings[number]) for readings in self._readings)]
 
-    def _require_same(self, number: int, opened: Any) -> None:
+    def _require_same(self, number: int, opened: object) -> None:
         if isinstance(opened, Failed):
             self._refuse(number, opened)
         if self._opened and opened != self._opened[number]:

@@ -25,7 +25,7 @@ class ShardsHere(Asking):
     def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
         return {number: self._one(number, *one) for number, one in wanted.items()}
 
-    def _one(self, number: int, what: str, value: Any) -> Any:
+    def _one(self, number: int, what: str, value: object) -> Any:
         if what == "open":
             made = attempted(lambda: Shard(self.recipes[number], self._threads), shows=True)
             if not isinstance(made, Shard):

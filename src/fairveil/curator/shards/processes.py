@@ -95,7 +95,7 @@ class ShardsInProcesses(Asking):
         worker.held |= set(wanted)
         return dict(zip(wanted, answers, strict=True))
 
-    def _told(self, number: int, what: str, value: Any) -> Any:
+    def _told(self, number: int, what: str, value: object) -> Any:
         return self.recipes[number] if what == "open" else value
 
     def _require_version(self, found: str) -> None:

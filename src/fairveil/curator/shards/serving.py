@@ -81,7 +81,7 @@ def serve() -> None:
         write(told, worker.done(messages))
 
 
-def write(to: BinaryIO, value: Any) -> None:
+def write(to: BinaryIO, value: object) -> None:
     """One message."""
     message = packed(value)
     to.write(LENGTH.pack(len(message)))

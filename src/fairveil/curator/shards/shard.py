@@ -167,7 +167,7 @@ def attempted(work: Any, *, shows: bool = False) -> Any:
         return Failed(type(error).__name__) if shows else Failed()
 
 
-def packed(value: Any) -> bytes:
+def packed(value: object) -> bytes:
     """A message between processes of one fit."""
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 

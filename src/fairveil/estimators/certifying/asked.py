@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...fairness import Notion
 from ...fairness.objectives import Bound, parse_constraint
 from ..fitting import promises
@@ -13,12 +11,12 @@ CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
 """The parameters that may say what is certified."""
 
 
-def parameter_of(estimator: Any) -> str:
+def parameter_of(estimator: object) -> str:
     """Where this estimator says what is to be certified."""
     return next(name for name in (CONSTRAINTS, CONSTRAINT, CERTIFY) if hasattr(estimator, name))
 
 
-def listed_in(estimator: Any, of: str) -> tuple[list[Notion], list[Bound]]:
+def listed_in(estimator: object, of: str) -> tuple[list[Notion], list[Bound]]:
     """The notions of this parameter, and bounds on other functions, which cannot be certified."""
     given = getattr(estimator, of)
     if of == CONSTRAINT:

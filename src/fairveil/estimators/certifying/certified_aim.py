@@ -117,7 +117,7 @@ def shares_of_target(schema: Schema | None) -> tuple[float, ...] | None:
     return target.shares if isinstance(target, Category | Boolean) else None
 
 
-def labels_of(inner: Any, classes: Sequence[Any], schema: Schema | None) -> list[float] | None:
+def labels_of(inner: object, classes: Sequence[Any], schema: Schema | None) -> list[float] | None:
     """The shares of the labels, from what the fit released or the schema states; None where neither says."""
     outcome, released = getattr(inner, "outcome_", None), getattr(inner, "released_", None)
     comparison = getattr(outcome, "comparison", None)

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from sklearn.base import BaseEstimator
+
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, complaint
 from . import seen
 from .asked import CERTIFY, listed_in, parameter_of
@@ -23,7 +26,14 @@ def certified(fit: Fit) -> Fit:
     """A `fit` which certifies, of an estimator with one of these, `public_rows` and `certify_share`."""
 
     @wraps(fit)
-    def fitted(self: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Any:
+    def fitted(
+        self: object,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
+    ) -> Any:
         of = parameter_of(self)
         notions, beside = listed_in(self, of)
         if notions and (of == CERTIFY or any(getattr(notion, "confidence", None) is not None for notion in notions)):
@@ -41,14 +51,14 @@ def certified(fit: Fit) -> Fit:
     return cast(Fit, fitted)
 
 
-def refuse_certify(estimator: Any) -> None:
+def refuse_certify(estimator: BaseEstimator) -> None:
     """Where a fit is planned or repeated by itself, nothing is set aside."""
     if (got := estimator.certify) is not None:
         remedy = "Leave it out here; a call of fit certifies, and fv.certify certifies a finished model on other rows."
         raise InputError(complaint(expected="None here", of=CERTIFY, got=got, remedy=remedy))
 
 
-def forget_certificate(estimator: Any) -> None:
+def forget_certificate(estimator: object) -> None:
     """What was certified of an earlier fit, or of other decisions."""
     for name in ("certificate_", "certified_aim_"):
         estimator.__dict__.pop(name, None)

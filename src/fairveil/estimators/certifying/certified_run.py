@@ -38,8 +38,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
-from ..._types import Ints
+from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError, complaint
 from ...facts import RowSource
@@ -105,7 +106,7 @@ class Both:
     """One fit with its certificate."""
 
     def __init__(
-        self, estimator: Any, fit: Callable[..., Any], of: str, notions: list[Notion], beside: Sequence[Bound] = ()
+        self, estimator: BaseEstimator, fit: Callable[..., Any], of: str, notions: list[Notion], beside: Sequence[Bound] = ()
     ) -> None:
         self.estimator, self.fit, self.of, self.notions, self.beside = estimator, fit, of, notions, tuple(beside)
         self.wanted = [one for one in notions if of == CERTIFY or notion_confidence(one) is not None]
@@ -118,7 +119,7 @@ class Both:
         self.seed = promises.seed_of(estimator.random_state)
         self.stated: int | None = None  # the schema's number of rows
 
-    def run(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Any:
+    def run(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, sample_weight: ColumnsLike) -> Any:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
         training = self._read(X, y, groups)
@@ -173,7 +174,7 @@ class Both:
         promise = self._promise(epsilon)
         return promise if promise.unit is None else replace(promise, unit=replace(promise.unit, max_rows=1))
 
-    def _certificate(self, inner: Any, X: Any, y: Any, groups: Any, unit: Any) -> Certificate:
+    def _certificate(self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: Any) -> Certificate:
         estimator = self.estimator
         strongest = _strongest(inner, estimator.epsilon)
         by_group = strongest < estimator.epsilon
@@ -205,13 +206,13 @@ class Both:
         found = self.estimator.ledger or current() or remembered(self.estimator)
         return found if self.promise.is_private else None
 
-    def _paid(self, inner: Any, epsilon: float) -> PartsPlan | None:
+    def _paid(self, inner: BaseEstimator, epsilon: float) -> PartsPlan | None:
         """Counts that the ledger need not hold, beside the fit's own spend, which is all that this fit released there."""
         if self._book is None or hasattr(self.estimator, "estimator"):
             return None
         return beside(self._counting(epsilon), compose(inner.privacy_.events))
 
-    def _replaced(self, inner: Any, found: Certificate) -> Certificate:
+    def _replaced(self, inner: BaseEstimator, found: Certificate) -> Certificate:
         """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
         by = blind(found.layout, labels_of(inner, found.classes, self.estimator.schema))
         part = None if by is None else least(found.layout, found.counts, found.noise, found.confidence, by)
@@ -241,7 +242,7 @@ class Both:
             inner.random_state = bases.derived_seed(self.seed, 33)
         return inner
 
-    def _read(self, X: Any, y: Any, groups: Any) -> Training:
+    def _read(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike) -> Training:
         """Refuses what is wrong with the rows before anything is released."""
         ways = promises.ways_of(self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose)
         training = decided.read_rows(X, y, groups, None, ways, ()).training
@@ -299,7 +300,7 @@ class Both:
         known = rows.exact_count if public else self.estimator.public_rows or self.stated
         return None if known is None else self.share * known / self.promise.rows_per_unit
 
-    def _refuse(self, X: Any, sample_weight: Any) -> None:
+    def _refuse(self, X: TableLike, sample_weight: ColumnsLike) -> None:
         found: list[tuple[str, str, Any]] = []
         if isinstance(X, RowSource) and not hasattr(X, "chosen"):
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
@@ -341,13 +342,13 @@ def one_confidence(notions: Sequence[Notion], of: str) -> float:
     return confidence_of(found.pop() if found else CONFIDENCE)
 
 
-def _strongest(inner: Any, epsilon: float) -> float:
+def _strongest(inner: object, epsilon: float) -> float:
     """The smallest epsilon that any group was told."""
     told = getattr(inner, "tailoring_", None)
     return epsilon if told is None else min(epsilon, *told.epsilons)
 
 
-def _groups(groups: Any, at: npt.NDArray[np.intp], rows: int) -> Any:
+def _groups(groups: ColumnsLike, at: npt.NDArray[np.intp], rows: int) -> Any:
     """The same of groups: names of columns stay names; a list of columns is one of them."""
     names = names_in(groups)
     if names is not None and len(names) != rows:
@@ -357,7 +358,7 @@ def _groups(groups: Any, at: npt.NDArray[np.intp], rows: int) -> Any:
     return rows_at(groups, at)
 
 
-def _require_both(parts: list[tuple[Any, Any, Any]], y: Any) -> None:
+def _require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
     """Nobody on one side, or a class that only those set aside have: told before anything is released."""
     if not all(length_of(part[0]) for part in parts):
         remedy = "Pass more rows, or another certify_share."

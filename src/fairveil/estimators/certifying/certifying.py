@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import _checks
+from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, complaint
 from ...facts import Cells
@@ -43,22 +44,22 @@ OWN_DECISIONS = (
 
 
 def certify(
-    model: Any,
-    X: Any,
-    y: Any = None,
+    model: object,
+    X: TableLike,
+    y: ColumnsLike = None,
     *,
-    sensitive_features: Any = None,
-    constraints: Any = None,
+    sensitive_features: ColumnsLike = None,
+    constraints: object = None,
     confidence: float = 0.95,
     epsilon: float | None = None,
     delta: float = 0.0,
     protects: str = "records",
     neighbours: str | None = None,
-    schema: Any = None,
-    random_state: Any = None,
-    ledger: Any = None,
+    schema: object = None,
+    random_state: object = None,
+    ledger: object = None,
     assumptions: Iterable[str] = (),
-    unit: Any = None,
+    unit: object = None,
     max_rows_per_unit: int | None = None,
 ) -> Certificate:
     """Certify that constraints hold in the population, from private counts of people set aside.
@@ -155,23 +156,23 @@ def certify(
 
 
 def certify_beside(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: object,
+    X: TableLike,
+    y: ColumnsLike,
     *,
-    sensitive_features: Any,
-    constraints: Any,
-    confidence: Any,
-    epsilon: Any,
-    delta: Any,
-    protects: Any,
-    neighbours: Any,
-    schema: Any,
-    random_state: Any,
-    ledger: Any,
+    sensitive_features: ColumnsLike,
+    constraints: object,
+    confidence: object,
+    epsilon: object,
+    delta: object,
+    protects: object,
+    neighbours: object,
+    schema: object,
+    random_state: object,
+    ledger: object,
     assumptions: Iterable[str],
-    unit: Any = None,
-    max_rows_per_unit: Any = None,
+    unit: object = None,
+    max_rows_per_unit: object = None,
     asked: PartsPlan | None = None,
 ) -> Certificate:
     """`certify`, of people whose counts are part of another release (`asked`): then that has been paid for."""
@@ -220,7 +221,7 @@ def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) ->
             raise InputError(complaint(expected=expected, of="sensitive_features", got=list(cells.keys), remedy=remedy))
 
 
-def _listed(constraints: Any, of: str) -> list[Any]:
+def _listed(constraints: object, of: str) -> list[Any]:
     if isinstance(constraints, str | Notion) or constraints is None:
         return [constraints]
     if isinstance(constraints, Bound | Constraint) or not isinstance(constraints, Iterable):
@@ -240,7 +241,7 @@ def _refuse_other_losses(notions: list[Notion], of: str) -> None:
             raise InputError(complaint(expected="a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy))
 
 
-def notions_of(constraints: Any, *, of: str = "constraints", certified: bool = False) -> list[Notion]:
+def notions_of(constraints: object, *, of: str = "constraints", certified: bool = False) -> list[Notion]:
     """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused. `of`:
     the argument; `certified`: whether they may have a confidence."""
     listed = _listed(constraints, of)
@@ -269,7 +270,7 @@ def _ratio(text: str) -> SelectionRateRatio:
     return SelectionRateRatio(ratio)
 
 
-def one_row_each(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | None:
+def one_row_each(unit: object, most: object, schema: object, epsilon: object) -> Whose | None:
     """Who is protected: persons only where each counts once."""
     found = units.whose(unit, most, schema)
     if found is None:
@@ -281,14 +282,16 @@ def one_row_each(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | Non
     return found
 
 
-def required_promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None) -> Promise:
+def required_promise(
+    epsilon: object, delta: object, protects: object, neighbours: object, whose: Whose | None = None
+) -> Promise:
     if epsilon is None:
         remedy = "Pass epsilon=1.0, for example; float('inf') for people who are public or have consented."
         raise InputError(complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy))
     return promises.promise_of(epsilon, delta, protects, neighbours, whose)
 
 
-def confidence_of(confidence: Any) -> float:
+def confidence_of(confidence: object) -> float:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, low_open=True, high_open=True, remedy=remedy)
     if not 0.5 <= found <= 1.0 - 1e-9 or math.isnan(found):

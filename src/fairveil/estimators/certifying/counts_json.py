@@ -85,7 +85,7 @@ class CountsFile:
         ) as error:
             raise self.malformed(str(error) if isinstance(error, FairveilError) else type(error).__name__) from None
 
-    def _require_format(self, values: Any) -> None:
+    def _require_format(self, values: object) -> None:
         if not isinstance(values, dict) or values.get("format") != self.format or values.get("version") != self.version:
             raise self.malformed(f"no {self.format!r} of version {self.version}")
         if set(values) != self.fields:
@@ -114,7 +114,7 @@ class CountsFile:
             raise self.malformed("noise of no known distribution")
         return CountNoise(str(noise["kind"]), float(noise["scale"]))
 
-    def line(self, value: Any) -> str:
+    def line(self, value: object) -> str:
         """Words that can be printed."""
         if not isinstance(value, str) or not value.isprintable():
             raise self.malformed("words that cannot be printed")
@@ -159,7 +159,7 @@ def of_release(statement: PrivacyStatement, noise: CountNoise) -> list[Finding]:
     return out
 
 
-def notion_from(values: Any) -> Notion:
+def notion_from(values: object) -> Notion:
     """A notion, ratios of selection rates among them."""
     if isinstance(values, dict) and values.get("notion") == SelectionRateRatio.kind:
         return SelectionRateRatio.from_dict(values)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._json import Document
+from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells
@@ -105,14 +106,14 @@ class Monitor:
     @staticmethod
     def create(
         path: str | Path,
-        constraints: Any,
+        constraints: object,
         *,
         groups: Mapping[str, Sequence[Hashable]],
         classes: Sequence[Hashable],
         epsilon: float | None = None,
         delta: float = 0.0,
         false_alarm: float = 0.05,
-        ledger: Any = None,
+        ledger: object = None,
     ) -> Monitor:
         """Begin a monitor, with everything that is fixed in advance.
 
@@ -201,12 +202,12 @@ class Monitor:
     def add(
         self,
         period: str,
-        model: Any,
-        X: Any = None,
-        y: Any = None,
+        model: object,
+        X: TableLike = None,
+        y: ColumnsLike = None,
         *,
-        sensitive_features: Any = None,
-        random_state: Any = None,
+        sensitive_features: ColumnsLike = None,
+        random_state: object = None,
     ) -> Period:
         """Count the people of one more period, whom no other period has.
 
@@ -367,7 +368,7 @@ class Monitor:
         return {name: value for name, value in self._values.items() if name not in ("format", "version", "checksum")}
 
     def _counted(
-        self, model: Any, X: Any, y: Any, sensitive_features: Any, seed: int | None, at: int
+        self, model: object, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike, seed: int | None, at: int
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release of the whole budget."""
         raw = decided_rows._given(model)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
@@ -42,11 +43,11 @@ DRAWN = "each drawn from that person's distribution over groups"
 
 
 def private_audit(
-    model: Any,
-    X: Any = None,
-    y: Any = None,
+    model: object,
+    X: TableLike = None,
+    y: ColumnsLike = None,
     *,
-    sensitive_features: Any = None,
+    sensitive_features: ColumnsLike = None,
     metrics: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -56,10 +57,10 @@ def private_audit(
     small_below: int = 30,
     protects: str = "records",
     neighbours: str | None = None,
-    schema: Any = None,
-    random_state: Any = None,
-    ledger: Any = None,
-    unit: Any = None,
+    schema: object = None,
+    random_state: object = None,
+    ledger: object = None,
+    unit: object = None,
     max_rows_per_unit: int | None = None,
 ) -> PrivateTable:
     """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
@@ -186,11 +187,11 @@ def private_audit(
 
 
 def _read(
-    model: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    schema: Any,
+    model: object,
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    schema: object,
     promise: Promise,
     seed: int | None,
     whose: Whose | None,
@@ -222,7 +223,9 @@ def _layout(people: DecidedRows, labelled: bool, own: dict[str, RowMetric], dept
     return layout
 
 
-def _coins(own: dict[str, RowMetric], X: Any, y: Any, people: DecidedRows, seed: int | None) -> list[npt.NDArray[np.bool_]]:
+def _coins(
+    own: dict[str, RowMetric], X: TableLike, y: ColumnsLike, people: DecidedRows, seed: int | None
+) -> list[npt.NDArray[np.bool_]]:
     if not own:
         return []
     classes = np.empty(len(people.classes), object)

@@ -208,7 +208,7 @@ class PrivateTableContents:
         frame = pd.DataFrame(out)
         return frame.astype(dict.fromkeys((name for name in frame if frame[name].isna().any()), float))
 
-    def plot(self, rate: str | None = None, *columns: str, ax: Any = None) -> Any:
+    def plot(self, rate: str | None = None, *columns: str, ax: object = None) -> Any:
         """Draw points with their intervals by group. Marks of small groups are hollow.
 
         Parameters
@@ -341,7 +341,7 @@ def results(table: PrivateTableContents) -> dict[str, Any]:
 
 
 def _gap(gap: Gap) -> dict[str, Any]:
-    def key(value: Any) -> Any:
+    def key(value: object) -> Any:
         return keys.to_json(value, of="group")
 
     return {

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
+from ..._types import TableLike
 from ...curator.questions.row_function import RowFunction
 from ...curator.quiet.calls import Troubles
 from ...curator.rows.block import EMPTY_FLOAT, EMPTY_INT, Block
@@ -76,7 +77,7 @@ class RowMetric:
             remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example: bounds that are known without the data."
             raise InputError(complaint(expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy))
 
-    def coins(self, X: Any, y: Any, prediction: Any, uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def coins(self, X: TableLike, y: Any, prediction: Any, uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """One coin for each row, whose chance is the scaled metric.
 
         Parameters
@@ -118,7 +119,7 @@ class RowMetric:
         return np.asarray(uniforms < values)
 
 
-def metrics_of(given: Any) -> dict[str, RowMetric]:
+def metrics_of(given: object) -> dict[str, RowMetric]:
     """By name; a plain function is a metric between 0 and 1."""
     if given is None:
         return {}
@@ -133,7 +134,7 @@ def metrics_of(given: Any) -> dict[str, RowMetric]:
 
 
 def thrown(
-    metrics: Mapping[str, RowMetric], X: Any, y: Any, prediction: Any, noise: NoiseSource
+    metrics: Mapping[str, RowMetric], X: TableLike, y: Any, prediction: Any, noise: NoiseSource
 ) -> list[npt.NDArray[np.bool_]]:
     """The coins of all metrics, row by row."""
     return [

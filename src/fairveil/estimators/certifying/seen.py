@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from ..._types import TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 
@@ -34,7 +35,7 @@ _ELSEWHERE: WeakKeyDictionary[Any, tuple[str, str, str | None, int]] = WeakKeyDi
 """The same of another holder's rows: which data set, and which part of it."""
 
 
-def remember(estimator: Any, X: Any) -> None:
+def remember(estimator: object, X: TableLike) -> None:
     """The estimator was fitted to this table."""
     if isinstance(X, Elsewhere):
         _ELSEWHERE[estimator] = X.identity
@@ -48,7 +49,7 @@ def remember(estimator: Any, X: Any) -> None:
         _SEEN.pop(estimator, None)
 
 
-def refuse(model: Any, X: Any) -> None:
+def refuse(model: object, X: TableLike) -> None:
     """An error if the people set aside are some that the model was fitted to."""
     try:
         seen, of_holder = _SEEN.get(model), _ELSEWHERE.get(model)
@@ -79,7 +80,7 @@ def _overlap(one: tuple[str, str, str | None, int], other: tuple[str, str, str |
     return one[2] is None or one[2] != other[2] or one[3] == other[3]
 
 
-def _part_of(X: Any) -> tuple[Any, tuple[int, int] | None]:
+def _part_of(X: TableLike) -> tuple[Any, tuple[int, int] | None]:
     """The owner of a table's memory, and the bytes of a block of whole rows; another view is an owner of its own."""
     if not isinstance(X, np.ndarray) or not X.flags.c_contiguous:
         return X, None

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from ..._types import ColumnsLike, TableLike
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.statement.statement import PrivacyStatement
@@ -32,7 +33,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
 
-    def _blocks(self, X: Any) -> Iterator[RowBlock]:
+    def _blocks(self, X: TableLike) -> Iterator[RowBlock]:
         check_is_fitted(self, "model_")
         if isinstance(X, RowSource | RowBlock):
             return self.coding_.blocks(X)
@@ -78,7 +79,9 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
     groups_: tuple[Any, ...]
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedEstimator:
+    def fit(
+        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+    ) -> CodedEstimator:
         """Fit."""
 
     def _publish_columns(self, training: Training, cells: Cells | None) -> None:
@@ -127,7 +130,7 @@ def as_ours(of: str) -> Iterator[None]:
         raise family(complaint(expected=expected, of=of, got=got, remedy=f"{error}", quote=False)) from None
 
 
-def axes_of(X: Any) -> int:
+def axes_of(X: TableLike) -> int:
     """How many axes; 2 where that cannot be seen."""
     axes = getattr(X, "ndim", 2)
     return axes if isinstance(axes, int) else 2
@@ -153,7 +156,7 @@ def labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
 
 
-def _column_names(X: Any) -> list[str] | None:
+def _column_names(X: TableLike) -> list[str] | None:
     """Names of a table's columns; None for arrays."""
     if isinstance(X, Mapping):
         return list(map(str, X))

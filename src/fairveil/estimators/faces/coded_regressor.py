@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ...models import RegressionModel
@@ -34,7 +34,7 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
     intercept_: float
     coef_names_: tuple[str, ...]
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Predict a number for each row.
 
         Parameters
@@ -50,7 +50,7 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
         codes = np.concatenate([self.model_.predict_numbers(block) for block in self._blocks(X)])
         return self.target_.undone(codes)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None) -> float:
         """Coefficient of determination R^2, by weight.
 
         Parameters

@@ -9,11 +9,11 @@ import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ...models import LinearModel, MixtureModel
-from ...models.model import draw_codes, generator
+from ...models.model import RandomState, draw_codes, generator
 from ...tables.columns import same_length
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...models import NetworkModel
 
 
-def _has_scores(estimator: Any) -> bool:
+def _has_scores(estimator: object) -> bool:
     """A mixture of models has laws of decisions, and no scores."""
     return not isinstance(getattr(estimator, "model_", None), MixtureModel)
 
@@ -39,7 +39,7 @@ class LinearClassifier(CodedClassifier):
     coef_names_: tuple[str, ...]
 
     @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         """Scores of the rows.
 
         Parameters
@@ -55,7 +55,7 @@ class LinearClassifier(CodedClassifier):
         scores = np.concatenate([cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)])
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Probability that the model gives each class.
 
         Parameters
@@ -70,7 +70,7 @@ class LinearClassifier(CodedClassifier):
         """
         return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
 
-    def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row.
 
         A mixture draws a model for every row; other models decide without chance.
@@ -95,12 +95,12 @@ class LinearClassifier(CodedClassifier):
     def _decides_by_chance(self) -> bool:
         return isinstance(getattr(self, "model_", None), MixtureModel)
 
-    def _codes(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+    def _codes(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         if isinstance(getattr(self, "model_", None), MixtureModel):
             return draw_codes(self.predict_proba(X), random_state)
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None) -> float:
         """Share of rows, by weight, whose class is predicted right.
 
         Parameters

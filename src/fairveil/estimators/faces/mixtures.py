@@ -29,7 +29,7 @@ def found_by(search: Search, curator: Curator, tick: Progress | None) -> tuple[F
     return (run(curator, search, tick) if isinstance(search, Loop) else search.run(curator, tick)), None
 
 
-def probabilities(model: Model | None, block: Any) -> Floats:
+def probabilities(model: Model | None, block: object) -> Floats:
     """Of the models themselves, where the law of their decisions is another."""
     if isinstance(model, DerandomisedModel):
         return probabilities(model.model, block)

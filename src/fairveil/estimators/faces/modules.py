@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._types import Floats
+from ..._types import Floats, TableLike
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ..reading.training import Training
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...models import NetworkModel, Skeleton
 
 
-def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
+def flattened(X: TableLike, module: object) -> tuple[Any, tuple[int, ...] | None]:
     """For a module: X as (rows, numbers) and the shape of one row, where it has more axes than that; else X as it is."""
     axes = axes_of(X)
     if module is None or axes < 3 or isinstance(X, RowSource):
@@ -26,7 +26,7 @@ def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
     return array.reshape(len(array), math.prod(array.shape[1:])), tuple(array.shape[1:])
 
 
-def as_rows(X: Any, model: object) -> Any:
+def as_rows(X: TableLike, model: object) -> Any:
     """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it is."""
     axes = axes_of(X)
     if model is None or axes < 3 or isinstance(X, RowSource):
@@ -40,7 +40,7 @@ def as_rows(X: Any, model: object) -> Any:
     return array.reshape(len(array), math.prod(shape))
 
 
-def skeleton_of(module: Any, training: Training, shape: tuple[int, ...] | None, device: Any) -> Skeleton | None:
+def skeleton_of(module: Any, training: Training, shape: tuple[int, ...] | None, device: object) -> Skeleton | None:
     """The module, checked against the rows: a copy, so a fit changes nothing that it was given. None for a linear model."""
     if module is None:
         return None

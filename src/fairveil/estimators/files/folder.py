@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..._json import Node, shown
 from ...errors import ChecksumError, FairveilError, InputError, complaint
@@ -62,7 +63,7 @@ DEEPEST = 4  # estimators inside estimators
 KNOWN_FILES = {f"{BASE * depth}{name}" for depth in range(DEEPEST + 1) for name in (*OTHERS, ESTIMATOR_FILE, CERTIFICATE_FILE)}
 
 
-def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def save(estimator: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator to a folder, whole or not at all.
 
     Parameters
@@ -103,7 +104,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
     return write_folder(path, to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
 
-def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, estimator: object = None, model: object = None) -> Any:
     """Read the estimator that `save` wrote: it predicts the same bits.
 
     Unexpected content is an error that names it.
@@ -161,7 +162,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, bytes]:
     return files
 
 
-def to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
+def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     from sklearn.utils.validation import check_is_fitted
 
     kind = next((name for name, kind in KINDS.items() if type(estimator) is kind.cls), None)
@@ -213,17 +214,17 @@ def to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     return files | {ESTIMATOR_FILE: text.encode()}
 
 
-def _model_written(model: Any) -> Any:
+def _model_written(model: object) -> Any:
     """A module is handed in again; what says which steps an additive model has is plain values."""
     return model if model is None or isinstance(model, str | Additive) else "given"
 
 
-def _listed_in(estimator: Any) -> str:
+def _listed_in(estimator: object) -> str:
     """The parameter in which classifiers made elsewhere were given."""
     return "decisions" if isinstance(estimator, GroupObjectiveClassifier) else "candidates"
 
 
-def from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int = 0) -> Any:
+def from_files(files: Mapping[str, bytes], given: object, module: object, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
@@ -258,7 +259,7 @@ def _has_network(raw: bytes) -> bool:
     return bool(_content(raw)["parameters"].mapping().get("model") == "given")
 
 
-def _base_of(content: Node, written: Any, given: Any) -> Any:
+def _base_of(content: Node, written: object, given: object) -> Any:
     """The base that was written, or the one that was handed in: exactly one of them, where there is one at all."""
     fields = content.mapping()
     if fields.get("candidates") is not None:
@@ -284,7 +285,7 @@ def _base_of(content: Node, written: Any, given: Any) -> Any:
     return given
 
 
-def _candidates_of(wanted: Sequence[str], given: Any) -> tuple[Any, ...]:
+def _candidates_of(wanted: Sequence[str], given: object) -> tuple[Any, ...]:
     """The candidates of a game, handed in again in their order."""
     listed = tuple(given) if isinstance(given, list | tuple) else ()
     names = [type(one).__name__ for one in listed]
@@ -300,7 +301,7 @@ def _candidates_of(wanted: Sequence[str], given: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _revive(content: Node, model: Model | None, statement: PrivacyStatement, base: Any, module: Any) -> Any:
+def _revive(content: Node, model: Model | None, statement: PrivacyStatement, base: BaseEstimator, module: object) -> Any:
     kind = KINDS[content["kind"].value]
     written = content["parameters"]
     parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ..._json import Node
 from ...learning.oracles.choosing import AttachedRule
 from ...learning.oracles.oracle import Rule
@@ -35,7 +37,7 @@ def game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
     return _mixture_content(estimator) | {"outcome": outcome, "named": estimator.named_}
 
 
-def revive_game(estimator: OracleGameClassifier, content: Node, model: Model | None, base: Any) -> None:
+def revive_game(estimator: OracleGameClassifier, content: Node, model: Model | None, base: BaseEstimator) -> None:
     coding, rules = _mixed(content, model)
     outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
     if len(outcome.plays) != len(rules):
@@ -68,7 +70,9 @@ def group_objective_content(estimator: GroupObjectiveClassifier) -> dict[str, An
     }
 
 
-def revive_group_objective(estimator: GroupObjectiveClassifier, content: Node, model: Model | None, base: Any) -> None:
+def revive_group_objective(
+    estimator: GroupObjectiveClassifier, content: Node, model: Model | None, base: BaseEstimator
+) -> None:
     coding, rules = _mixed(content, model)
     outcome = group_objective_json.found_from_dict(content["outcome"], rules)
     certain = group_objective_json.certain_from_dict(content["certain"])

@@ -56,7 +56,7 @@ def _read_line(line: Node, lines: int) -> ConstraintLine:
     return ConstraintLine(target.text(), bound, value, noise, pressure, lines, sampling=drawn)
 
 
-def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: Any) -> None:
+def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: object) -> None:
     if not isinstance(model, PostProcessedModel):
         raise broken("a post-processed model", type(model).__name__)
     released, guarantee = content["released"], content["guarantee"]
@@ -75,7 +75,7 @@ def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None
     estimator._set_base(base, model, asked)
 
 
-def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | None, base: Any) -> None:
+def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | None, base: object) -> None:
     if not isinstance(model, ShiftedModel):
         raise broken("a shifted model", type(model).__name__)
     found = content["found"].only(("rates", "noise", "moved"))

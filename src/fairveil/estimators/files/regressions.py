@@ -23,12 +23,12 @@ def regression_content(estimator: GroupObjectiveRegressor | TailoredRegressor) -
     }
 
 
-def revive_regression(estimator: GroupObjectiveRegressor, content: Node, model: Any, base: Any) -> None:
+def revive_regression(estimator: GroupObjectiveRegressor, content: Node, model: object, base: object) -> None:
     _set_regression(estimator, content, model)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
 
 
-def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Node, model: Any) -> None:
+def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Node, model: object) -> None:
     if not isinstance(model, RegressionModel):
         raise broken("a linear regression", type(model).__name__)
     estimator._set_model(model, coding_of(content, [model]), regression_json.target_from_dict(content["target"]))
@@ -38,7 +38,7 @@ def tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]:
     return regression_content(estimator) | {"tailoring": estimator.tailoring_.written()}
 
 
-def revive_tailored_regression(estimator: TailoredRegressor, content: Node, model: Any, base: Any) -> None:
+def revive_tailored_regression(estimator: TailoredRegressor, content: Node, model: object, base: object) -> None:
     _set_regression(estimator, content, model)
     _revive_tailored(estimator, content)
 
@@ -57,7 +57,7 @@ def tailored_content(estimator: TailoredClassifier) -> dict[str, Any]:
     }
 
 
-def revive_tailored_classifier(estimator: TailoredClassifier, content: Node, model: Any, base: Any) -> None:
+def revive_tailored_classifier(estimator: TailoredClassifier, content: Node, model: Any, base: object) -> None:
     if isinstance(model, LinearModel):
         estimator._set_model(model, coding_of(content, [model]))
     elif isinstance(model, MixtureModel) and all(isinstance(one, LinearModel) for one in model.models):

@@ -27,7 +27,7 @@ def released_content(estimator: ReleasedClassifier) -> dict[str, Any]:
     return {"coding": coding_json.to_dict(estimator.coding_), "error": estimator.error_, "report": lines}
 
 
-def revive_released(estimator: ReleasedClassifier, content: Node, model: Model | None, base: Any) -> None:
+def revive_released(estimator: ReleasedClassifier, content: Node, model: Model | None, base: object) -> None:
     if not isinstance(model, MixtureModel) or not all(isinstance(one, LinearModel) for one in model.models):
         raise broken("a mixture of linear models", type(model).__name__)
     linear: Any = model.models

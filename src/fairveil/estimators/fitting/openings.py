@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ...curator import Curator, Journal
 from ...curator.elsewhere import curator_of
 from ...privacy.events import Event
@@ -38,7 +40,7 @@ class Opening:
 
     @staticmethod
     def of(
-        estimator: Any, promise: Promise, ledger: Ledger | None, training: Training, *, numbers: Numbers = "scaled"
+        estimator: BaseEstimator, promise: Promise, ledger: Ledger | None, training: Training, *, numbers: Numbers = "scaled"
     ) -> Opening:
         """Refuse or warn of what rows and promise show together. The estimator has the arguments that all share; `numbers`:
         how its search takes them."""

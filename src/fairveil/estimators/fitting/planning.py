@@ -41,7 +41,7 @@ class Planning:
 
     def plan(
         self,
-        schema: Any = None,
+        schema: object = None,
         *,
         rows: int | None = None,
         shares: Mapping[str, Mapping[Any, float]] | None = None,

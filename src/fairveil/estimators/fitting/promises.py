@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ... import _checks
 from ...errors import InputError, LedgerError, PrivacyError, complaint
@@ -31,12 +32,12 @@ def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: 
     return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
 
 
-def noise_of(random_state: Any) -> NoiseSource:
+def noise_of(random_state: object) -> NoiseSource:
     """None: secure. A whole number: a seed. A `RandomState` or `Generator` of NumPy gives a seed: insecure too."""
     return NoiseSource.of(seed_of(random_state))
 
 
-def seed_of(random_state: Any) -> int | None:
+def seed_of(random_state: object) -> int | None:
     """The seed that an estimator was given, or draws from the generator that it was given; None: secure."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
@@ -51,11 +52,11 @@ def ways_of(
     schema: Any,
     sensitive_as_feature: bool,
     standardise: bool,
-    max_sample_weight: Any,
+    max_sample_weight: object,
     promise: Promise,
     *,
     additive: Additive | None = None,
-    public_rows: Any = None,
+    public_rows: object = None,
     whose: Whose | None = None,
 ) -> Ways:
     """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
@@ -83,7 +84,7 @@ def ways_of(
     )
 
 
-def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger | None:
+def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None) -> Ledger | None:
     """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is neither. What it would refuse
     is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
     own, inner, block = checked(estimator.ledger), checked(inside), current()
@@ -102,7 +103,7 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
     return ledger
 
 
-def notions_of(constraints: Any, *, certified: bool = False) -> list[Notion]:
+def notions_of(constraints: object, *, certified: bool = False) -> list[Notion]:
     """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05". `certified`: whether they
     may have a confidence."""
     listed: Any = [constraints] if isinstance(constraints, (str, Notion)) else constraints
@@ -148,7 +149,7 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
             )
 
 
-def public_rows_of(given: Any, training: Training, promise: Promise) -> int | None:
+def public_rows_of(given: object, training: Training, promise: Promise) -> int | None:
     """What averages divide by, where it is public: as given, as the schema states, or the true number where that is public.
 
     Rows with weights are counted by their weights, which only features that are public make public. None: it is bought.

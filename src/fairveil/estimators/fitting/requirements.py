@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ...errors import FairveilError
 from ...fairness.objectives import parse_constraint
@@ -14,7 +15,7 @@ from ...tables.keys import shown
 from . import promises
 
 
-def said(estimator: Any) -> tuple[str, ...]:
+def said(estimator: BaseEstimator) -> tuple[str, ...]:
     """The requirements of an estimator whose groups are known; none where its parameters no longer say them."""
     cells, classes = getattr(estimator, "cells_", None), tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
     try:
@@ -31,7 +32,7 @@ def said(estimator: Any) -> tuple[str, ...]:
         return ()
 
 
-def _of_losses(bound: Any, loss: str) -> tuple[str, ...]:
+def _of_losses(bound: object, loss: str) -> tuple[str, ...]:
     if bound is None:
         return ()
     if isinstance(bound, Mapping):

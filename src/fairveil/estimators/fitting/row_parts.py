@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from ..._types import Ints
+from ..._types import Ints, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from ...facts import RowSource
@@ -24,7 +24,7 @@ COINS = (CERTIFICATE, SEARCH)
 """What rows are set aside for: each has a stream of its own, so that no coin is thrown twice."""
 
 
-def length_of(X: Any) -> int | None:
+def length_of(X: TableLike) -> int | None:
     """How many rows; None where that cannot be seen."""
     if isinstance(X, Elsewhere):
         return X.exact_rows
@@ -36,7 +36,7 @@ def length_of(X: Any) -> int | None:
     return None if found is None else int(found)
 
 
-def rows_at(given: Any, at: npt.NDArray[np.intp]) -> Any:
+def rows_at(given: object, at: npt.NDArray[np.intp]) -> Any:
     """The rows at these places, which ascend; None stays None."""
     if given is None:
         return None

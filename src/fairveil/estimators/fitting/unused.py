@@ -30,10 +30,10 @@ def refuse(estimator: object, idle: Mapping[str, str | None]) -> None:
         raise InputError(complaint(expected=f"{default!r} {where}", of=name, got=_shown(given), remedy=remedy))
 
 
-def _same(given: Any, default: Any) -> bool:
+def _same(given: object, default: object) -> bool:
     plain = isinstance(given, int | float | str | np.generic) and isinstance(default, int | float | str)
     return given is default or (plain and bool(given == default))
 
 
-def _shown(given: Any) -> Any:
+def _shown(given: object) -> Any:
     return given if given is None or isinstance(given, int | float | str) else type(given).__name__

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...facts import Cells, RowSource
 from ...models import PostProcessedModel, RandomState, ShiftedModel
 from ...models.model import draw_codes
@@ -41,10 +41,12 @@ class AfterABase:
     feature_names_in_: npt.NDArray[Any]
 
     @abstractmethod
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`."""
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
+    def predict(
+        self, X: TableLike, *, sensitive_features: ColumnsLike = None, random_state: RandomState = None
+    ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn anew for every row where decisions are drawn.
 
         Parameters
@@ -65,7 +67,9 @@ class AfterABase:
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[draw_codes(law, random_state)])
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None, *, sensitive_features: ColumnsLike = None
+    ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
 
         Parameters
@@ -98,16 +102,16 @@ class AfterABase:
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    def _features_of(self, X: Any) -> Any:
+    def _features_of(self, X: TableLike) -> Any:
         names = as_tuple(getattr(self, "feature_names_in_", ()))
         no_features = (*self.sensitive_names_, *([self.unit] if isinstance(self.unit, str) else []))
         return post_rows.features_of(self.estimator_, X, self.schema, names, no_features)
 
-    def _ids(self, X: Any, sensitive_features: Any, rows: int) -> npt.NDArray[np.intp] | None:
+    def _ids(self, X: TableLike, sensitive_features: ColumnsLike, rows: int) -> npt.NDArray[np.intp] | None:
         cells = self.model_.cells
         return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
 
-    def _set_model(self, estimator: Any, model: PostProcessedModel | ShiftedModel) -> None:
+    def _set_model(self, estimator: object, model: PostProcessedModel | ShiftedModel) -> None:
         self.estimator_, self.model_ = estimator, model
         self.classes_ = as_array(model.classes)
 

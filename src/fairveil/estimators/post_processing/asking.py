@@ -18,7 +18,7 @@ from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
 
 
-def require_both(estimator: Any, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str) -> None:
+def require_both(estimator: object, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str) -> None:
     """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
     spent = base_spends.about_to_spend(estimator, wishes)
     if wishes.ledger is None or not spent:

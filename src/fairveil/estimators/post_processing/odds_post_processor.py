@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...errors import ConstraintNotMet
 from ...facts import Cells
@@ -246,7 +246,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator = None,
         constraints: Any = None,
         *,
         epsilon: float = 1.0,
@@ -298,7 +298,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self._take(deprecated)
 
     @certified
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
+    def fit(
+        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+    ) -> OddsPostProcessor:
         """Fit the base if it is not fitted, release the counts, and solve for the rule.
 
         X is whatever the base takes. Columns of X that are named as sensitive are not handed to it.
@@ -438,13 +440,13 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         seed = promises.seed_of(self.random_state)
         return BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger, whose)
 
-    def _answers(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: Any) -> Answers:
+    def _answers(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: TableLike) -> Answers:
         """What the base answers about the training rows."""
         known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
 
-    def _decide_as_the_base(self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: Any) -> None:
+    def _decide_as_the_base(self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: TableLike) -> None:
         """Nothing is required, and nothing is asked: publish the base."""
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         decided.decisions_of(base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed)
@@ -496,7 +498,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
-    def _set_base(self, estimator: Any, model: PostProcessedModel, method: str) -> None:
+    def _set_base(self, estimator: object, model: PostProcessedModel, method: str) -> None:
         self._set_model(estimator, model)
         self.predict_method_ = method
 

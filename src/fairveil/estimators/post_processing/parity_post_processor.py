@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
@@ -200,7 +200,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator = None,
         max_gap: float = 0.05,
         *,
         epsilon: float = 1.0,
@@ -260,7 +260,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         check_is_fitted(self, "model_")
         return float(np.ptp(self.rates_, axis=0).max())
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> ParityPostProcessor:
+    def fit(
+        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+    ) -> ParityPostProcessor:
         """Fit the base if it is not fitted, and find the offsets.
 
         Parameters
@@ -325,7 +327,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             _warn_of_gap(self.constraint_report_)
         return self
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`.
 
         Parameters
@@ -372,7 +374,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             raise InputError(complaint(expected="a classifier with predict_proba", of="estimator", got=got, remedy=remedy))
         return promise, wishes
 
-    def _asked(self, X: Any, y: Any, sensitive: Any, weights: Any, wishes: BaseOptions) -> DecidedRows:
+    def _asked(self, X: TableLike, y: ColumnsLike, sensitive: ColumnsLike, weights: object, wishes: BaseOptions) -> DecidedRows:
         if self.groups is not None and (self.schema is not None or isinstance(X, RowSource | Elsewhere)):
             remedy = "Leave groups=None: the schema, or the coded rows, say the groups."
             raise InputError(complaint(expected="None beside a schema", of="groups", got=self.groups, remedy=remedy))
@@ -394,7 +396,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         of_one = promise.rows_per_unit * (heaviest if rows.weighted else 1.0)
         return parity.plan(promise, self.rounds, spent, of_one)
 
-    def _law(self, base: Base, shown: Any, training: Training) -> Any:
+    def _law(self, base: Base, shown: object, training: Training) -> Any:
         """The base's probabilities of the training rows; of rows elsewhere how their holder finds them. While rows are private,
         nobody hears what it says of them."""
         if isinstance(shown, Elsewhere):

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...fairness import ConstraintSystem, resolve
 from ...learning.postprocessing import mixing, mixing_bounds
@@ -52,7 +52,7 @@ class PostProcessed(AfterABase):
         check_is_fitted(self, "model_")
         return self.model_.edges
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`.
 
         Parameters

@@ -41,7 +41,7 @@ class Found:
     method: str
     randomised: bool = True
 
-    def reported(self, classes: Sequence[Hashable], heaviest: Any) -> tuple[ConstraintReport, BaselineReport | None]:
+    def reported(self, classes: Sequence[Hashable], heaviest: object) -> tuple[ConstraintReport, BaselineReport | None]:
         """The constraints, and what costs nothing."""
         reason = (SOLVED if self.randomised else CHOSEN) + (
             OF_SCORES if self.released.edges is not None else OF_DECISIONS if len(classes) == 2 else ""

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowSource
 from ...privacy.promise import Promise
@@ -21,11 +23,11 @@ from ..wrapped.decided import DecidedRows
 
 
 def read(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
     promise: Promise,
     *,
     labelled: bool = True,
@@ -68,7 +70,7 @@ def read(
     return asked
 
 
-def known_rows(public_rows: Any, asked: DecidedRows, promise: Promise, base: Base) -> float | None:
+def known_rows(public_rows: object, asked: DecidedRows, promise: Promise, base: Base) -> float | None:
     """The number of rows, where it is public or nothing is promised; else what the base released of it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
@@ -78,7 +80,7 @@ def known_rows(public_rows: Any, asked: DecidedRows, promise: Promise, base: Bas
     return None if stated is None else float(stated)
 
 
-def base_of(estimator: Any, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool) -> Base:
+def base_of(estimator: object, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool) -> Base:
     """The base; ours read the table as it came, and leave the groups out by themselves."""
     X, y, sensitive_features, sample_weight = given
     if estimator is not None and not bases.carries_a_promise(estimator):
@@ -87,13 +89,13 @@ def base_of(estimator: Any, asked: DecidedRows, wishes: BaseOptions, given: Sequ
         return bases.prepare(estimator, wishes, X, y, sensitive_features, sample_weight, spare)
 
 
-def shown(asked: DecidedRows, base: Base, X: Any) -> Any:
+def shown(asked: DecidedRows, base: Base, X: TableLike) -> Any:
     """What the base decides about in training."""
     names = asked.training.rows.layout.sensitive_names
     return X if set(read_by(base.estimator)) & set(names) else asked.features
 
 
-def features_of(base: Any, X: Any, schema: Any, names: Sequence[str], sensitive: Sequence[str]) -> Any:
+def features_of(base: object, X: TableLike, schema: object, names: Sequence[str], sensitive: Sequence[str]) -> Any:
     """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone (`names`)."""
     decided.refuse_unseen(X)
     read_ones = read_by(base)
@@ -102,12 +104,12 @@ def features_of(base: Any, X: Any, schema: Any, names: Sequence[str], sensitive:
     return decided.without(X, [name for name in sensitive if name not in read_ones])
 
 
-def as_tuple(classes: Any) -> tuple[Any, ...]:
+def as_tuple(classes: object) -> tuple[Any, ...]:
     """Classes as plain Python values."""
     return tuple(np.asarray(classes).tolist())
 
 
-def read_by(estimator: Any) -> tuple[str, ...]:
+def read_by(estimator: object) -> tuple[str, ...]:
     """Names of the columns that another's fitted base reads; ours leave sensitive columns out by themselves."""
     if estimator is None or bases.carries_a_promise(estimator):
         return ()

@@ -167,7 +167,7 @@ class Additive:
         return one, other
 
 
-def wanted(model: Any) -> Additive | None:
+def wanted(model: object) -> Additive | None:
     """What `model=` asks for: None for a linear model, or a module."""
     if isinstance(model, Additive):
         return model
@@ -177,17 +177,17 @@ def wanted(model: Any) -> Additive | None:
     return Additive() if takes_steps(model) else None
 
 
-def module_of(model: Any) -> Any:
+def module_of(model: object) -> Any:
     """A torch module, or None where the model is linear or additive."""
     return None if isinstance(model, str | Additive) else model
 
 
-def takes_steps(model: Any) -> bool:
+def takes_steps(model: object) -> bool:
     """Whether a table must be dense for it."""
     return isinstance(model, Additive) or (isinstance(model, str) and model == NAME)
 
 
-def of_rows(model: Any) -> Additive | None:
+def of_rows(model: object) -> Additive | None:
     """The same as `wanted`, for estimators that take no module."""
     if module_of(model) is not None:
         remedy = "Pass model='additive', or model=None; modules are fitted by RateConstrainedClassifier and FermiClassifier."
@@ -265,7 +265,7 @@ def _require_known(names: Sequence[str], known: Sequence[str], of: str) -> None:
         raise InputError(complaint(expected=f"names among {list(known)}", of=of, got=strange, remedy=remedy))
 
 
-def _names(given: Any, of: str) -> tuple[str, ...]:
+def _names(given: object, of: str) -> tuple[str, ...]:
     listed = () if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         remedy = 'Pass ["age", "hours"], for example; or None, for all.'
@@ -273,14 +273,14 @@ def _names(given: Any, of: str) -> tuple[str, ...]:
     return listed
 
 
-def _pair(given: Any) -> tuple[str, str]:
+def _pair(given: object) -> tuple[str, str]:
     listed = () if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
     if len(listed) != 2 or not all(isinstance(name, str) for name in listed) or listed[0] == listed[1]:
         _refuse_pairs(given)
     return listed[0], listed[1]
 
 
-def _refuse_pairs(given: Any) -> None:
+def _refuse_pairs(given: object) -> None:
     remedy = 'Pass interactions=[("age", "hours")], for example.'
     raise InputError(complaint(expected="pairs of distinct names", of="interactions", got=given, remedy=remedy))
 

@@ -6,9 +6,8 @@ classes, groups, what was found and what is said of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..._json import Node
 from ...models import (
@@ -23,7 +22,7 @@ from ...models import (
 from .coding import RowsCoding, SchemaCoding, TableCoding
 
 
-def require(estimator: Any, content: Node) -> None:
+def require(estimator: BaseEstimator, content: Node) -> None:
     """An error that names the part of the file that contradicts another."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and len(names) != estimator.n_features_in_:
@@ -39,7 +38,7 @@ def require(estimator: Any, content: Node) -> None:
         content.refuse("the classes of the model", np.asarray(estimator.classes_).tolist())
 
 
-def _require_columns(coding: Any, estimator: Any, content: Node) -> None:
+def _require_columns(coding: object, estimator: BaseEstimator, content: Node) -> None:
     """As many columns as the coding reads."""
     if isinstance(coding, TableCoding):
         expected = {len(coding.columns)}
@@ -57,7 +56,7 @@ def _require_columns(coding: Any, estimator: Any, content: Node) -> None:
             content["coding"].refuse(f"a coding of {model.numbers} numbers, as the model has", layout.numbers)
 
 
-def _require_outcome(outcome: Any, estimator: Any, told: Node) -> None:
+def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> None:
     """Coefficients of the model's shape."""
     weights = getattr(outcome, "weights", None)
     if isinstance(estimator.model_, LinearModel) and weights is not None:
@@ -71,7 +70,7 @@ def _require_outcome(outcome: Any, estimator: Any, told: Node) -> None:
             told["coefficients"].refuse(f"{expected} numbers, as the model has", len(coefficients))
 
 
-def _require_groups(model: Any, estimator: Any, content: Node) -> None:
+def _require_groups(model: object, estimator: BaseEstimator, content: Node) -> None:
     """Rules that read the group read the groups of the estimator."""
     inner = model.models if isinstance(model, MixtureModel) else (getattr(model, "model", model),)
     for one in (*inner, *(getattr(inner[0], "models", ()) if inner else ())):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..._types import Floats
+from ..._types import Floats, TableLike
 from ...data import Encoding, encode
 from ...data.coding import Place, category_codes
 from ...errors import InputError, complaint
@@ -59,7 +59,7 @@ class Coding(ABC):
         """One name a coefficient of these."""
 
     @abstractmethod
-    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+    def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         """Columns of X, before they are standardised, and without steps."""
 
     @property
@@ -76,7 +76,7 @@ class Coding(ABC):
         own = (f"{name}, along its edges" if name in along else name for name in self.own_names)
         return (*own, *self.shapes.names)
 
-    def blocks(self, X: Any) -> Iterator[RowBlock]:
+    def blocks(self, X: TableLike) -> Iterator[RowBlock]:
         """Features of X as the model takes them."""
         return map(self.finished, coded_blocks(X, self.own_layout) or self.raw_blocks(X))
 
@@ -112,7 +112,7 @@ class SchemaCoding(Coding):
     def own_names(self) -> tuple[str, ...]:
         return self.encoding.feature_names
 
-    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+    def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         encoding = self.encoding
         rows = encode(
             X,
@@ -153,7 +153,7 @@ class TableCoding(Coding):
         numbers = (feature.name for feature in self.features if feature.values is None)
         return (*numbers, *(f"{feature.name}={value}" for feature in self.features for value in feature.values or ()))
 
-    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+    def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         return self.grid_blocks(self._narrowed(grid_of(X)))
 
     def grid_blocks(self, grid: Grid) -> Iterator[RowBlock]:
@@ -233,14 +233,14 @@ class RowsCoding(Coding):
         codes = (f"code{j}={value}" for j, size in enumerate(self.code_sizes) for value in range(size))
         return (*(f"x{j}" for j in range(self.numbers)), *codes)
 
-    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+    def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         if self.code_sizes:
             remedy = "Pass a source of rows, or a RowBlock, coded like those of the fit."
             raise InputError(complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy))
         return TableCoding(tuple(map(Feature, self.own_names)), self.own_names).raw_blocks(X)
 
 
-def coded_blocks(X: Any, layout: RowLayout) -> Iterator[RowBlock] | None:
+def coded_blocks(X: TableLike, layout: RowLayout) -> Iterator[RowBlock] | None:
     """The blocks of X where it is a source of coded rows or a block, checked against the shape of features; else None."""
     if isinstance(X, RowBlock):
         blocks: Iterator[RowBlock] = iter((X,))

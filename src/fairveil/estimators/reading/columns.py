@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from ..._types import ColumnsLike
 from ...errors import InputError, KindError, complaint
 from ...facts import Schema
 from ...tables.columns import read_columns, same_length
@@ -19,7 +20,7 @@ from ...tables.raw import Plain, Raw, is_missing
 from .carried import require_few_values
 
 
-def read_labels(y: Any) -> npt.NDArray[Any]:
+def read_labels(y: ColumnsLike) -> npt.NDArray[Any]:
     """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
     labels = _one_column(y)
     if labels.dtype.kind == "O":
@@ -33,7 +34,7 @@ def read_labels(y: Any) -> npt.NDArray[Any]:
     return labels
 
 
-def read_targets(y: Any) -> npt.NDArray[np.float64]:
+def read_targets(y: ColumnsLike) -> npt.NDArray[np.float64]:
     """Targets that are numbers, as one array, from any container."""
     targets = _one_column(y, "number")
     listed = targets.tolist() if targets.dtype.kind == "O" else ()
@@ -52,7 +53,7 @@ def read_targets(y: Any) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
+def _one_column(y: ColumnsLike, of: str = "class") -> npt.NDArray[Any]:
     if y is None:
         raise InputError(
             complaint(
@@ -74,7 +75,7 @@ def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
     return _finite_column(y, of)
 
 
-def _finite_column(y: Any, of: str) -> npt.NDArray[Any]:
+def _finite_column(y: ColumnsLike, of: str) -> npt.NDArray[Any]:
     """One column without missing values; scikit-learn's words for what is wrong are kept."""
     y = as_array(y, "y")
     refuse_other_kinds(y, "y", bytes_too=False)
@@ -98,7 +99,7 @@ def names_in(sensitive: Any) -> tuple[str, ...] | None:
     return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
 
 
-def names_of_columns(sensitive: Any, grid: Grid) -> tuple[str, ...] | None:
+def names_of_columns(sensitive: ColumnsLike, grid: Grid) -> tuple[str, ...] | None:
     """Names of columns of X, or None. A list of texts as long as X that are not its columns is a column of groups."""
     names = names_in(sensitive)
     if names is None or (set(names) - set(grid.names) and not isinstance(sensitive, str) and len(names) == grid.rows):
@@ -111,7 +112,7 @@ def names_of_columns(sensitive: Any, grid: Grid) -> tuple[str, ...] | None:
     return names
 
 
-def given_columns(sensitive: Any, rows: int) -> dict[str, Raw]:
+def given_columns(sensitive: ColumnsLike, rows: int) -> dict[str, Raw]:
     if sensitive is None:
         return {}
     return {name: Plain(column) for name, column in read_columns(sensitive, rows).items()}
@@ -129,7 +130,7 @@ def coded_groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Has
     return tuple(groups), codes
 
 
-def named_as_declared(sensitive: Any, schema: Schema) -> dict[str, Any]:
+def named_as_declared(sensitive: ColumnsLike, schema: Schema) -> dict[str, Any]:
     """Given columns under the schema's names: by name where all names fit, else in the schema's order."""
     columns = read_columns(sensitive, 0)
     if set(columns) == set(schema.sensitive):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..._types import ColumnsLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from . import shapes_json, units
@@ -18,7 +19,9 @@ from .training import Training, Ways
 from .unread import Unread
 
 
-def training_of(data: Elsewhere, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
+def training_of(
+    data: Elsewhere, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways
+) -> Training:
     """What `inputs.read` makes of rows that are here."""
     names = names_in(sensitive_features)
     weighted = isinstance(sample_weight, str)

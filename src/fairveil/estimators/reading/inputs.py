@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
@@ -39,7 +40,7 @@ THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
 
 
-def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
+def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways) -> Training:
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):
         return training_of(X, y, sensitive_features, sample_weight, ways)
@@ -145,7 +146,7 @@ def _thinned(block: RowBlock) -> RowBlock:
     return replace(block, numbers=sparse.csr_array(numbers.T))
 
 
-def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
+def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64] | None:
     """The weights of a fit, checked; None where all rows count once."""
     weights = read_weights(sample_weight, rows, of="X")
     if weights is not None and not weights.any():
@@ -154,7 +155,7 @@ def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
     return weights
 
 
-def _with_weights(blocks: Sequence[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
+def _with_weights(blocks: Sequence[RowBlock], sample_weight: ColumnsLike) -> Iterator[RowBlock]:
     weights, a = weights_of(sample_weight, sum(block.rows for block in blocks)), 0
     assert weights is not None
     for block in blocks:

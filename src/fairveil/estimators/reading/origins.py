@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from numbers import Real
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from ...privacy.statement.parts import Origin, PublicFact
 from ..settings.face import stated
@@ -16,20 +17,20 @@ from .training import Training
 DEFAULT: Origin = "library default"
 
 
-def of_argument(estimator: Any, name: str) -> Origin:
+def of_argument(estimator: object, name: str) -> Origin:
     """Of one argument of an estimator's constructor."""
     default = inspect.signature(type(estimator).__init__).parameters[name].default
     given = getattr(estimator, name)
     return DEFAULT if given is default or (type(given) is type(default) and given == default) else "argument"
 
 
-def stated_clips(estimator: Any) -> tuple[float, ...]:
+def stated_clips(estimator: BaseEstimator) -> tuple[float, ...]:
     """The clips that the caller passed; what else bounds a row is the library's."""
     clip = stated(estimator, "clip")
     return (float(clip),) if isinstance(clip, Real) else ()  # what is no number is refused where it is used
 
 
-def facts_of(estimator: Any, training: Training) -> tuple[PublicFact, ...]:
+def facts_of(estimator: BaseEstimator, training: Training) -> tuple[PublicFact, ...]:
     """Delta, and the cap of sample weights, with where they come from."""
     facts = [PublicFact("delta", f"{float(estimator.delta):g}", of_argument(estimator, "delta"))]
     if training.rows.weighted:

@@ -80,7 +80,7 @@ def _of_target(regressor: TransformedTargetRegressor) -> Iterator[Step]:
         yield from learning("transformer", regressor.transformer)
 
 
-def learning(name: str, step: Any) -> Iterator[Step]:
+def learning(name: str, step: object) -> Iterator[Step]:
     """The step, or those inside it, that learn from rows."""
     if step is None or isinstance(step, (str, FrozenEstimator)):  # "passthrough", "drop"
         return
@@ -98,7 +98,7 @@ def learning(name: str, step: Any) -> Iterator[Step]:
         yield Step(_line(name), _line(type(step).__name__))
 
 
-def _reads(step: Any) -> bool:
+def _reads(step: object) -> bool:
     """Whether fitting it learns from rows; what does not say so does."""
     if isinstance(step, OneHotEncoder):
         stated = not isinstance(step.categories, str) and step.min_frequency is None and step.max_categories is None

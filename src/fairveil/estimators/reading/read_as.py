@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import ColumnsLike, TableLike
 from ...data import Encoding, encode
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
@@ -43,7 +44,12 @@ class ReadTable:
 
 
 def as_it_comes(
-    X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None, unit: str | None = None
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive: ColumnsLike,
+    sensitive_as_feature: bool,
+    number: NumericTarget | None,
+    unit: str | None = None,
 ) -> ReadTable:
     grid = grid_of(X)
     labels = read_labels(y) if number is None else read_targets(y)
@@ -83,7 +89,12 @@ def as_it_comes(
 
 
 def by_schema(
-    X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool, number: NumericTarget | None
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive: ColumnsLike,
+    schema: Schema,
+    sensitive_as_feature: bool,
+    number: NumericTarget | None,
 ) -> ReadTable:
     names = names_in(sensitive)
     beside: Mapping[str, Any] | None = None
@@ -118,7 +129,9 @@ def by_schema(
     return ReadTable(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
 
 
-def from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None, number: NumericTarget | None) -> ReadTable:
+def from_rows(
+    source: RowSource, y: ColumnsLike, sensitive: ColumnsLike, schema: Schema | None, number: NumericTarget | None
+) -> ReadTable:
     layout = source.layout
     names = names_in(sensitive)
     other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
@@ -162,7 +175,7 @@ def refuse_sensitive_features(source: RowSource) -> None:
     refuse_named(getattr(encoding, "features", ()), (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())))
 
 
-def _has_columns(X: Any, names: Sequence[str]) -> bool:
+def _has_columns(X: TableLike, names: Sequence[str]) -> bool:
     """Whether a table has all these columns; an array has features alone."""
     if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
         return False

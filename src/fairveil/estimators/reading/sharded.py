@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import ColumnsLike
 from ...curator.rows.sharded import ShardedRows, Shards, Taking, refuse
 from ...errors import PrivacyError, complaint
 from ...facts import RowLayout
@@ -20,7 +21,7 @@ from .blocks import Blocks
 from .copies import copies_among, repeats
 
 
-def refuse_what_needs_rows(sample_weight: Any, whose: Any, standardise: bool) -> None:
+def refuse_what_needs_rows(sample_weight: ColumnsLike, whose: Any, standardise: bool) -> None:
     """Of arguments that say something of each row."""
     for given, got in (
         (sample_weight is not None, "sample_weight, one a row"),

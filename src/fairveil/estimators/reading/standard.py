@@ -73,7 +73,7 @@ def _squares(lines: Any) -> Floats:
     return np.asarray(exact.multiply(exact).sum(axis=0)).ravel()
 
 
-def _is_sparse(array: Any) -> bool:
+def _is_sparse(array: object) -> bool:
     return bool(sparse.issparse(array))
 
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from ..._types import Ints
+from ..._types import Ints, TableLike
 from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import RowSource, Schema
@@ -56,7 +57,7 @@ class Whose:
         """The columns of X that are no features."""
         return () if self.column is None else (self.column,)
 
-    def of_table(self, X: Any, grid: Grid | None, rows: int) -> Any:
+    def of_table(self, X: TableLike, grid: Grid | None, rows: int) -> Any:
         """One value a row, from X as it was given; what is missing or of another length is refused where rows are made."""
         if self.column is None:
             return self.values
@@ -84,12 +85,12 @@ class Whose:
             )
 
 
-def asked(estimator: Any, promise: Promise | None = None) -> Whose | None:
+def asked(estimator: BaseEstimator, promise: Promise | None = None) -> Whose | None:
     """What an estimator was told of persons, checked; its schema's where it was told nothing itself."""
     return whose(estimator.unit, estimator.max_rows_per_unit, estimator.schema, estimator.epsilon)
 
 
-def whose(unit: Any, most: Any, schema: Any, epsilon: Any = 1.0) -> Whose | None:
+def whose(unit: Any, most: Any, schema: object, epsilon: object = 1.0) -> Whose | None:
     """The same of arguments."""
     stated = schema if isinstance(schema, Schema) else None
     given = unit if unit is not None else None if stated is None else stated.unit
@@ -131,7 +132,7 @@ def numbers_of(told: Whose, X: Any, rows: int) -> Ints:
     return persons_of(values, rows)
 
 
-def refuse(estimator: Any, got: str = "") -> None:
+def refuse(estimator: BaseEstimator, got: str = "") -> None:
     """Of an estimator that protects rows alone, whose sums are not bounded by person."""
     told = estimator.unit if estimator.unit is not None else getattr(estimator.schema, "unit", None)
     if told is None and estimator.max_rows_per_unit is None:

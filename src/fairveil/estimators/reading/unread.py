@@ -38,7 +38,7 @@ class Unread:
     rows: int
 
     @staticmethod
-    def of(schema: Any, own: Any, rows: Any, sensitive: Iterable[str] | None, otherwise: int | None) -> Unread:
+    def of(schema: object, own: object, rows: object, sensitive: Iterable[str] | None, otherwise: int | None) -> Unread:
         """Checked. `own`: the estimator's schema; `otherwise`: its public number of rows."""
         found = own if schema is None else schema
         if not isinstance(found, Schema):
@@ -102,7 +102,7 @@ class Unread:
         column = self.schema.columns[name]
         return column.shares if isinstance(column, Category | Boolean) else None
 
-    def _checked(self, shares: Any) -> dict[str, tuple[float, ...]]:
+    def _checked(self, shares: object) -> dict[str, tuple[float, ...]]:
         """Shares by column, in the order of its values."""
         found = {}
         if not isinstance(shares, Mapping):

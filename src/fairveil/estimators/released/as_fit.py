@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, complaint
 from ...fairness import sampling
 from ...learning import Outcome
@@ -36,7 +38,9 @@ class ReleasedFit:
     outcome: Outcome
 
 
-def fit_released(estimator: Any, X: Any, y: Any, released: ReleasedGroups, sample_weight: Any) -> ReleasedFit:
+def fit_released(
+    estimator: BaseEstimator, X: TableLike, y: ColumnsLike, released: ReleasedGroups, sample_weight: ColumnsLike
+) -> ReleasedFit:
     """The best mixture of linear rules for the estimator's constraints; one rule where `randomised=False`."""
     _require_what_a_release_gives(estimator, sample_weight)
     found = searched(released, X, y, estimator.constraints, None, 1)
@@ -49,7 +53,7 @@ def fit_released(estimator: Any, X: Any, y: Any, released: ReleasedGroups, sampl
     return ReleasedFit(rules, tuple(shares[kept].tolist()), _outcome(found, law, rules, X, y, estimator.constraints))
 
 
-def _require_what_a_release_gives(estimator: Any, sample_weight: Any) -> None:
+def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: ColumnsLike) -> None:
     if estimator.protects != "sensitive_features":
         remedy = (
             "Pass protects='sensitive_features', which is what a release of groups protects, or fit to the groups themselves."
@@ -63,7 +67,9 @@ def _require_what_a_release_gives(estimator: Any, sample_weight: Any) -> None:
     unused.refuse(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
 
 
-def _outcome(found: Searched, law: Any, rules: tuple[LinearModel, ...], X: Any, y: Any, constraints: Any) -> Outcome:
+def _outcome(
+    found: Searched, law: Any, rules: tuple[LinearModel, ...], X: TableLike, y: ColumnsLike, constraints: object
+) -> Outcome:
     """`spread`: half the 95 % interval over the noise as a deviation (it is for all rates together, so rather too wide), and
     the deviation by chance within clusters beside it."""
     soft, released = found.soft, found.released

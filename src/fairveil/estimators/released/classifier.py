@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import ConstraintNotMet, InputError, complaint
 from ...facts import RowSource
 from ...fairness import ConstraintSystem, resolve
@@ -23,7 +23,7 @@ from ...learning.released import search as soft_search
 from ...learning.released.rates import SoftValue
 from ...learning.released.search import Candidates, Soft
 from ...models import LinearModel, MixtureModel
-from ...models.model import draw_codes
+from ...models.model import RandomState, draw_codes
 from ...privacy.statement.statement import PrivacyStatement
 from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
@@ -98,12 +98,12 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
     privacy_: PrivacyStatement
     model_: MixtureModel | None
 
-    def __init__(self, constraints: Any = None, *, estimator: Any = None, rounds: int = 30) -> None:
+    def __init__(self, constraints: Any = None, *, estimator: BaseEstimator = None, rounds: int = 30) -> None:
         self.constraints = constraints
         self.estimator = estimator
         self.rounds = rounds
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> ReleasedClassifier:
+    def fit(self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None) -> ReleasedClassifier:
         """Fit to the rows of the release.
 
         Parameters
@@ -134,7 +134,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         self.settle(found, found.soft.system.bounds, X, y)
         return self
 
-    def settle(self, found: Searched, bounds: Floats, X: Any, y: Any) -> None:
+    def settle(self, found: Searched, bounds: Floats, X: TableLike, y: ColumnsLike) -> None:
         """Take the best mixture of candidates for these bounds.
 
         Parameters
@@ -194,7 +194,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             out.append(share * (np.broadcast_to(eye[at], (len(X), len(eye))) if isinstance(rule, int) else eye[at]))
         return np.asarray(np.sum(out, axis=0))
 
-    def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
         Parameters
@@ -219,7 +219,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         return tags
 
 
-def publish_columns(estimator: Any, X: Any) -> None:
+def publish_columns(estimator: BaseEstimator, X: TableLike) -> None:
     """How many features there are, and their names if they have any: those of a schema, else those of X."""
     coding, names = estimator.coding_, names_of(X)
     if isinstance(coding, SchemaCoding):
@@ -234,7 +234,7 @@ def publish_columns(estimator: Any, X: Any) -> None:
         del estimator.feature_names_in_
 
 
-def searched(given: Any, X: Any, y: Any, constraints: Any, estimator: Any, rounds: Any) -> Searched:
+def searched(given: object, X: TableLike, y: ColumnsLike, constraints: object, estimator: object, rounds: object) -> Searched:
     """Candidates for these constraints, by memberships alone."""
     if not isinstance(given, ReleasedCounts):
         remedy = "Release the groups first: released = fairveil.release_groups(X, y, sensitive_features=...)."
@@ -259,7 +259,7 @@ def searched(given: Any, X: Any, y: Any, constraints: Any, estimator: Any, round
     return Searched(given, soft, tuple(rules), tuple(laws), Candidates.of(soft, laws))
 
 
-def soft_of(given: ReleasedCounts, X: Any, y: Any, system: ConstraintSystem) -> Soft:
+def soft_of(given: ReleasedCounts, X: TableLike, y: ColumnsLike, system: ConstraintSystem) -> Soft:
     """Public rows, whitened, with memberships."""
     features = features_of(given.coding, X)
     labels = codes_of(labels_in(X, y, given.classes), given.classes, "y")
@@ -270,7 +270,7 @@ def soft_of(given: ReleasedCounts, X: Any, y: Any, system: ConstraintSystem) -> 
     return Soft.of(PublicRows(table @ basis.T, basis, labels, members, weights, len(given.classes), True), system)
 
 
-def _taught(given: ReleasedCounts, soft: Soft, X: Any, estimator: Any, rounds: int) -> Sequence[tuple[Any, Floats]]:
+def _taught(given: ReleasedCounts, soft: Soft, X: TableLike, estimator: object, rounds: int) -> Sequence[tuple[Any, Floats]]:
     if not has_fit_parameter(estimator, "sample_weight"):
         remedy = "Use one that takes sample weights, or rows of released.expanded(X, y, copies=1)."
         raise InputError(
@@ -290,7 +290,7 @@ def _taught(given: ReleasedCounts, soft: Soft, X: Any, estimator: Any, rounds: i
     return soft_search.reduced(soft, soft.system.bounds, taught, decide, rounds)
 
 
-def features_for(X: Any, sensitive: Sequence[str]) -> Any:
+def features_for(X: TableLike, sensitive: Sequence[str]) -> Any:
     """X as another's estimator is shown it: without columns named as sensitive."""
     if isinstance(X, RowSource):
         remedy = "Pass an array or a table, or leave estimator=None."

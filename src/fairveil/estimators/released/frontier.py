@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ... import _checks
+from ..._types import ColumnsLike, TableLike
 from ...errors import ConstraintNotMet, InputError, complaint
 from ...fairness import resolve
 from ...fairness.notions import parse
@@ -47,7 +47,13 @@ class ReleasedFrontier:
 
 
 def swept(
-    released: ReleasedCounts, X: Any, y: Any, constraint: Any, gaps: Iterable[float | None], estimator: Any, rounds: int
+    released: ReleasedCounts,
+    X: TableLike,
+    y: ColumnsLike,
+    constraint: object,
+    gaps: Iterable[float | None],
+    estimator: object,
+    rounds: int,
 ) -> ReleasedFrontier:
     """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a gap to constraints."""
     listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError, complaint
@@ -69,7 +69,7 @@ class ReleasedGroups(ReleasedCounts):
     """
 
     def expanded(
-        self, X: Any, y: Any, *, copies: int | None = None, random_state: Any = None
+        self, X: TableLike, y: ColumnsLike, *, copies: int | None = None, random_state: object = None
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
         """Rows for learners that take one group a row.
 
@@ -93,7 +93,9 @@ class ReleasedGroups(ReleasedCounts):
         labels = labels_in(X, y, self.classes)
         return expanded_rows(self, X, labels, copies, promises.seed_of(random_state))
 
-    def fit(self, X: Any, y: Any, constraints: Any = None, *, estimator: Any = None, rounds: int = 30) -> ReleasedClassifier:
+    def fit(
+        self, X: TableLike, y: ColumnsLike, constraints: object = None, *, estimator: object = None, rounds: int = 30
+    ) -> ReleasedClassifier:
         """Fit a classifier that keeps constraints at the released memberships.
 
         Parameters
@@ -120,12 +122,12 @@ class ReleasedGroups(ReleasedCounts):
 
     def frontier(
         self,
-        X: Any,
-        y: Any,
-        constraint: Any = "equalized_odds",
+        X: TableLike,
+        y: ColumnsLike,
+        constraint: object = "equalized_odds",
         gaps: Iterable[float | None] = tuple(np.linspace(0.0, 0.245, 50).round(3).tolist()),
         *,
-        estimator: Any = None,
+        estimator: object = None,
         rounds: int = 30,
     ) -> ReleasedFrontier:
         """Fit a classifier for each gap, all from this one release.
@@ -226,18 +228,18 @@ class ReleasedGroups(ReleasedCounts):
 
 
 def release_groups(
-    X: Any,
-    y: Any = None,
+    X: TableLike,
+    y: ColumnsLike = None,
     *,
-    sensitive_features: Any = None,
+    sensitive_features: ColumnsLike = None,
     epsilon: float = 1.0,
     delta: float = 0.0,
     protects: str = "sensitive_features",
-    schema: Any = None,
+    schema: object = None,
     clusters: int | None = None,
     reports: Reports | None = None,
-    ledger: Any = None,
-    random_state: Any = None,
+    ledger: object = None,
+    random_state: object = None,
     unit: Any = None,
     max_rows_per_unit: int | None = None,
 ) -> ReleasedGroups:
@@ -373,7 +375,7 @@ def release_groups(
     return ReleasedGroups(statement, cells, known_classes(training.classes), training.coding, made, counts)
 
 
-def recorded(given: Any, reports: Reports | None, source: NoiseSource) -> tuple[Any, Reports | None]:
+def recorded(given: object, reports: Reports | None, source: NoiseSource) -> tuple[Any, Reports | None]:
     """Groups as they are counted, and what they are: of distributions, drawn ones."""
     if not isinstance(given, SoftGroups):
         return given, reports
@@ -392,7 +394,7 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
     return PublicFact("recorded groups", words, "argument")
 
 
-def promise_for(epsilon: Any, delta: Any, protects: Any, whose: Whose | None = None) -> Promise:
+def promise_for(epsilon: object, delta: object, protects: object, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
     promise = promises.promise_of(epsilon, delta, protects, None, whose)
     if promise.protects != "sensitive_features":

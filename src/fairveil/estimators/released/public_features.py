@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.linear import is_sparse
@@ -24,7 +24,7 @@ MOST = 1 << 28
 """Numbers of a dense table of features."""
 
 
-def features_of(coding: Coding, X: Any) -> Floats:
+def features_of(coding: Coding, X: TableLike) -> Floats:
     """Coded features, (rows, width): numbers, then indicators of categories."""
     return np.concatenate([_dense(block, coding.layout) for block in coding.blocks(X)])
 
@@ -44,12 +44,12 @@ def _dense(block: RowBlock, layout: RowLayout) -> Floats:
     return out
 
 
-def labels_in(X: Any, y: Any, classes: tuple[Hashable, ...]) -> npt.NDArray[Any]:
+def labels_in(X: TableLike, y: ColumnsLike, classes: tuple[Hashable, ...]) -> npt.NDArray[Any]:
     """Labels as given, or those of coded rows."""
     return labels_of(X, as_array(classes)) if y is None and isinstance(X, RowSource) else read_labels(y)
 
 
-def law_given(predictions: Any, classes: Sequence[Hashable], rows: int) -> Floats:
+def law_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) -> Floats:
     """Decisions as probabilities (rows, classes): of classes, or as given."""
     given = np.asarray(predictions)
     same_length({"y": rows, "predictions": len(given) if given.ndim else 0})

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...facts import Cells, RowSource
 from ...fairness import resolve
@@ -44,7 +44,7 @@ class ReleasedCounts:
         """The groups, in the order of the memberships' columns."""
         return self.cells.keys
 
-    def memberships(self, X: Any, y: Any = None) -> Floats:
+    def memberships(self, X: TableLike, y: ColumnsLike = None) -> Floats:
         """Released share of each group in each row's cluster.
 
         Parameters
@@ -61,7 +61,7 @@ class ReleasedCounts:
         """
         return np.asarray(self.counts.memberships[self.codes(X, y)])
 
-    def codes(self, X: Any, y: Any = None) -> Ints:
+    def codes(self, X: TableLike, y: ColumnsLike = None) -> Ints:
         """Cluster of each row, a function of its features and label.
 
         Parameters
@@ -79,7 +79,9 @@ class ReleasedCounts:
         labels = codes_of(labels_in(X, y, self.classes), self.classes, "y")
         return self.clusters.codes(features_of(self.coding, X), labels)
 
-    def rates(self, X: Any, y: Any, predictions: Any, constraints: Any, *, confidence: float = 0.95) -> tuple[SoftValue, ...]:
+    def rates(
+        self, X: TableLike, y: ColumnsLike, predictions: ColumnsLike, constraints: object, *, confidence: float = 0.95
+    ) -> tuple[SoftValue, ...]:
         """Value of each comparison of the constraints for these predictions, with error bars.
 
         Parameters
@@ -106,7 +108,7 @@ class ReleasedCounts:
         law = law_given(predictions, self.classes, len(at))
         return tuple(soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability))
 
-    def own_codes(self, X: Any, y: Any) -> Ints:
+    def own_codes(self, X: TableLike, y: ColumnsLike) -> Ints:
         """Clusters of the rows of the release.
 
         Parameters
@@ -133,7 +135,7 @@ class ReleasedCounts:
 
 
 def expanded_rows(
-    released: ReleasedCounts, X: Any, labels: npt.NDArray[Any], copies: int | None, seed: int | None
+    released: ReleasedCounts, X: TableLike, labels: npt.NDArray[Any], copies: int | None, seed: int | None
 ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
     """See `ReleasedGroups.expanded`."""
     from sklearn.utils import _safe_indexing

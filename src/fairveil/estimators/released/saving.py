@@ -20,6 +20,7 @@ import numpy as np
 
 from ..._json import Document, Node
 from ..._reading import read_text
+from ..._types import ColumnsLike
 from ...errors import ChecksumError, SignatureError, complaint
 from ...facts import Reports
 from ...learning.counts.noise import CountNoise
@@ -114,7 +115,7 @@ def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) 
     return kind(statement, cells, classes, coding, made, counts)
 
 
-def write(released: ReleasedCounts, path: Path, private: Any, note: str | None) -> Signature | None:
+def write(released: ReleasedCounts, path: Path, private: object, note: str | None) -> Signature | None:
     """One file with counts and statement. `private`: the key that signs both, or None."""
     statement, groups = released.privacy.to_json(), _content(released)
     signed = None if private is None else signatures.signed_text(statement, private, note=note, files=_signed(groups))
@@ -151,7 +152,7 @@ def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
     return _released(groups, PrivacyStatement.from_json(json.dumps(content["statement"].value)), kind), found
 
 
-def require_signed(text: str, public: Any, of: str) -> Signature:
+def require_signed(text: str, public: object, of: str) -> Signature:
     """The signature, made with the private half of this key over these counts and this statement; else an error."""
     content = FILE_DOCUMENT.json(text)
     _, found = read(text, ReleasedCounts)
@@ -184,11 +185,11 @@ def examine(text: str) -> tuple[ReleasedCounts, list[Finding]]:
     return released, found
 
 
-def _signed(groups: Any) -> tuple[tuple[str, str], ...]:
+def _signed(groups: ColumnsLike) -> tuple[tuple[str, str], ...]:
     return ((GROUPS_FILE, f"sha256:{_checksum(groups)}"),)
 
 
-def _checksum(groups: Any) -> str:
+def _checksum(groups: ColumnsLike) -> str:
     return hashlib.sha256(signatures.canonical(groups)).hexdigest()
 
 

@@ -233,7 +233,7 @@ def _shown(value: float, unit: str) -> str:
     return f"{100 * min(max(value, 0.0), 1.0):.1f} %" if unit == ERROR else f"{value:.4g}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else str(value) if math.isinf(value) else value

@@ -236,7 +236,7 @@ def _plain(value: float) -> float | str | None:
     return str(value) if math.isinf(value) else value
 
 
-def _lines(columns: tuple[Any, ...], sampling: Any, looks: int = 1) -> tuple[ConstraintLine, ...]:
+def _lines(columns: tuple[Any, ...], sampling: object, looks: int = 1) -> tuple[ConstraintLine, ...]:
     lines = list(zip(*columns, strict=True))
     drawn = [math.nan] * len(lines) if sampling is None else np.asarray(sampling, np.float64).tolist()
     return tuple(

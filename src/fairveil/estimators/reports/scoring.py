@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ... import _checks
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, complaint
 from ...tables.frames import table_of
 
@@ -27,7 +29,14 @@ class FairScorer:
     response: str = "predict"
     options: tuple[tuple[str, Any], ...] = ()
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> float:
+    def __call__(
+        self,
+        estimator: object,
+        X: TableLike,
+        y: ColumnsLike,
+        sample_weight: ColumnsLike = None,
+        sensitive_features: ColumnsLike = None,
+    ) -> float:
         """The score of a fitted estimator. The groups are those given, else the columns of X that were named."""
         given = sensitive_features if sensitive_features is not None else self.sensitive_features
         if given is None:
@@ -59,18 +68,18 @@ class FairScorer:
         request.score.add_request(param="sample_weight", alias=True)
         return request
 
-    def _classes(self, estimator: Any) -> tuple[Any, ...]:
+    def _classes(self, estimator: BaseEstimator) -> tuple[Any, ...]:
         """Probabilities have a column a class, whichever of them occur in a fold."""
         return tuple(estimator.classes_.tolist()) if self.response == "predict_proba" else ()
 
 
 def fair_scorer(
-    metric: Any,
+    metric: object,
     *,
     greater_is_better: bool = True,
     sensitive_features: str | list[str] | tuple[str, ...] | None = None,
     response: str = "predict",
-    **options: Any,
+    **options: object,
 ) -> FairScorer:
     """Scorer for `cross_val_score`, `GridSearchCV` and others from a metric that reads groups.
 
@@ -112,7 +121,7 @@ def fair_scorer(
     )
 
 
-def _takes_groups(estimator: Any, response: str) -> bool:
+def _takes_groups(estimator: object, response: str) -> bool:
     """Whether its decisions need the groups: those of an `OddsPostProcessor`, or of a pipeline that ends in one, which hands
     them on."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
@@ -120,7 +129,7 @@ def _takes_groups(estimator: Any, response: str) -> bool:
     return method is not None and "sensitive_features" in inspect.signature(method).parameters
 
 
-def _columns(given: Any, X: Any) -> Any:
+def _columns(given: object, X: TableLike) -> Any:
     """Columns of X where names were given; anything else as it is."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):

@@ -38,7 +38,7 @@ MOST_CELLS = 1 << 20
 """Groups of an estimator that is read: a key is made for each."""
 
 
-def parameter(value: Any, name: str) -> Any:
+def parameter(value: object, name: str) -> Any:
     """A parameter: plain values as they are, the rest under a word that says what it is."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -198,7 +198,7 @@ def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
     return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **fields, sampling=sampling_from(node), looks=looks)
 
 
-def sampling_to_list(sampling: Any) -> list[Any] | None:
+def sampling_to_list(sampling: object) -> list[Any] | None:
     """The sampling errors of constraints."""
     return None if sampling is None else numbers(sampling)
 
@@ -292,6 +292,6 @@ def arrays_from_dict(node: Node, names: Collection[str]) -> dict[str, Any]:
     return found
 
 
-def numbers(array: Any) -> list[Any]:
+def numbers(array: object) -> list[Any]:
     """Numbers in a list; those that are not finite as texts."""
     return [number if math.isfinite(number) else str(number) for number in np.asarray(array, np.float64).ravel().tolist()]

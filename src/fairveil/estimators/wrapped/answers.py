@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import Floats, TableLike
 from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
@@ -58,10 +58,10 @@ class Answers:
 
 
 def of(
-    base: Any,
+    base: object,
     wanted: str,
-    bins: Any,
-    features: Any,
+    bins: object,
+    features: TableLike,
     training: Training,
     plan: CountPlan,
     known: float | None,
@@ -82,14 +82,14 @@ def of(
     return Answers(method, score_bins.codes(scores, edges), edges)
 
 
-def check(wanted: Any, bins: Any) -> None:
+def check(wanted: object, bins: object) -> None:
     """Refuse what can be refused before any row is read."""
     _checks.one_of(METHODS, predict_method=wanted)
     if bins is not None:
         _edges_given(bins)
 
 
-def method_of(base: Any, wanted: Any, classes: Sequence[Any]) -> str:
+def method_of(base: object, wanted: object, classes: Sequence[Any]) -> str:
     """Which of the base's methods is asked; "auto": its score, where it has one of two classes."""
     _checks.one_of(METHODS, predict_method=wanted)
     if wanted == DECIDED:
@@ -104,7 +104,7 @@ def method_of(base: Any, wanted: Any, classes: Sequence[Any]) -> str:
     return str(wanted)
 
 
-def scores_of(base: Any, method: str, features: Any, classes: Sequence[Any], *, rows: int | None = None) -> Floats:
+def scores_of(base: object, method: str, features: TableLike, classes: Sequence[Any], *, rows: int | None = None) -> Floats:
     """The score of each row: above 0 where the base decides for the second of `classes`. `rows`: of the training, which the
     base is asked about unheard."""
     ask = getattr(base, method)
@@ -123,7 +123,7 @@ def scores_of(base: Any, method: str, features: Any, classes: Sequence[Any], *, 
     return np.where(scores == 0.0, np.finfo(np.float64).tiny, -scores)  # the other way round: 0 is for the base's first class
 
 
-def edges_of(bins: Any, scores: Floats | None, plan: CountPlan, rows: float | None) -> Floats:
+def edges_of(bins: object, scores: Floats | None, plan: CountPlan, rows: float | None) -> Floats:
     """The edges of the bins: a caller's, quantiles of scores that are public, else fixed ones. `scores`: None before there are
     any. `rows`: their number, where it is public or was released."""
     wanted = _edges_given(bins)
@@ -146,7 +146,7 @@ def _edges_given(bins: Any) -> Any:
     return np.asarray(count) if count <= score_bins.MOST_GIVEN else score_bins.given(np.zeros(0))
 
 
-def _scores_two(base: Any, classes: Sequence[Any]) -> bool:
+def _scores_two(base: object, classes: Sequence[Any]) -> bool:
     """Whether it tells two classes apart, by a score that its decisions follow."""
     if len(classes) != 2 or bases.is_randomised(base):
         return False
@@ -154,5 +154,5 @@ def _scores_two(base: Any, classes: Sequence[Any]) -> bool:
     return set(known) == set(classes) or not (known or bases.is_fitted(base))
 
 
-def _listed(base: Any) -> tuple[Any, ...]:
+def _listed(base: object) -> tuple[Any, ...]:
     return tuple(np.asarray(getattr(base, "classes_", ())).tolist())

@@ -31,6 +31,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, PrivacyError, complaint
 from ...privacy.events import Approximate, Event
 from ...privacy.ledger import Ledger
@@ -84,27 +85,27 @@ class BaseOptions:
     whose: Whose | None = None
 
 
-def carries_a_promise(estimator: Any) -> bool:
+def carries_a_promise(estimator: object) -> bool:
     """Whether an estimator is one of ours, frozen or not, by its parameters."""
     inside = thawed(estimator)
     return isinstance(inside, BaseEstimator) and set(inside.get_params(deep=False)) >= PROMISED
 
 
-def thawed(estimator: Any) -> Any:
+def thawed(estimator: object) -> Any:
     """What `FrozenEstimator` holds, which answers for it in everything; any other estimator itself."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
-def is_randomised(estimator: Any) -> bool:
+def is_randomised(estimator: object) -> bool:
     """Whether a fitted base of ours decides by chance, with draws that can be seeded; its `predict_proba` is then the law."""
     inside = thawed(estimator)
     draws = carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
     return draws and getattr(inside, "_decides_by_chance", True)
 
 
-def is_fitted(estimator: Any) -> bool:
+def is_fitted(estimator: object) -> bool:
     """scikit-learn's own answer; what cannot be fitted is."""
     if isinstance(estimator, type):  # a class where one of its objects is wanted: `check` says so
         return False
@@ -117,7 +118,7 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def check(estimator: Any, wishes: BaseOptions) -> None:
+def check(estimator: object, wishes: BaseOptions) -> None:
     """Refuse what can be refused before any row is read."""
     reads = _reads_groups(estimator)
     if reads is not None:
@@ -163,7 +164,13 @@ def check(estimator: Any, wishes: BaseOptions) -> None:
 
 
 def prepare(
-    estimator: Any, wishes: BaseOptions, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, spare: bool
+    estimator: object,
+    wishes: BaseOptions,
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
+    spare: bool,
 ) -> Base:
     """The base, fitted where it was not. `spare`: whether anything must be left of the promise for counts.
 
@@ -181,7 +188,7 @@ def prepare(
     return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
 
 
-def planned(estimator: Any, wishes: BaseOptions, read: Read, *, spare: bool) -> tuple[Base, Any]:
+def planned(estimator: object, wishes: BaseOptions, read: Read, *, spare: bool) -> tuple[Base, Any]:
     """What the base will have cost, before there are rows; and its search, where it is fitted under a promise of its own."""
     if estimator is not None and is_fitted(estimator):
         return _as_it_is(estimator, wishes), None
@@ -198,7 +205,7 @@ def derived_seed(seed: int | None, what: int) -> int | None:
     return None if seed is None else int(np.random.SeedSequence([seed, what]).generate_state(1, np.uint32)[0])
 
 
-def _reads_groups(estimator: Any) -> str | None:
+def _reads_groups(estimator: object) -> str | None:
     """In words, why a base of ours decides by group: its decisions are then no public function of public features."""
     inside = thawed(estimator)
     if not carries_a_promise(inside):
@@ -209,11 +216,11 @@ def _reads_groups(estimator: Any) -> str | None:
     return "one with group_aware=True" if params.get("group_aware") else None
 
 
-def _weights(sample_weight: Any) -> dict[str, Any]:
+def _weights(sample_weight: ColumnsLike) -> dict[str, Any]:
     return {} if sample_weight is None else {"sample_weight": sample_weight}
 
 
-def _promised(estimator: Any, wishes: BaseOptions, spare: bool) -> Any:
+def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
     """A clone (or our default) under its share of the promise."""
     promise = wishes.promise
     chosen: Any = wishes.default() if estimator is None else clone(estimator)
@@ -239,11 +246,11 @@ def _promised(estimator: Any, wishes: BaseOptions, spare: bool) -> Any:
     return chosen
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
 
 
-def _as_it_is(estimator: Any, wishes: BaseOptions) -> Base:
+def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
     promise = wishes.promise
     statement = getattr(estimator, "privacy_", None)
     if not promise.is_private:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
@@ -56,7 +58,12 @@ class DecidedRows:
 
 
 def read_rows(
-    X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, known: Sequence[Hashable]
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
+    ways: Ways,
+    known: Sequence[Hashable],
 ) -> DecidedRows:
     """The rows of a fit. `known`: the classes of a base that is fitted, none where it is not."""
     if ways.schema is not None or isinstance(X, RowSource | Elsewhere):
@@ -97,7 +104,7 @@ def units_of(whose: Whose | None, X: Any, rows: int, layout: RowLayout) -> Any:
     return whose.of_table(X, None, rows)
 
 
-def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:
+def decisions_of(base: object, features: TableLike, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:
     """The base's decisions about the training rows as class codes."""
     codes = codes_of(
         unheard(base, features, random_state=seed) if bases.is_randomised(base) else unheard(base, features), classes
@@ -106,13 +113,13 @@ def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: in
     return codes
 
 
-def unheard(classifier: Any, features: Any, **options: Any) -> Any:
+def unheard(classifier: BaseEstimator, features: TableLike, **options: object) -> Any:
     """What a classifier made elsewhere decides about the training rows. Its warnings and prints would tell of them: nobody
     hears them, as is the rule for user code in an estimator."""
     return asked_of_base(lambda: quietly(Troubles(), classifier.predict, features, **options))
 
 
-def refuse_unseen(X: Any) -> None:
+def refuse_unseen(X: TableLike) -> None:
     """What a base would not see for what it is: most of them read the numbers under a mask."""
     if is_masked(X):
         remedy = "Fill them in first."
@@ -138,12 +145,12 @@ def asked_of_base(ask: Callable[[], Any]) -> Any:
         ) from error
 
 
-def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
+def law_of(base: BaseEstimator, features: TableLike, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
     """The law of a base that decides by chance, a column for each of `classes`, in whichever order the base has its own."""
     return in_order(base, asked_of_base(lambda: base.predict_proba(features)), classes)
 
 
-def in_order(base: Any, probabilities: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
+def in_order(base: BaseEstimator, probabilities: object, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
     """Probabilities of the base's classes, a column for each of `classes`."""
     law, at = np.asarray(probabilities, np.float64), codes_of(base.classes_, classes)
     if law.ndim != 2 or law.shape[1] != len(at):
@@ -155,7 +162,7 @@ def in_order(base: Any, probabilities: Any, classes: Sequence[Hashable]) -> npt.
     return out
 
 
-def codes_of(decided: Any, classes: Sequence[Hashable], of: str = BASES) -> Codes:
+def codes_of(decided: object, classes: Sequence[Hashable], of: str = BASES) -> Codes:
     """Class codes of decisions as a classifier hands them out."""
     found, at = distinct(Plain(np.asarray(decided).reshape(-1)), of)
     code_of = {value: code for code, value in enumerate(classes)}
@@ -175,7 +182,7 @@ def in_blocks(codes: Codes, rows: Rows) -> Callable[[Any], Codes]:
     return lambda block: parts[block.number]
 
 
-def group_ids(given: Any, X: Any, cells: Cells, rows: int, named: bool) -> npt.NDArray[np.intp]:
+def group_ids(given: object, X: TableLike, cells: Cells, rows: int, named: bool) -> npt.NDArray[np.intp]:
     """The cell of each row at prediction. Groups: columns, names of columns of X, the rows' own, or X's columns of those names
     where the fit was given names. Missing or unknown ones are errors."""
     if given is None and isinstance(X, (RowBlock, RowSource)):
@@ -236,7 +243,7 @@ def without(X: Any, names: Sequence[str]) -> Any:
     return nw.from_native(X, eager_only=True).drop(drop).to_native()
 
 
-def _by_schema(X: Any, y: Any, training: Training) -> DecidedRows:
+def _by_schema(X: Any, y: ColumnsLike, training: Training) -> DecidedRows:
     if isinstance(X, RowSource | Elsewhere):
         return DecidedRows(training, X, y, False)
     encoding: Any = training.coding
@@ -267,7 +274,7 @@ def _classes(labels: npt.NDArray[Any], known: Sequence[Hashable]) -> tuple[tuple
     return classes, places[codes]
 
 
-def columns_of(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
+def columns_of(X: Any, given: object) -> tuple[dict[str, npt.NDArray[Any]], bool]:
     """Sensitive columns by name, and whether they are columns of X."""
     if given is None:
         return {}, False
@@ -283,7 +290,7 @@ def columns_of(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
     return {name: column_of(X[name], name) for name in names}, True
 
 
-def refuse_copied(features: Any, layout: RowLayout, group_codes: npt.NDArray[np.uint16]) -> None:
+def refuse_copied(features: TableLike, layout: RowLayout, group_codes: npt.NDArray[np.uint16]) -> None:
     """Where features are public none may be the sensitive column over again, among the rows where it is known; nor may the
     table's index. What is no table is not looked into."""
     try:
@@ -367,11 +374,11 @@ def names_of(X: Any) -> tuple[str, ...]:
     return tuple(columns) if all(isinstance(name, str) for name in columns) else ()
 
 
-def _is_mapping(X: Any) -> bool:
+def _is_mapping(X: TableLike) -> bool:
     return isinstance(X, Mapping) and not sparse.issparse(X)  # one kind of sparse array is a mapping too
 
 
-def length_of(X: Any) -> int | None:
+def length_of(X: TableLike) -> int | None:
     """How many rows, where that can be seen; else the base's decisions say it."""
     if _is_mapping(X):
         return table_of(X).rows
@@ -387,5 +394,5 @@ def width_of(X: Any) -> int:
     return len(names) if names else int(shape[1]) if len(shape) > 1 else len(X[0]) if _is_listed(X) else 1
 
 
-def _is_listed(X: Any) -> bool:
+def _is_listed(X: TableLike) -> bool:
     return isinstance(X, (list, tuple)) and bool(X) and isinstance(X[0], (list, tuple, np.ndarray))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
@@ -54,11 +55,11 @@ class Made:
 
 
 def read(
-    model: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    schema: Any,
+    model: object,
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    schema: object,
     promise: Promise,
     seed: int | None,
     whose: Whose | None = None,
@@ -100,11 +101,11 @@ def read(
 
 
 def _by_schema(
-    model: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    schema: Any,
+    model: object,
+    X: TableLike,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    schema: object,
     promise: Promise,
     seed: int | None,
     whose: Whose | None,
@@ -133,14 +134,14 @@ def _by_schema(
     return DecidedRows(*args, by_group=_cells_read(model) is not None)
 
 
-def _name_of(model: Any, given: bool) -> str:
+def _name_of(model: object, given: bool) -> str:
     """Whose decisions they are, in words."""
     if isinstance(model, Made):
         return model.name
     return GIVEN if given else type(bases.thawed(model)).__name__
 
 
-def _given(model: Any) -> npt.NDArray[Any] | None:
+def _given(model: object) -> npt.NDArray[Any] | None:
     """The decisions themselves, where these were handed in."""
     if isinstance(model, Made):
         return np.asarray(model.decisions)
@@ -158,7 +159,7 @@ def _given(model: Any) -> npt.NDArray[Any] | None:
     return found
 
 
-def _asked(model: Any, features: Any, columns: dict[str, Any], seed: int | None) -> npt.NDArray[Any]:
+def _asked(model: Any, features: TableLike, columns: dict[str, Any], seed: int | None) -> npt.NDArray[Any]:
     """What the model decides; its prints and warnings, which may tell of rows, are not heard."""
     if not hasattr(model, "predict"):
         model = _Function(model)
@@ -195,7 +196,7 @@ class _Function:
     predict: Callable[[Any], Any]
 
 
-def _cells_read(model: Any) -> Cells | None:
+def _cells_read(model: object) -> Cells | None:
     """The groups by which a model of ours decides; None where it reads none."""
     inside = bases.thawed(model)
     made = getattr(inside, "model_", None)
@@ -205,7 +206,7 @@ def _cells_read(model: Any) -> Cells | None:
     return known if isinstance(known, Cells) and getattr(made, "reads_groups", False) else None
 
 
-def _groups(model: Any, columns: dict[str, Any], rows: int) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
+def _groups(model: object, columns: dict[str, Any], rows: int) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
     """Product cells: those of a model of ours that names these columns and has all their values, else as the rows have them."""
     if not columns:
         return NO_GROUPS, np.zeros((1, rows), np.uint16), ()

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
+from ..._types import ColumnsLike
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...errors import InputError, complaint
 from ...facts import Schema
@@ -54,11 +56,11 @@ def table_of(part_of: PartOf, groups: int, classes: int, decisions: int) -> npt.
 
 
 def read(
-    model: Any,
+    model: object,
     X: Elsewhere,
-    y: Any,
-    sensitive_features: Any,
-    schema: Any,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    schema: object,
     promise: Promise,
     whose: Whose | None = None,
 ) -> DecidedElsewhere:
@@ -80,7 +82,7 @@ def read(
     return DecidedElsewhere(*args, rule=rule)
 
 
-def described_model(estimator: Any, data: Elsewhere) -> Any:
+def described_model(estimator: object, data: Elsewhere) -> Any:
     """The model of a fitted estimator of ours, in coded units of the holder's schema; others are refused with the reason."""
     model, coding = getattr(estimator, "model_", None), getattr(estimator, "coding_", None)
     parts = model.models if isinstance(model, MixtureModel) else (model,)
@@ -95,7 +97,9 @@ def described_model(estimator: Any, data: Elsewhere) -> Any:
     return model
 
 
-def scores_rule(base: Any, training: Training, data: Elsewhere, edges: npt.NDArray[np.float64] | None) -> DescribedRule:
+def scores_rule(
+    base: BaseEstimator, training: Training, data: Elsewhere, edges: npt.NDArray[np.float64] | None
+) -> DescribedRule:
     """The decisions of a base classifier, or the bins of its score."""
     model = described_model(base, data)
     if base.coding_.shapes is not None:
@@ -105,7 +109,7 @@ def scores_rule(base: Any, training: Training, data: Elsewhere, edges: npt.NDArr
     return DescribedRule(model, len(training.classes) if edges is None else len(edges) + 1, edges)
 
 
-def probabilities_rule(base: Any, training: Training, data: Elsewhere) -> DescribedRule:
+def probabilities_rule(base: BaseEstimator, training: Training, data: Elsewhere) -> DescribedRule:
     """The probabilities of a base classifier."""
     rule = scores_rule(base, training, data, None)
     classes = tuple(np.asarray(base.classes_).tolist())

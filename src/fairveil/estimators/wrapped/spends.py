@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ...curator.journal.recording import settle
 from ...errors import Overspent
@@ -28,13 +27,13 @@ from ...privacy.statement.parts import Receipt, names_read
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
 
-def ledger_inside(estimator: Any) -> object:
+def ledger_inside(estimator: object) -> object:
     """The ledger of a base that is to be fitted here."""
     fitted_here = carries_a_promise(estimator) and not is_fitted(estimator)
     return getattr(thawed(estimator), "ledger", None) if fitted_here else None
 
 
-def about_to_spend(estimator: Any, wishes: BaseOptions) -> tuple[Event, ...]:
+def about_to_spend(estimator: object, wishes: BaseOptions) -> tuple[Event, ...]:
     """What a base that is fitted here is about to cost, near enough to refuse early: one release of its share of the promise,
     Gaussian or pure. Nothing where it may be free."""
     promise, fitted = wishes.promise, estimator is not None and is_fitted(estimator)

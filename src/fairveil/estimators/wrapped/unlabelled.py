@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...data import encode
@@ -35,7 +36,9 @@ from .decided import DecidedRows
 WITHOUT = "Pass sensitive_features=...: columns, or names of columns of X."
 
 
-def read_rows(X: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, known: Sequence[Hashable]) -> DecidedRows:
+def read_rows(
+    X: TableLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways, known: Sequence[Hashable]
+) -> DecidedRows:
     """The rows of a fit. `known`: the classes of the base. Rows that were coded before have labels, which nobody counts."""
     if isinstance(X, RowSource | Elsewhere):
         return decided.read_rows(X, None, sensitive_features, sample_weight, ways, known)
@@ -76,7 +79,7 @@ def read_rows(X: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, k
     return DecidedRows(training, features, None, named)
 
 
-def _by_schema(X: Any, sensitive: Any, schema: Schema) -> tuple[Any, ...]:
+def _by_schema(X: TableLike, sensitive: ColumnsLike, schema: Schema) -> tuple[Any, ...]:
     """The groups by the schema's columns, and X's features alone."""
     names = names_in(sensitive)
     if names is not None:

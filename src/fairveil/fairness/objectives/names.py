@@ -87,7 +87,7 @@ NOT_WRITTEN = "It stands for a function of the user's, which is not written: set
 """What a loaded estimator has in its place is the word "given"."""
 
 
-def parse_objective(given: Any) -> Objective:
+def parse_objective(given: object) -> Objective:
     """An objective, or its name."""
     if isinstance(given, Objective):
         return given
@@ -105,7 +105,7 @@ def parse_objective(given: Any) -> Objective:
     return NAMES[name]()
 
 
-def parse_constraint(given: Any) -> Constraint:
+def parse_constraint(given: object) -> Constraint:
     """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and "gmean:0.3"."""
     single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(given, Iterable)
     listed: Any = [] if given is None else [given] if single else given

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats
@@ -38,7 +39,7 @@ class Frame:
         k = len(self.classes)
         return (self.cells.count, k, k) if k else (self.cells.count,)
 
-    def losses(self, costs: Any = None) -> list[Floats]:
+    def losses(self, costs: npt.ArrayLike | Mapping[tuple[Hashable, Hashable], float] | None = None) -> list[Floats]:
         """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless given."""
         lines = []
         for c in range(self.cells.count):

@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from ... import _verdicts as verdicts
-from ..._types import Floats
+from ..._types import Floats, Mask
 from ...facts import Cells
 from ...fairness import ConstraintSystem
 from ...privacy.promise import Promise
@@ -140,11 +140,11 @@ def of(search: Any, supposed: Supposed) -> Forecast:
 
 @of.register(LinearDescent)
 @of.register(NetworkDescent)
-def _of_descent(search: Any, supposed: Supposed) -> Forecast:
+def _of_descent(search: LinearDescent | NetworkDescent, supposed: Supposed) -> Forecast:
     return of_plan(search.planned, supposed, bounds=search.bounds[0], bounded=np.isfinite(search.bounds[0]))
 
 
-def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> Forecast:
+def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) -> Forecast:
     """Of one model that descent looks for."""
     system, rows = plan.system, np.array([supposed.rows])
     error = None if plan.skeleton is not None or plan.is_exact else added_error(plan, rows)
@@ -163,19 +163,19 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
 
 
 def _of_rounds(plan: Plan, rows: float) -> list[Release]:
-    facts = {"layout": plan.layout, "promise": plan.promise, "cap": plan.max_sample_weight}
+    facts: dict[str, Any] = {"layout": plan.layout, "promise": plan.promise, "cap": plan.max_sample_weight}
     model = plan.start()
     times = max(1, plan.settings.rounds // (plan.parts or 1))
     asked = plan.round_asks(model, None, plan.clip_at(rows))
     return [
-        *of_asks(plan.first(None), **facts),  # type: ignore[arg-type]
-        *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),  # type: ignore[arg-type]
-        *of_asks(plan.last(model), remark=", of the model that was found", **facts),  # type: ignore[arg-type]
+        *of_asks(plan.first(None), **facts),
+        *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),
+        *of_asks(plan.last(model), remark=", of the model that was found", **facts),
         *_of_sequel(plan, model, facts),
     ]
 
 
-def _of_sequel(plan: Plan, model: Any, facts: Any) -> list[Release]:
+def _of_sequel(plan: Plan, model: Any, facts: dict[str, Any]) -> list[Release]:
     """What is asked once the model is there."""
     if not plan.follows:
         return []
@@ -206,21 +206,21 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
 
 def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
     ground = search.ground
-    facts = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
+    facts: dict[str, Any] = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
     asked, times, free = search.audit_asks(), search.rounds, ", of a model without constraints"
-    opening = [of_asks(asks, times=often, remark=free, **facts) for asks, often in oracle.opening_asks(ground)]  # type: ignore[arg-type]
+    opening = [of_asks(asks, times=often, remark=free, **facts) for asks, often in oracle.opening_asks(ground)]
     last = search.free_asks() if isinstance(search, Loop) else search.last_asks()
     of_last = free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
     return [
-        *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),  # type: ignore[arg-type]
+        *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),
         *(line for lines in opening for line in lines),
         *_of_learner(search, oracle, facts),
-        *of_asks(asked, times=times, remark=", each round", **facts),  # type: ignore[arg-type]
-        *of_asks(last, remark=of_last, **facts),  # type: ignore[arg-type]
+        *of_asks(asked, times=times, remark=", each round", **facts),
+        *of_asks(last, remark=of_last, **facts),
     ]
 
 
-def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: Any) -> list[Release]:
+def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: dict[str, Any]) -> list[Release]:
     asks = oracle.round_asks(search.ground)
     if asks:
         return of_asks(asks, times=search.rounds, remark=" of the learner, each round", **facts)
@@ -230,7 +230,7 @@ def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: 
 
 @of.register(Loop)
 @of.register(PublicSearch)
-def _of_loop(search: Any, supposed: Supposed) -> Forecast:
+def _of_loop(search: Loop | PublicSearch, supposed: Supposed) -> Forecast:
     ground = search.ground
     releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
     posed = _posed(search.problem, search.counts_multiplier, search.penalty, supposed)
@@ -252,9 +252,9 @@ def _of_sampling(search: Sampling, supposed: Supposed) -> Forecast:
 @of.register
 def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
     task, found = search.task, []
-    facts = {"layout": task.layout, "promise": task.promise, "cap": task.max_sample_weight}
+    facts: dict[str, Any] = {"layout": task.layout, "promise": task.promise, "cap": task.max_sample_weight}
     for asks, batch, times in search.asked_in_turn(bound=not search.is_fixed):
-        found += of_asks(asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts)  # type: ignore[arg-type]
+        found += of_asks(asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts)
     releases = () if search.is_exact else shared_out(found)
     return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
 
@@ -277,7 +277,7 @@ def _of_losses(search: LossDescent, supposed: Supposed) -> Forecast:
 def of_counts(
     plan: CountPlan,
     system: ConstraintSystem,
-    layout: Any,
+    layout: object,
     supposed: Supposed,
     before: Sequence[Release] = (),
     edges: Floats | None = None,

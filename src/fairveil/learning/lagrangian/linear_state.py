@@ -36,7 +36,7 @@ class State:
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
     opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
 
-    def after(self, walk: PrimalState, play: Any) -> State:
+    def after(self, walk: PrimalState, play: object) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
         other = object.__new__(State)
         other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)

@@ -144,7 +144,7 @@ class CoefficientChoice:
         return float(ask.multiplier) * moved * (math.sqrt(2.0) if ask.order == 1 else 1.0)
 
 
-def plan_choice(task: RegressionTask, candidates: Any = None, *, radius: float | None = None) -> CoefficientChoice:
+def plan_choice(task: RegressionTask, candidates: object = None, *, radius: float | None = None) -> CoefficientChoice:
     """The choice whose noise is the least that keeps the promise. `candidates`: None: a grid of the ball of that radius."""
     task = replace(task, penalty=PENALTY) if task.penalty is None else task
     listed = grid(1 + task.layout.width, radius) if candidates is None else checked(candidates, task.layout.width)
@@ -179,7 +179,7 @@ def grid(dimensions: int, radius: float | None = None) -> Floats:
     return np.asarray(points[np.linalg.norm(points, axis=1) <= reach * (1.0 + 1e-12)])
 
 
-def checked(candidates: Any, width: int) -> Floats:
+def checked(candidates: object, width: int) -> Floats:
     """A public list of coefficients as an array (m, 1 + width)."""
     try:
         listed = np.array(candidates, np.float64)

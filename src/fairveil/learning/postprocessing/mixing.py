@@ -256,7 +256,7 @@ def _integer(program: Program, cost: Floats, constraints: list[Any]) -> list[Flo
     return [] if found.x is None else [program.tables.table(np.rint(found.x[:width]))]
 
 
-def _beside(lines: Any, value: float) -> Any:
+def _beside(lines: sparse.csr_array, value: float) -> Any:
     """One more column, of one value."""
     column = sparse.csr_array(np.full((lines.shape[0], 1), value))
     return sparse.csr_array(sparse.hstack([sparse.csr_array(lines), column]))

@@ -164,7 +164,7 @@ def _at_most(system: ConstraintSystem, values: Floats) -> Floats:
     return np.asarray(np.minimum(values, np.asarray(system.coefficients.maximum(0).sum(axis=1)).ravel()))
 
 
-def _runs(lines: Any) -> list[tuple[int, int]]:
+def _runs(lines: sparse.csr_array) -> list[tuple[int, int]]:
     return list(zip(lines.indptr[:-1].tolist(), lines.indptr[1:].tolist(), strict=True))
 
 
@@ -227,7 +227,7 @@ def _largest(values: tuple[float, ...]) -> float:
     return max((value for value in values if not math.isnan(value)), default=0.0)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +77,7 @@ def quantiles(scores: Floats, count: int) -> Floats:
     return np.unique(np.append(edges, 0.0))
 
 
-def given(edges: Any) -> Floats:
+def given(edges: object) -> Floats:
     """Edges of a caller's, and 0."""
     try:
         found = np.asarray(edges, np.float64)

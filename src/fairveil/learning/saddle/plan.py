@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def steps_of(step_theta: float | None, step_w: float | None, smoothness: Smoothn
     return _checks.positive(step_theta=step_theta), _checks.positive(step_w=step_w)
 
 
-def handed_of(iterate: Any, rounds: int, generator: np.random.Generator | None) -> int:
+def handed_of(iterate: object, rounds: int, generator: np.random.Generator | None) -> int:
     """The number of the iterate that is handed out, 0 for an average: known before anything is asked."""
     if isinstance(iterate, str):
         if _checks.one_of(ITERATES, iterate=iterate) == "uniform":

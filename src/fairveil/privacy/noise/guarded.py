@@ -41,7 +41,7 @@ class GuardedBits(ChaCha):  # type: ignore[misc]  # randomgen has no types
     def __setattr__(self, name: str, value: object) -> None:
         _keep_out(name)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         refuse_copy("the generator of a secure stream")
 
     def __reduce__(self) -> NoReturn:

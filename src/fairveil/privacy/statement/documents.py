@@ -125,7 +125,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def _statement(values: Any, kind: type[Stated]) -> Stated:
+def _statement(values: object, kind: type[Stated]) -> Stated:
     fields = _fields(values, FIELDS | LATER.intersection(_mapping(values, "privacy statement")), "privacy statement")
     if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
         raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))

@@ -170,14 +170,16 @@ class HolderData(Elsewhere):
         return Path(path)
 
 
-def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: Any) -> dict[str, Any]:
+def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: object) -> dict[str, Any]:
     """How rows are to be coded."""
     names = None if sensitive is None else list(sensitive)
     told = None if steps is None else json.dumps(steps)
     return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": told}
 
 
-def run_content(name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: Any) -> dict[str, Any]:
+def run_content(
+    name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: object
+) -> dict[str, Any]:
     """What a run is opened with."""
     told: dict[str, Any] = {"seeds": None, "public_rows": None, "stated_clips": None, "purpose": "", **more}
     return {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan), "view": view, "sources": sources, **told}

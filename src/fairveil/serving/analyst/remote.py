@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-from typing import Any
 
 from ...curator.elsewhere import RowsElsewhere
 from ...errors import InputError, complaint
@@ -67,7 +66,7 @@ class RemoteData(HolderData):
         layout: RowLayout,
         schema: Schema,
         sensitive_as_feature: bool,
-        steps: Any = None,
+        steps: object = None,
         *,
         weight_cap: float | None = None,
         target_as_number: bool = False,

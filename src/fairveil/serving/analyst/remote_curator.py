@@ -137,8 +137,8 @@ class RemoteCurator(Curator):
         epsilon: float,
         *,
         cell_weights: Sequence[float] | None = None,
-        costs: Any = None,
-        score: Any = None,
+        costs: object = None,
+        score: object = None,
         purpose: str = "",
     ) -> int:
         """The exponential mechanism, at the holder's."""
@@ -171,7 +171,7 @@ class RemoteCurator(Curator):
 
     def attach_codes(
         self,
-        codes: Any,
+        codes: object,
         count: int,
         *,
         columns_read: Iterable[str] = ("features",),
@@ -191,7 +191,7 @@ class RemoteCurator(Curator):
         features, labels, weights = (np.array(message.array(found[name])) for name in ("features", "labels", "weights"))
         return PublicTable(features, np.asarray(labels, np.intp), weights, found["step"].whole(), None)
 
-    def rescale(self, scale: Any, shift: Any) -> None:
+    def rescale(self, scale: object, shift: object) -> None:
         """New units of the numbers, at the holder's."""
         packing = Packing()
         scale, shift = (np.array(values, np.float64) for values in (scale, shift))
@@ -201,7 +201,7 @@ class RemoteCurator(Curator):
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
 
-    def describe_range(self, question: Question | Sequence[Question], score: Any) -> tuple[float, float]:
+    def describe_range(self, question: Question | Sequence[Question], score: object) -> tuple[float, float]:
         """Of a choice by a function, which no door makes."""
         raise _refused("a choice by a function, which would run beside the rows", "Choose by costs or cell_weights.")
 
@@ -244,7 +244,7 @@ class RemoteCurator(Curator):
     def _done(self, act: str, body: bytes) -> Message:
         return self._data._connection.act("runs", self._run, act, body=body)
 
-    def _attach(self, rule: Any, count: int, columns_read: Iterable[str], title: str, kind: str) -> Any:
+    def _attach(self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str) -> Any:
         if not isinstance(rule, DescribedRule):
             raise _refused(
                 "code of the caller beside the rows", "Pass a fitted linear or additive model of Fairveil, which is described."
@@ -276,7 +276,14 @@ class RemoteCurator(Curator):
 
 
 def require_servable(
-    promise: Promise, plan: Event | None, *, ledger: Any, journal: Any, earlier: Any, cap: Any, bounds: tuple[Any, ...]
+    promise: Promise,
+    plan: Event | None,
+    *,
+    ledger: object,
+    journal: object,
+    earlier: object,
+    cap: object,
+    bounds: tuple[Any, ...],
 ) -> None:
     """What no door does, refused here with the reason."""
     if not promise.is_private:

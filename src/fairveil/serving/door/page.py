@@ -237,7 +237,7 @@ class HolderPage:
         if session is None or not secrets.compare_digest(form.get("form", ""), session):
             raise Refusal(403, "forbidden", "Enter again: this form is of no session.")
 
-    def _render(self, name: str, *, session: str, said: str = "", **values: Any) -> str:
+    def _render(self, name: str, *, session: str, said: str = "", **values: object) -> str:
         now = _date(time.time())
         told = {
             "title": "Holder",

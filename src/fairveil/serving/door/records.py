@@ -213,7 +213,7 @@ class Records:
         found = self.rows(f"SELECT * FROM runs WHERE state IN ({marks}) ORDER BY opened DESC LIMIT ?", (*states, most))
         return [_run(row) for row in found]
 
-    def put(self, run: str, **values: Any) -> None:
+    def put(self, run: str, **values: object) -> None:
         """Change a run's state, statement or times."""
         with self.writing() as db:
             self._put(db, run, values)
@@ -266,7 +266,7 @@ class Records:
         bounds: Sequence[StatedBound],
         marks: Sequence[str],
         at: float,
-        **changes: Any,
+        **changes: object,
     ) -> None:
         """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's own state."""
         with self.writing(waits=bool(changes)) as db:

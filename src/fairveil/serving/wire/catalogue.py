@@ -113,7 +113,7 @@ def cells_described(cells: Cells | None) -> dict[str, Any] | None:
     return {"columns": [list(column) for column in cells.columns], "mode": cells.mode, "names": list(cells.names)}
 
 
-def _written(value: Any, packing: Packing) -> Any:
+def _written(value: object, packing: Packing) -> Any:
     match value:
         case None | bool() | str():
             return value

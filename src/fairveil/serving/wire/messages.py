@@ -55,7 +55,7 @@ class Packing:
     def __init__(self) -> None:
         self.arrays: list[Array] = []
 
-    def put(self, array: Any) -> dict[str, int]:
+    def put(self, array: object) -> dict[str, int]:
         """How the content names this array."""
         found = np.asarray(array)
         kind = found.dtype.newbyteorder("<") if found.dtype.str[0] == ">" else found.dtype
