@@ -102,3 +102,9 @@ def one_of(choices: Iterable[str], **named: object) -> str:
         remedy = f"Pass {name}={words[0]!r}, for example."
         raise InputError(complaint(expected=listed, of=name, got=value, remedy=remedy, among=words))
     return value
+
+
+def normalise(value: object, /, **fields: object) -> None:
+    """Set fields of a frozen dataclass while it is made: as numbers of Python, as tuples, or from the others."""
+    for name, content in fields.items():
+        object.__setattr__(value, name, content)

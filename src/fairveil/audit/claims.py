@@ -46,8 +46,8 @@ class PointClaim(Claim):
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        _checks.normalise(self, delta=_checks.fraction(delta=self.delta, high_open=True))
 
     @property
     def words(self) -> str:
@@ -66,7 +66,7 @@ class GaussianClaim(Claim):
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", _checks.non_negative(mu=self.mu))
+        _checks.normalise(self, mu=_checks.non_negative(mu=self.mu))
 
     @property
     def words(self) -> str:
@@ -88,8 +88,7 @@ class EventsClaim(Claim):
     def __post_init__(self) -> None:
         _checks.one_of(NEIGHBOURS, neighbours=self.neighbours)
         event = self.events if isinstance(self.events, Event) else compose(Composed(tuple(self.events)).events)
-        object.__setattr__(self, "events", event)
-        object.__setattr__(self, "_delta", accounting.delta(event, 0.0, self.neighbours))
+        _checks.normalise(self, events=event, _delta=accounting.delta(event, 0.0, self.neighbours))
 
     @property
     def words(self) -> str:

@@ -51,7 +51,7 @@ def to_dataset(
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
     *,
-    favourable: object,
+    favourable: Any,
     privileged: Mapping[str, Sequence[Any]],
     sample_weight: ColumnsLike = None,
 ) -> Any:

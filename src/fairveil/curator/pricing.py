@@ -71,11 +71,11 @@ class Ask:
         if self.noise not in NOISES:
             _checks.one_of(NOISES, noise=self.noise)
         if self.column != 0:
-            object.__setattr__(self, "column", _checks.whole(column=self.column))
+            _checks.normalise(self, column=_checks.whole(column=self.column))
         if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         if isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray) and np.ndim(self.multiplier) == 0:
-            object.__setattr__(self, "multiplier", float(self.multiplier))
+            _checks.normalise(self, multiplier=float(self.multiplier))
         if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         try:

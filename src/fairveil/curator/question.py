@@ -65,9 +65,8 @@ class Linear:
     many: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "array", _weights_array(self.weights))
-        object.__setattr__(self, "many", np.ndim(self.weights) == 3)
-        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+        _checks.normalise(self, array=_weights_array(self.weights), many=np.ndim(self.weights) == 3)
+        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
 
     def at(self, weights: Floats) -> Linear:
         """The same model at other weights, of the same shape: a round of a run."""

@@ -286,7 +286,7 @@ def connected(client: object) -> Any:
     raise InputError(complaint(expected="a scheduler that answers", of="client", got=client, remedy=remedy))
 
 
-def local_cluster(workers: int | None = None, **options: Any) -> Any:
+def local_cluster(workers: int | None = None, **options: object) -> Any:
     """Worker processes of this machine under dask, without dashboard and profiler: `distributed.LocalCluster`, made quiet."""
     try:
         import dask

@@ -60,10 +60,10 @@ class Cells:
             raise InputError(
                 complaint(expected=f"at most {MOST_VALUES:,} values a column", of="groups", got=got, remedy=remedy)
             )
-        object.__setattr__(self, "columns", columns)
+        _checks.normalise(self, columns=columns)
         _checks.one_of(GROUP_MODES, groups=self.mode)
         if not self.names:
-            object.__setattr__(self, "names", tuple(f"sensitive_{j}" for j in range(len(columns))))
+            _checks.normalise(self, names=tuple(f"sensitive_{j}" for j in range(len(columns))))
         if len(self.names) != len(columns) or len(set(self.names)) != len(columns):
             raise InputError(
                 complaint(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import _checks
 from ..errors import MissingBoundError, SchemaError, complaint
 
 Value = str | int | float | bool
@@ -128,8 +129,7 @@ class Number:
             raise SchemaError(
                 complaint(expected="low < high", of="bounds", got=(low, high), remedy="Swap them, or widen the range.")
             )
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        _checks.normalise(self, low=low, high=high)
         if self.missing is not None:
             missing = _bound(self.missing, "missing")
             if not low <= missing <= high:
@@ -141,8 +141,8 @@ class Number:
                         remedy="Declare a stand-in inside the bounds.",
                     )
                 )
-            object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "edges", _edges(self.edges, low, high))
+            _checks.normalise(self, missing=missing)
+        _checks.normalise(self, edges=_edges(self.edges, low, high))
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
@@ -196,7 +196,7 @@ class Category:
                     remedy="List each value once.",
                 )
             )
-        object.__setattr__(self, "values", values)
+        _checks.normalise(self, values=values)
         for name in ("missing", "unknown"):
             option = getattr(self, name)
             if option is None:
@@ -211,8 +211,8 @@ class Category:
                         remedy=f"Add {option!r} to values, or name a listed value.",
                     )
                 )
-            object.__setattr__(self, name, values[values.index(option)])
-        object.__setattr__(self, "shares", _shares(self.shares, len(values), str(list(values))))
+            _checks.normalise(self, **{name: values[values.index(option)]})
+        _checks.normalise(self, shares=_shares(self.shares, len(values), str(list(values))))
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
@@ -244,8 +244,7 @@ class Boolean:
                     remedy='For a third value use a category: values=[false, true, "unknown"], missing="unknown".',
                 )
             )
-        object.__setattr__(self, "missing", given)
-        object.__setattr__(self, "shares", _shares(self.shares, 2, "false and true"))
+        _checks.normalise(self, missing=given, shares=_shares(self.shares, 2, "false and true"))
 
     @property
     def values(self) -> tuple[Value, ...]:

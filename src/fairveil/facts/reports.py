@@ -79,8 +79,7 @@ class Reports:
             remedy = "Pass P(recorded | true), a line for each true group."
             expected = f"{count} lines of {count} probabilities that sum to 1"
             raise InputError(complaint(expected=expected, of="rates", got=rates.tolist(), remedy=remedy))
-        object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "rates", tuple(map(tuple, rates.tolist())))
+        _checks.normalise(self, groups=groups, rates=tuple(map(tuple, rates.tolist())))
         if not self.largest <= MOST:
             remedy = "Ask with less randomness: such reports tell next to nothing of the true group."
             got = "rates that cannot be undone" if math.isinf(self.largest) else f"{self.largest:.3g}"

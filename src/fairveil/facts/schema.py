@@ -60,20 +60,19 @@ class Schema:
     max_rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
-        store = object.__setattr__
-        store(self, "columns", MappingProxyType(checked_columns(self.columns)))
-        store(self, "sensitive", texts(self.sensitive, "sensitive"))
-        store(self, "missing_values", texts(self.missing_values, "missing_values"))
+        _checks.normalise(self, columns=MappingProxyType(checked_columns(self.columns)))
+        _checks.normalise(self, sensitive=texts(self.sensitive, "sensitive"))
+        _checks.normalise(self, missing_values=texts(self.missing_values, "missing_values"))
         for option in ("name", "source"):
             if not isinstance(getattr(self, option), str):
                 raise SchemaError(
                     complaint(expected="a text", of=option, got=getattr(self, option), remedy=f'Pass {option}="...".')
                 )
         if self.rows is not None:
-            store(self, "rows", _as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1)))
+            _checks.normalise(self, rows=_as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1)))
         if self.max_rows_per_unit is not None:
             most = _as_schema_error(lambda: _checks.whole(max_rows_per_unit=self.max_rows_per_unit, at_least=1))
-            store(self, "max_rows_per_unit", most)
+            _checks.normalise(self, max_rows_per_unit=most)
         self._check_roles()
 
     def _check_roles(self) -> None:

@@ -43,7 +43,7 @@ class GapNotion(Notion):
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_gap", bounds.of_rates(type(self).__name__, max_gap=self.max_gap))
+        _checks.normalise(self, max_gap=bounds.of_rates(type(self).__name__, max_gap=self.max_gap))
         check_shape(self)
 
     @abstractmethod
@@ -116,7 +116,7 @@ def check_shape(notion: Any) -> None:
         if f.name == "compare":
             _checks.one_of(COMPARISONS, compare=notion.compare)
         if f.name == "positive":
-            object.__setattr__(notion, "positive", keys.plain(notion.positive, of="positive"))
+            _checks.normalise(notion, positive=keys.plain(notion.positive, of="positive"))
 
 
 def enough(classes: Sequence[Hashable]) -> Sequence[Hashable]:

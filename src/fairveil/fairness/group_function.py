@@ -135,7 +135,7 @@ class Worst(LossFunction):
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", self.functions[0].shape)
+        _checks.normalise(self, shape=self.functions[0].shape)
 
     def value(self, losses: Floats) -> Floats:
         return np.asarray(np.max([function.value(losses) for function in self.functions], axis=0))
@@ -179,7 +179,7 @@ class Joint(LossFunction):
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", self.f.shape)
+        _checks.normalise(self, shape=self.f.shape)
 
     def value(self, losses: Floats) -> Floats:
         if self.g is None:

@@ -277,8 +277,8 @@ class FalseNegativeRate(Notion):
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_rate", bounds.of_rates(type(self).__name__, max_rate=self.max_rate))
-        object.__setattr__(self, "group", keys.plain(self.group, of="group"))
+        _checks.normalise(self, max_rate=bounds.of_rates(type(self).__name__, max_rate=self.max_rate))
+        _checks.normalise(self, group=keys.plain(self.group, of="group"))
         check_shape(self)
 
     @property
@@ -358,7 +358,7 @@ class BoundedGroupLoss(Notion):
     def __post_init__(self) -> None:
         _checks.one_of(LOSSES, loss=self.loss)
         below = bounds.LARGEST if self.loss == "zero_one" else math.inf  # the other losses have no largest value
-        object.__setattr__(self, "max_loss", bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss))
+        _checks.normalise(self, max_loss=bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss))
         check_shape(self)
 
     @property

@@ -174,7 +174,7 @@ class SoftLargest(_OneOf):
     monotone = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
 
     def value(self, v: Floats) -> Floats:
         top = v.max(axis=-1, keepdims=True)
@@ -198,7 +198,7 @@ class Boltzmann(_OneOf):
     convex = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
 
     def value(self, v: Floats) -> Floats:
         return np.asarray((softmax(self.sharpness * v) * v).sum(axis=-1))
@@ -229,7 +229,7 @@ class GeometricShortfall(Outer):
     smoothing: float = SMOOTHING
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "smoothing", _checks.fraction(smoothing=self.smoothing, low_open=True))
+        _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
 
     def value(self, v: Floats) -> Floats:
         return np.asarray(1.0 + self.smoothing - self._mean(v))
@@ -264,7 +264,7 @@ class HarmonicShortfall(Outer):
     smoothing: float = SMOOTHING
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "smoothing", _checks.fraction(smoothing=self.smoothing, low_open=True))
+        _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
 
     def value(self, v: Floats) -> Floats:
         return np.asarray(1.0 + self.smoothing - v.shape[-1] / (1.0 / self._raised(v)).sum(axis=-1))
@@ -302,7 +302,7 @@ class Inequality(Outer):
     theta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", _checks.fraction(theta=self.theta))
+        _checks.normalise(self, theta=_checks.fraction(theta=self.theta))
 
     def value(self, v: Floats) -> Floats:
         ranks, pull = self._slopes(v.shape[-1])

@@ -42,7 +42,7 @@ class BoltzmannOfGaps(Outer):
     keeps_lines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
 
     def value(self, v: Floats) -> Floats:
         sizes = self._sizes(v).max(axis=-1)

@@ -47,8 +47,8 @@ class Event:
 
     def __post_init__(self) -> None:
         for name in ("groups", "labels"):
-            object.__setattr__(self, name, _key_list(name, getattr(self, name)))
-        object.__setattr__(self, "also", tuple(self.also))
+            _checks.normalise(self, **{name: _key_list(name, getattr(self, name))})
+        _checks.normalise(self, also=tuple(self.also))
         if self.outside and self.groups is None:
             remedy = 'Pass Event(groups=("f",), outside=True), for example.'
             raise InputError(complaint(expected="groups to be outside of", of="groups", got=None, remedy=remedy))
@@ -95,7 +95,7 @@ class PredictionRate:
     event: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prediction", keys.plain(self.prediction, of="prediction"))
+        _checks.normalise(self, prediction=keys.plain(self.prediction, of="prediction"))
 
     def __str__(self) -> str:
         return f"P(prediction = {keys.shown(self.prediction)} | {self.event})"
@@ -166,8 +166,8 @@ class RateConstraint(Notion):
         if not terms or any(len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms):
             remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
             raise InputError(complaint(expected="pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy))
-        object.__setattr__(self, "terms", tuple((_finite("coefficient", c), rate) for c, rate in terms))
-        object.__setattr__(self, "bound", _finite("bound", self.bound))
+        _checks.normalise(self, terms=tuple((_finite("coefficient", c), rate) for c, rate in terms))
+        _checks.normalise(self, bound=_finite("bound", self.bound))
         _checks.one_of(GROUP_MODES, groups=self.groups)
 
     def __str__(self) -> str:

@@ -52,8 +52,7 @@ class SelectionRateRatio(Notion):
         of_confidence(self.confidence)
         remedy = "Pass min_ratio=0.8, for example: the four-fifths rule."
         ratio = _checks.fraction(min_ratio=self.min_ratio, low_open=True, remedy=remedy)
-        object.__setattr__(self, "min_ratio", ratio)
-        object.__setattr__(self, "positive", keys.plain(self.positive, of="positive"))
+        _checks.normalise(self, min_ratio=ratio, positive=keys.plain(self.positive, of="positive"))
         _checks.one_of(GROUP_MODES, groups=self.groups)
 
     @property

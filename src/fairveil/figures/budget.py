@@ -37,7 +37,7 @@ class Part:
 
     def __post_init__(self) -> None:
         line(label=self.label)
-        object.__setattr__(self, "share", finite("share", self.share))
+        _checks.normalise(self, share=finite("share", self.share))
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class BudgetFigure:
 
     def __post_init__(self) -> None:
         line(dataset=self.dataset)
-        object.__setattr__(self, "left", finite("left", self.left))
-        object.__setattr__(self, "parts", several(Part, "parts", self.parts) if self.parts else ())
+        _checks.normalise(self, left=finite("left", self.left), parts=several(Part, "parts", self.parts) if self.parts else ())
 
     @property
     def title(self) -> str:
@@ -81,8 +80,7 @@ class Moment:
     share: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "days", finite("days", self.days))
-        object.__setattr__(self, "share", finite("share", self.share))
+        _checks.normalise(self, days=finite("days", self.days), share=finite("share", self.share))
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class CourseFigure:
     def __post_init__(self) -> None:
         line(dataset=self.dataset)
         found = sorted(several(Moment, "moments", self.moments), key=lambda one: one.days)
-        object.__setattr__(self, "moments", tuple(found))
+        _checks.normalise(self, moments=tuple(found))
         try:
             self.when(found[0].days), self.when(found[-1].days)
         except (TypeError, ValueError, OverflowError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
+from .. import _checks
 from ..errors import InputError, complaint
 
 T = TypeVar("T")
@@ -22,6 +23,13 @@ def finite(name: str, value: object) -> float:
     return number
 
 
+def finite_if_given(of: object, *names: str) -> None:
+    """The same of fields of a frozen value, each of which may be None."""
+    for name in names:
+        if (value := getattr(of, name)) is not None:
+            _checks.normalise(of, **{name: finite(name, value)})
+
+
 def interval(of: object, low: str, high: str) -> None:
     """Both ends or neither, in order, as Python floats."""
     ends = getattr(of, low), getattr(of, high)
@@ -30,8 +38,8 @@ def interval(of: object, low: str, high: str) -> None:
     if None in ends or finite(low, ends[0]) > finite(high, ends[1]):
         remedy = f"Pass {low} <= {high}, or neither."
         raise InputError(complaint(expected="two ends in order", of=f"{low}, {high}", got=ends, remedy=remedy))
-    object.__setattr__(of, low, float(ends[0]))
-    object.__setattr__(of, high, float(ends[1]))
+    _checks.normalise(of, **{low: float(ends[0])})
+    _checks.normalise(of, **{high: float(ends[1])})
 
 
 def line(*, empty: bool = False, **named: object) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .. import _checks
 from .._verdicts import deviations
-from .checked import finite, line, several
+from .checked import finite_if_given, line, several
 from .contents import Measure
 from .scales import number, with_unit
 from .words import percent
@@ -30,8 +30,7 @@ class Bounded:
     def __post_init__(self) -> None:
         line(label=self.label)
         line(empty=True, verdict=self.verdict)
-        if self.bound is not None:
-            object.__setattr__(self, "bound", finite("bound", self.bound))
+        finite_if_given(self, "bound")
 
     def ends(self, confidence: float, *, sampled: bool = False) -> tuple[float, float] | None:
         """The interval over the noise, `sampled`: over noise and sampling error; None where that is not known."""
@@ -53,8 +52,8 @@ class ConstraintsFigure:
 
     def __post_init__(self) -> None:
         line(title=self.title)
-        object.__setattr__(self, "lines", several(Bounded, "lines", self.lines))
-        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(self, lines=several(Bounded, "lines", self.lines))
+        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
 
     @property
     def description(self) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from .. import _checks
 from .._verdicts import Verdict, deviations, of_interval, of_noisy
 from ..errors import InputError, complaint
-from .checked import finite, interval, line, sentences, several
+from .checked import finite, finite_if_given, interval, line, sentences, several
 
 Protects = Literal["records", "sensitive_features", "nothing"]
 Unit = Literal["percent", "points", "plain"]
@@ -52,12 +52,11 @@ class Point:
 
     def __post_init__(self) -> None:
         for name in ("error", "gap"):
-            object.__setattr__(self, name, finite(name, getattr(self, name)))
+            _checks.normalise(self, **{name: finite(name, getattr(self, name))})
             interval(self, f"{name}_low", f"{name}_high")
-        if self.target is not None:
-            object.__setattr__(self, "target", finite("target", self.target))
+        finite_if_given(self, "target")
         if self.seeds is not None:
-            object.__setattr__(self, "seeds", _checks.whole(at_least=1, seeds=self.seeds))
+            _checks.normalise(self, seeds=_checks.whole(at_least=1, seeds=self.seeds))
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,12 @@ class Series:
         line(label=self.label)
         line(empty=True, source=self.source)
         line(empty=True, short=self.short)
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon, allow_inf=True))
+        _checks.normalise(self, epsilon=_checks.positive(epsilon=self.epsilon, allow_inf=True))
         _checks.one_of(PROTECTS, protects=self.protects)
         if (self.protects == "nothing") != math.isinf(self.epsilon):
             remedy = "Say protects='nothing' where epsilon is inf, and only there."
             raise InputError(complaint(expected="an epsilon that fits it", of="protects", got=self.protects, remedy=remedy))
-        object.__setattr__(self, "points", several(Point, "points", self.points))
-        object.__setattr__(self, "short", self.short or self.label.partition(" (")[0])
+        _checks.normalise(self, points=several(Point, "points", self.points), short=self.short or self.label.partition(" (")[0])
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class Floor:
             raise InputError(complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)) from None
         if len(pairs) < 2:
             raise InputError(complaint(expected="two points or more", of="floor", got=pairs, remedy="Pass at least two."))
-        object.__setattr__(self, "points", tuple(sorted(pairs)))
+        _checks.normalise(self, points=tuple(sorted(pairs)))
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,8 @@ class FrontierFigure:
         line(dataset=self.dataset)
         line(interval=self.interval)
         found = several(Series, "series", self.series)
-        object.__setattr__(self, "series", tuple(_clipped(one, self.error.unit, self.gap.unit) for one in found))
-        object.__setattr__(self, "notes", sentences("notes", self.notes))
+        _checks.normalise(self, series=tuple(_clipped(one, self.error.unit, self.gap.unit) for one in found))
+        _checks.normalise(self, notes=sentences("notes", self.notes))
         _checks.one_of(LAYOUTS, layout=self.layout)
         if self.floor is not None:
             several(Floor, "floor", (self.floor,))
@@ -188,9 +186,7 @@ class GapFigure:
     def __post_init__(self) -> None:
         line(notion=self.notion)
         line(empty=True, sentence=self.sentence)
-        for name in ("target", "training_noisy", "held_out", "training_noise"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, finite(name, getattr(self, name)))
+        finite_if_given(self, "target", "training_noisy", "held_out", "training_noise")
         interval(self, "held_out_low", "held_out_high")
         if self.held_out is None and self.held_out_low is not None:
             remedy = "Pass held_out too, or no interval."
@@ -198,11 +194,11 @@ class GapFigure:
         if self.target is None and self.training_noisy is None and self.held_out is None:
             remedy = "Pass at least one of target, training_noisy and held_out."
             raise InputError(complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy))
-        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
-        object.__setattr__(self, "notes", sentences("notes", self.notes))
+        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(self, notes=sentences("notes", self.notes))
         if self.training_verdict is None and None not in (self.target, self.training_noisy, self.training_noise):
             told = of_noisy(self.training_noisy, self.target, self.training_noise, confidence=self.confidence)  # type: ignore[arg-type]
-            object.__setattr__(self, "training_verdict", told)
+            _checks.normalise(self, training_verdict=told)
 
     @property
     def name(self) -> str:
@@ -240,8 +236,7 @@ class Rate:
     small: bool = False
 
     def __post_init__(self) -> None:
-        if self.value is not None:
-            object.__setattr__(self, "value", finite("value", self.value))
+        finite_if_given(self, "value")
         interval(self, "low", "high")
 
 
@@ -254,5 +249,5 @@ class RatesFigure:
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", several(Rate, "rates", self.rates))
-        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(self, rates=several(Rate, "rates", self.rates))
+        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))

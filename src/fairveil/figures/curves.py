@@ -41,9 +41,9 @@ class Curve:
             raise InputError(complaint(expected="two ends in order for each point", of="low, high", got=ends, remedy=remedy))
         found = [(finite("points", x), finite("points", y)) for x, y in pairs]
         order = sorted(range(len(found)), key=lambda place: found[place])
-        object.__setattr__(self, "points", tuple(found[place] for place in order))
+        _checks.normalise(self, points=tuple(found[place] for place in order))
         for name, end in zip(("low", "high"), ends, strict=True):
-            object.__setattr__(self, name, tuple(end[place] for place in order) if end else ())
+            _checks.normalise(self, **{name: tuple(end[place] for place in order) if end else ()})
 
 
 def _is_pair(given: object) -> bool:
@@ -60,7 +60,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         line(label=self.label)
-        object.__setattr__(self, "at", finite("at", self.at))
+        _checks.normalise(self, at=finite("at", self.at))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class CurvesFigure:
 
     def __post_init__(self) -> None:
         line(title=self.title)
-        object.__setattr__(self, "curves", several(Curve, "curves", self.curves))
-        object.__setattr__(self, "rules", several(Rule, "rules", self.rules) if self.rules else ())
-        object.__setattr__(self, "notes", sentences("notes", self.notes))
+        _checks.normalise(self, curves=several(Curve, "curves", self.curves))
+        _checks.normalise(self, rules=several(Rule, "rules", self.rules) if self.rules else ())
+        _checks.normalise(self, notes=sentences("notes", self.notes))
         for name, logarithmic, values in (("across", self.log_across, self._across()), ("up", self.log_up, self._up())):
             if logarithmic and min(values) <= 0.0:
                 remedy = f"Pass log_{name}=False, or leave out what is not above 0."

@@ -31,7 +31,7 @@ class RatePanels:
 
     def __post_init__(self) -> None:
         line(title=self.title)
-        object.__setattr__(self, "panels", several(RatesFigure, "panels", self.panels))
+        _checks.normalise(self, panels=several(RatesFigure, "panels", self.panels))
         labels = {tuple(rate.label for rate in one.rates) for one in self.panels}
         if len(labels) > 1:
             remedy = "Pass rates of the same groups in the same order."

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .. import _checks
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -33,9 +34,8 @@ class GroupedLinearModel(Model):
         if cells.mode != "product":
             remedy = "Take the cells of combined values."
             raise InputError(complaint(expected="product groups", of="cells", got=cells.mode, remedy=remedy))
-        object.__setattr__(self, "linear", linear)
-        object.__setattr__(self, "offsets", fixed_array(offsets, (cells.count, len(linear.intercept)), "offsets"))
-        object.__setattr__(self, "cells", cells)
+        _checks.normalise(self, linear=linear, offsets=fixed_array(offsets, (cells.count, len(linear.intercept)), "offsets"))
+        _checks.normalise(self, cells=cells)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

@@ -28,8 +28,8 @@ class AffineMap:
 
     def __post_init__(self) -> None:
         scale = np.atleast_1d(np.asarray(self.scale, dtype=np.float64))
-        object.__setattr__(self, "scale", fixed_array(scale, (scale.size,), "scale"))
-        object.__setattr__(self, "shift", fixed_array(np.atleast_1d(self.shift), (scale.size,), "shift"))
+        _checks.normalise(self, scale=fixed_array(scale, (scale.size,), "scale"))
+        _checks.normalise(self, shift=fixed_array(np.atleast_1d(self.shift), (scale.size,), "shift"))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -59,14 +59,13 @@ class LinearModel(ScoredModel):
     def __init__(
         self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, classes: Sequence[Hashable], layout: RowLayout
     ) -> None:
-        store = object.__setattr__
-        store(self, "_classes", known_classes(classes))
+        _checks.normalise(self, _classes=known_classes(classes))
         outputs = 1 if len(self._classes) == 2 else len(self._classes)
-        store(self, "numbers", _checks.whole(numbers=layout.numbers))
-        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
+        _checks.normalise(self, code_sizes=tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
         width = self.numbers + sum(self.code_sizes)
-        store(self, "weights", fixed_array(np.atleast_2d(weights), (outputs, width), "weights"))
-        store(self, "intercept", fixed_array(np.atleast_1d(intercept), (outputs,), "intercept"))
+        _checks.normalise(self, weights=fixed_array(np.atleast_2d(weights), (outputs, width), "weights"))
+        _checks.normalise(self, intercept=fixed_array(np.atleast_1d(intercept), (outputs,), "intercept"))
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

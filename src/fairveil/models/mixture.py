@@ -42,10 +42,10 @@ class MixtureModel(Model):
             raise InputError(
                 complaint(expected="weights of at least 0, not all 0", of="weights", got=given.tolist(), remedy=remedy)
             )
-        object.__setattr__(self, "models", listed)
+        _checks.normalise(self, models=listed)
         # A sum within rounding of 1 is left alone, so that weights survive a file to the last bit.
         near = abs(total - 1.0) <= 4 * len(listed) * np.finfo(np.float64).eps
-        object.__setattr__(self, "weights", given if near else fixed_array(given / total, given.shape, "weights"))
+        _checks.normalise(self, weights=given if near else fixed_array(given / total, given.shape, "weights"))
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -104,8 +104,7 @@ class DerandomisedModel(Model):
             if len(model.classes) != 2:
                 remedy = "Leave threshold=None: the likeliest class is taken."
                 raise InputError(complaint(expected="two classes", of="threshold", got=len(model.classes), remedy=remedy))
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.normalise(self, model=model, threshold=threshold)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

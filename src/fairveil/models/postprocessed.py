@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .. import _checks
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -67,8 +68,7 @@ class PostProcessedModel(Model):
         if table.min() < 0 or np.abs(table.sum(axis=2) - 1.0).max() > ROUNDING:
             remedy = "Give a distribution over classes for each cell and base decision."
             raise InputError(complaint(expected="rows of probabilities", of="mixing", got=table.tolist()[:2], remedy=remedy))
-        for name, value in (("base", base), ("mixing", table), ("cells", cells), ("edges", bins), ("_classes", listed)):
-            object.__setattr__(self, name, value)
+        _checks.normalise(self, base=base, mixing=table, cells=cells, edges=bins, _classes=listed)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

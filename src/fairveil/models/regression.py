@@ -35,12 +35,11 @@ class RegressionModel(NumberModel):
     code_sizes: tuple[int, ...]
 
     def __init__(self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, layout: RowLayout) -> None:
-        store = object.__setattr__
-        store(self, "numbers", _checks.whole(numbers=layout.numbers))
-        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
+        _checks.normalise(self, code_sizes=tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
         width = self.numbers + sum(self.code_sizes)
-        store(self, "weights", fixed_array(np.atleast_1d(weights), (width,), "weights"))
-        store(self, "intercept", float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0]))
+        _checks.normalise(self, weights=fixed_array(np.atleast_1d(weights), (width,), "weights"))
+        _checks.normalise(self, intercept=float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0]))
 
     def predict_numbers(self, rows: object) -> Floats:
         """(rows,)."""

@@ -53,8 +53,7 @@ class ShiftedModel(Model):
             raise InputError(complaint(expected=f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy))
         table = fixed_array(offsets, (cells.count, len(listed)), "offsets")
         heat = None if temperature is None else _checks.positive(temperature=temperature)
-        for name, value in (("base", base), ("offsets", table), ("cells", cells), ("temperature", heat), ("_classes", listed)):
-            object.__setattr__(self, name, value)
+        _checks.normalise(self, base=base, offsets=table, cells=cells, temperature=heat, _classes=listed)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

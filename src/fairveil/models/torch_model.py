@@ -39,11 +39,9 @@ class NetworkModel(ScoredModel):
     def __init__(
         self, skeleton: Skeleton, parameters: npt.ArrayLike, *, classes: Sequence[Hashable], layout: RowLayout
     ) -> None:
-        store = object.__setattr__
-        store(self, "skeleton", skeleton)
-        store(self, "_classes", known_classes(classes))
-        store(self, "numbers", _checks.whole(numbers=layout.numbers))
-        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        _checks.normalise(self, skeleton=skeleton, _classes=known_classes(classes))
+        _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
+        _checks.normalise(self, code_sizes=tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
         for name, got, wanted in (
             ("classes", len(self._classes), skeleton.classes),
             ("width of the layout", layout.width, skeleton.width),
@@ -52,7 +50,7 @@ class NetworkModel(ScoredModel):
                 remedy = "Make the skeleton for these rows and classes."
                 raise InputError(complaint(expected=f"{wanted}", of=name, got=got, remedy=remedy))
         singles = skeleton.check_parameters(parameters).astype(np.float32)  # what the module computes with
-        store(self, "parameters", fixed_array(singles, (skeleton.size,), "parameters"))
+        _checks.normalise(self, parameters=fixed_array(singles, (skeleton.size,), "parameters"))
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

@@ -65,23 +65,19 @@ class Promise:
         neighbours: str | None = None,
         unit: Unit | None = None,
     ) -> None:
-        store = object.__setattr__
         way_out = "Pass epsilon=1.0, for example; epsilon=float('inf') asks for no privacy at all."
-        store(self, "epsilon", _checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
-        store(
-            self,
-            "delta",
-            _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, say: well below one over the rows."),
-        )
-        store(self, "protects", _checks.one_of(PROTECTS, protects=protects))
+        _checks.normalise(self, epsilon=_checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
+        way_out = "Pass delta=1e-6, say: well below one over the rows."
+        _checks.normalise(self, delta=_checks.fraction(delta=delta, high_open=True, remedy=way_out))
+        _checks.normalise(self, protects=_checks.one_of(PROTECTS, protects=protects))
         if neighbours is None:
             neighbours = "add-remove" if self.protects == "records" else "replace-one"
-        store(self, "neighbours", _checks.one_of(NEIGHBOURS, neighbours=neighbours))
+        _checks.normalise(self, neighbours=_checks.one_of(NEIGHBOURS, neighbours=neighbours))
         given: object = unit
         if given is not None and not isinstance(given, Unit):
             remedy = "Pass Unit('patient', max_rows=12), or None to protect rows."
             raise InputError(complaint(expected="a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy))
-        store(self, "unit", unit)
+        _checks.normalise(self, unit=unit)
         if self.protects == "sensitive_features" and self.neighbours == "add-remove":
             raise InputError(
                 complaint(

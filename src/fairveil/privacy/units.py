@@ -43,7 +43,7 @@ class Unit:
             most = _checks.whole(at_least=1, max_rows_per_unit=self.max_rows, remedy=remedy)
             if most > MOST:
                 raise InputError(complaint(expected=f"at most {MOST:,}", of="max_rows_per_unit", got=most, remedy=remedy))
-            object.__setattr__(self, "max_rows", most)
+            _checks.normalise(self, max_rows=most)
 
     def __str__(self) -> str:
         return f"one person, {self.extent}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .. import _checks
 from ..figures import CurvesFigure
 from ..figures.checked import line, several
 
@@ -31,7 +32,7 @@ class AuditSection:
         facts = tuple((str(label), str(words)) for label, words in self.facts)
         for label, words in facts:
             line(label=label, words=words)
-        object.__setattr__(self, "facts", facts)
+        _checks.normalise(self, facts=facts)
         several(CurvesFigure, "curves", (self.curves,))
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import _checks
 from ..figures import Rate, RatesFigure
-from ..figures.checked import finite, line, sentences, several
+from ..figures.checked import finite, finite_if_given, line, sentences, several
 
 if TYPE_CHECKING:
     from ..estimators import Certificate
@@ -24,9 +25,8 @@ class CertificateLine:
 
     def __post_init__(self) -> None:
         line(sentence=self.sentence)
-        object.__setattr__(self, "limit", finite("limit", self.limit))
-        if self.at_most is not None:
-            object.__setattr__(self, "at_most", finite("at_most", self.at_most))
+        _checks.normalise(self, limit=finite("limit", self.limit))
+        finite_if_given(self, "at_most")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class CertificateSection:
     handed_out: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", several(CertificateLine, "lines", self.lines))
-        object.__setattr__(self, "assumptions", sentences("assumptions", self.assumptions))
+        _checks.normalise(self, lines=several(CertificateLine, "lines", self.lines))
+        _checks.normalise(self, assumptions=sentences("assumptions", self.assumptions))
         if self.handed_out:
             line(handed_out=self.handed_out)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _checks
 from ..figures import CurvesFigure, FrontierFigure, GapFigure, RatesFigure
-from ..figures.checked import finite, line, sentences, several
+from ..figures.checked import finite, finite_if_given, line, sentences, several
 from ..figures.contents import UNITS, Unit
 from ..metrics import GroupTable
 from ..privacy.ledger.balance import Account, Balance
@@ -45,7 +45,7 @@ class Coefficient:
     def __post_init__(self) -> None:
         line(name=self.name)
         line(empty=True, unit=self.unit)
-        object.__setattr__(self, "weight", finite("weight", self.weight))
+        _checks.normalise(self, weight=finite("weight", self.weight))
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,7 @@ class CertainLine:
         line(name=self.name)
         line(missing=self.missing)
         _checks.one_of(UNITS, unit=self.unit)
-        for name in ("at_most", "released"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, finite(name, getattr(self, name)))
+        finite_if_given(self, "at_most", "released")
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,9 @@ class Certainty:
 
     def __post_init__(self) -> None:
         line(sentence=self.sentence)
-        object.__setattr__(self, "confidence", finite("confidence", self.confidence))
-        object.__setattr__(self, "lines", several(CertainLine, "lines", self.lines))
-        object.__setattr__(self, "conditions", sentences("conditions", self.conditions))
+        _checks.normalise(self, confidence=finite("confidence", self.confidence))
+        _checks.normalise(self, lines=several(CertainLine, "lines", self.lines))
+        _checks.normalise(self, conditions=sentences("conditions", self.conditions))
 
 
 @dataclass(frozen=True)
@@ -99,11 +97,9 @@ class GroupPayment:
 
     def __post_init__(self) -> None:
         line(group=self.group)
-        object.__setattr__(self, "share", finite("share", self.share))
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        for name in ("standard_error", "count"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, finite(name, getattr(self, name)))
+        _checks.normalise(self, share=finite("share", self.share))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        finite_if_given(self, "standard_error", "count")
 
 
 @dataclass(frozen=True)
@@ -117,8 +113,8 @@ class Payments:
 
     def __post_init__(self) -> None:
         line(rule=self.rule)
-        object.__setattr__(self, "lines", several(GroupPayment, "lines", self.lines))
-        object.__setattr__(self, "conditions", sentences("conditions", self.conditions))
+        _checks.normalise(self, lines=several(GroupPayment, "lines", self.lines))
+        _checks.normalise(self, conditions=sentences("conditions", self.conditions))
 
 
 @dataclass(frozen=True)
@@ -139,9 +135,7 @@ class Baseline:
     def __post_init__(self) -> None:
         line(name=self.name, verdict=self.verdict)
         line(empty=True, remark=self.remark)
-        for name in ("error", "difference", "noise"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, finite(name, getattr(self, name)))
+        finite_if_given(self, "error", "difference", "noise")
 
 
 @dataclass(frozen=True)
@@ -161,10 +155,8 @@ class Baselines:
 
     def __post_init__(self) -> None:
         line(unit=self.unit, handed_out=self.handed_out, remark=self.remark or "-")
-        for name in ("error", "noise"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, finite(name, getattr(self, name)))
-        object.__setattr__(self, "lines", several(Baseline, "lines", self.lines) if self.lines else ())
+        finite_if_given(self, "error", "noise")
+        _checks.normalise(self, lines=several(Baseline, "lines", self.lines) if self.lines else ())
 
 
 @dataclass(frozen=True)
@@ -184,7 +176,7 @@ class LedgerSection:
         several(Terms, "terms", (self.terms,))
         several(Balance, "balance", (self.balance,))
         several(Account, "account", (self.account,))
-        object.__setattr__(self, "findings", several(Finding, "findings", self.findings) if self.findings else ())
+        _checks.normalise(self, findings=several(Finding, "findings", self.findings) if self.findings else ())
 
 
 @dataclass(frozen=True)
@@ -198,8 +190,7 @@ class PrivateTableSection:
 
     def __post_init__(self) -> None:
         line(how=self.how)
-        object.__setattr__(self, "gaps", sentences("gaps", self.gaps))
-        object.__setattr__(self, "rates", several(RatesFigure, "rates", self.rates))
+        _checks.normalise(self, gaps=sentences("gaps", self.gaps), rates=several(RatesFigure, "rates", self.rates))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -264,6 +255,6 @@ class ReportContents:
         kinds["terms"] = CurvesFigure
         for name, kind in kinds.items():
             values = getattr(self, name)
-            object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())
+            _checks.normalise(self, **{name: several(kind, name, values) if values != () and values != [] else ()})
         for name in ("not_covered", "verify", "notes", "warnings"):
-            object.__setattr__(self, name, sentences(name, getattr(self, name)))
+            _checks.normalise(self, **{name: sentences(name, getattr(self, name))})

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
+from .._types import ColumnsLike, TableLike
 from ..curator.elsewhere import Elsewhere
 from ..errors import (
     ConstraintNotMet,
@@ -68,7 +69,7 @@ def frontier(
     gaps: Iterable[float | None] = GAPS,
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = 5,
-    test: Any = None,
+    test: TableLike = None,
     estimator: RateConstrainedClassifier | ParityPostProcessor | None = None,
     published: Iterable[Series] = (),
     progress: bool = True,

@@ -83,8 +83,7 @@ class Score:
             raise InputError(
                 complaint(expected="slopes of one shape, none above highest", of="Score.lowest", got="others", remedy=remedy)
             )
-        object.__setattr__(self, "lowest", lowest)
-        object.__setattr__(self, "highest", highest)
+        _checks.normalise(self, lowest=lowest, highest=highest)
         if self.within is not None:
             ends = _numbers(self.within)
             if ends.shape != (2,) or not -math.inf < ends[0] <= ends[1] < math.inf:
@@ -92,9 +91,9 @@ class Score:
                 raise InputError(
                     complaint(expected="two finite numbers that rise", of="within", got=self.within, remedy=remedy)
                 )
-            object.__setattr__(self, "within", tuple(ends.tolist()))
+            _checks.normalise(self, within=tuple(ends.tolist()))
         if self.rounding is not None:
-            object.__setattr__(self, "rounding", _checks.non_negative(rounding=self.rounding))
+            _checks.normalise(self, rounding=_checks.non_negative(rounding=self.rounding))
 
     @property
     def steepest(self) -> float:

@@ -94,7 +94,7 @@ class AttachedHistogram(OwnJob):
 
     def __post_init__(self) -> None:
         _checks.one_of(("soft", "hard"), decisions=self.decisions)
-        object.__setattr__(self, "group", check_group(self.cells, self.group))
+        _checks.normalise(self, group=check_group(self.cells, self.group))
 
     @property
     def why(self) -> str:

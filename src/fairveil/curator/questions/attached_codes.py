@@ -104,7 +104,7 @@ class CodeHistogram(OwnJob):
     group: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", check_group(self.cells, self.group))
+        _checks.normalise(self, group=check_group(self.cells, self.group))
 
     @property
     def why(self) -> str:

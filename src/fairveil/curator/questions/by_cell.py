@@ -34,6 +34,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
@@ -138,7 +139,7 @@ class Weighed(CellwiseQuestion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "factors", _checked(self.factors, self.cells))
+        _checks.normalise(self, factors=_checked(self.factors, self.cells))
 
     def at(self, inner: object, factors: object = None) -> Weighed:
         """The same question about an inner question made by its `at`, and other factors: a round of a run.

@@ -79,16 +79,16 @@ class GradientSum(Question):
         if self.loss_clip is not None:
             _checks.positive(loss_clip=self.loss_clip)
         if isinstance(self.loss_weight, np.ndarray):
-            object.__setattr__(self, "loss_weight", weights_of_models(self.loss_weight, self.models))
+            _checks.normalise(self, loss_weight=weights_of_models(self.loss_weight, self.models))
         else:
             _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
-            object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
+            _checks.normalise(self, cell_costs=finite_costs(self.cell_costs))
         if self.cell_weights is not None:
             if self.loss == "none":
                 remedy = 'Leave cell_weights out, or ask for the loss: loss="log".'
                 raise InputError(complaint(expected="a loss to weigh", of="cell_weights", got='loss="none"', remedy=remedy))
-            object.__setattr__(self, "cell_weights", by_cell.checked(self.cell_weights, self.models, self.cells))
+            _checks.normalise(self, cell_weights=by_cell.checked(self.cell_weights, self.models, self.cells))
 
     def at(self, model: Linear, cell_costs: object = None, loss_weight: Any = None, cell_weights: Any = None) -> GradientSum:
         """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
@@ -46,7 +47,7 @@ class GroupedHistogram(OwnJob):
                 )
             )
         offsets.setflags(write=False)
-        object.__setattr__(self, "offsets", offsets)
+        _checks.normalise(self, offsets=offsets)
 
     @property
     def why(self) -> str:

@@ -97,7 +97,7 @@ class ScoreHistogram(Question):
         if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
             remedy = "Pass (-1.0, 0.0, 1.0), for example."
             raise InputError(complaint(expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy))
-        object.__setattr__(self, "edges", tuple(edges.tolist()))
+        _checks.normalise(self, edges=tuple(edges.tolist()))
 
     @property
     def why(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ... import _checks
 from ..._types import Floats, Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
@@ -48,7 +49,7 @@ class MixtureHistogram(OwnJob):
             raise InputError(complaint(expected="rules and their shares", of=self.name, got=got, remedy=remedy))
         for name, array in (("weights", weights), ("shares", shares)):
             array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            _checks.normalise(self, **{name: array})
 
     @property
     def why(self) -> str:

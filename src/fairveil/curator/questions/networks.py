@@ -55,8 +55,8 @@ class Network:
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", self.skeleton.check_parameters(self.parameters))
-        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+        _checks.normalise(self, parameters=self.skeleton.check_parameters(self.parameters))
+        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
 
     @property
     def form(self) -> tuple[Skeleton, float]:
@@ -136,11 +136,11 @@ class NetworkGradient(Question):
         if self.clip is not None:
             _checks.positive(clip=self.clip)
         if isinstance(self.loss_weight, np.ndarray):
-            object.__setattr__(self, "loss_weight", weights_of_models(self.loss_weight, 1))
+            _checks.normalise(self, loss_weight=weights_of_models(self.loss_weight, 1))
         else:
-            object.__setattr__(self, "loss_weight", _checks.non_negative(loss_weight=self.loss_weight))
+            _checks.normalise(self, loss_weight=_checks.non_negative(loss_weight=self.loss_weight))
         if self.cell_costs is not None:
-            object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
+            _checks.normalise(self, cell_costs=finite_costs(self.cell_costs))
 
     def at(self, model: Network, cell_costs: object = None, loss_weight: object = None) -> NetworkGradient:
         """The same question about other parameters, costs and weights of the loss, of the same shapes: a round of a run."""

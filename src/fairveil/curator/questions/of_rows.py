@@ -65,7 +65,7 @@ class CellCounts(Question):
     group: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", check_group(self.cells, self.group))
+        _checks.normalise(self, group=check_group(self.cells, self.group))
 
     @property
     def models(self) -> int:
@@ -149,7 +149,7 @@ class FeatureSums(_Clipped):
             got = basis.shape if basis.ndim != 2 or not len(basis) else "NaN or infinite values"
             raise InputError(complaint(expected="finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy))
         basis.setflags(write=False)
-        object.__setattr__(self, "basis", basis)
+        _checks.normalise(self, basis=basis)
 
     @property
     def why(self) -> str:

@@ -51,7 +51,7 @@ class ShiftedHistogram(AttachedHistogram):
             expected = f"finite offsets of shape {(cells.count, self.attached.classes)}"
             raise InputError(complaint(expected=expected, of="offsets", got=table.shape, remedy=remedy))
         table.setflags(write=False)
-        object.__setattr__(self, "offsets", table)
+        _checks.normalise(self, offsets=table)
 
     @property
     def why(self) -> str:

@@ -30,7 +30,7 @@ class Poisson:
 
     def __post_init__(self) -> None:
         rate = _checks.fraction(rate=self.rate, low_open=True, remedy="Use Full() to ask all rows.")
-        object.__setattr__(self, "rate", rate)
+        _checks.normalise(self, rate=rate)
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Part:
     parts: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _checks.whole(at_least=1, parts=self.parts))
-        object.__setattr__(self, "number", _checks.whole(number=self.number))
+        _checks.normalise(self, parts=_checks.whole(at_least=1, parts=self.parts), number=_checks.whole(number=self.number))
         if self.number >= self.parts:
             remedy = "Parts are numbered from 0."
             raise InputError(complaint(expected=f"a number below {self.parts}", of="Part", got=self.number, remedy=remedy))

@@ -90,7 +90,7 @@ class GroupedClasses:
             sizes = tuple(getattr(self, name))
             if any(isinstance(size, bool) or not isinstance(size, int) or size < 2 for size in sizes):
                 raise InputError(complaint(expected="whole numbers of at least 2", of=name, got=sizes, remedy="Pass (2, 3)."))
-            object.__setattr__(self, name, sizes)
+            _checks.normalise(self, **{name: sizes})
         if not self.sensitive_sizes:
             raise InputError(
                 complaint(expected="a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), for example.")

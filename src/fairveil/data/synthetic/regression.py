@@ -36,7 +36,7 @@ class GroupedLines:
     def __post_init__(self) -> None:
         count = len(self.shares)
         if not self.intercepts:
-            object.__setattr__(self, "intercepts", (0.0,) * count)
+            _checks.normalise(self, intercepts=(0.0,) * count)
         lengths = {"slopes": len(self.slopes), "intercepts": len(self.intercepts), "noise": len(self.noise)}
         if count < 1 or set(lengths.values()) != {count}:
             raise InputError(

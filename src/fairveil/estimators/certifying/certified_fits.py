@@ -27,7 +27,7 @@ def certified(fit: Fit) -> Fit:
 
     @wraps(fit)
     def fitted(
-        self: object,
+        self: BaseEstimator,
         X: TableLike,
         y: ColumnsLike = None,
         *,

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
+from ... import _checks
 from ..._types import TableLike
 from ...curator.questions.row_function import RowFunction
 from ...curator.quiet.calls import Troubles
@@ -72,7 +73,7 @@ class RowMetric:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example."
                 raise KindError(complaint(expected="a number", of=f"metric, {name}", got=value, remedy=remedy))
-            object.__setattr__(self, name, float(value))
+            _checks.normalise(self, **{name: float(value)})
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example: bounds that are known without the data."
             raise InputError(complaint(expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy))

@@ -74,11 +74,11 @@ class Additive:
                 complaint(expected=f"at most {MOST_BINS}", of="bins", got=self.bins, remedy="Pass bins=16, for example.")
             )
         if self.columns is not None:
-            object.__setattr__(self, "columns", _names(self.columns, "columns"))
+            _checks.normalise(self, columns=_names(self.columns, "columns"))
         pairs: Any = self.interactions
         if isinstance(pairs, str) or not isinstance(pairs, Sequence):
             _refuse_pairs(pairs)
-        object.__setattr__(self, "interactions", tuple(map(_pair, pairs)))
+        _checks.normalise(self, interactions=tuple(map(_pair, pairs)))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it as plain values, for `from_dict`.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts.reports import ABOUT_ONE, Reports
@@ -56,8 +57,7 @@ class SoftGroups:
             remedy = "Pass one column for each group, probabilities that sum to 1 in every row."
             got = f"an array of shape {shares.shape}, or lines of another sum"
             raise InputError(complaint(expected="probabilities of groups", of="shares", got=got, remedy=remedy, quote=False))
-        object.__setattr__(self, "shares", shares)
-        object.__setattr__(self, "groups", groups)
+        _checks.normalise(self, shares=shares, groups=groups)
 
     @property
     def rows(self) -> int:

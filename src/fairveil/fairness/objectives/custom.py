@@ -36,8 +36,8 @@ class Custom(Objective):
 
     def __post_init__(self) -> None:
         _checks.one_of(("losses", "frequencies"), rates=self.rates)
-        object.__setattr__(self, "lipschitz", _checks.positive(lipschitz=self.lipschitz))
-        object.__setattr__(self, "smoothness", _checks.non_negative(smoothness=self.smoothness, allow_inf=True))
+        _checks.normalise(self, lipschitz=_checks.positive(lipschitz=self.lipschitz))
+        _checks.normalise(self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True))
         for name in ("value", "gradient"):
             if not callable(getattr(self, name)):
                 remedy = "Pass a function of a vector of rates."

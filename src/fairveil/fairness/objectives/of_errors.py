@@ -129,7 +129,7 @@ class _MeanOfRecalls(Objective):
     smoothing: float = outer.SMOOTHING
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "smoothing", _checks.fraction(smoothing=self.smoothing, low_open=True))
+        _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
 
     @property
     def needs_groups(self) -> bool:

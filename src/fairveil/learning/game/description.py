@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import Ask
 from ...fairness import ConstraintSystem, sampling
@@ -41,7 +42,7 @@ class DescribedGame:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
 
     @property
     def system(self) -> ConstraintSystem | None:

@@ -122,7 +122,7 @@ class LossDescent:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.problem.ground.promise.is_private else None)
+        _checks.normalise(self, plan=self.events() if self.problem.ground.promise.is_private else None)
 
     def events(self) -> Event:
         """The whole run's events."""

@@ -82,7 +82,7 @@ class Sampling:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
 
     @property
     def ground(self) -> GameInstance:

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import Ask, Curator
 from ...fairness.group_function import smoothed, smoothing_adds
@@ -84,7 +85,7 @@ class Loop:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
 
     @property
     def ground(self) -> GameInstance:

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import nnls
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import Ask, Curator
 from ...privacy.events import Event, Repeated, compose
@@ -76,7 +77,7 @@ class PublicSearch:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
 
     @property
     def ground(self) -> GameInstance:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import FULL, Ask, Linear
 from .. import constants
@@ -51,8 +52,7 @@ class Companion(Search[Course, list[Outcome]]):
     many: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", self.planned.free_rounds)
-        object.__setattr__(self, "plan", None)  # it is a part of the first search's
+        _checks.normalise(self, rounds=self.planned.free_rounds, plan=None)
 
     def first(self) -> list[Ask]:
         return []

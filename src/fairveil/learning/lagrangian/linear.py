@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
 from ...errors import InputError, complaint
@@ -78,10 +79,9 @@ class LinearDescent(Search[State, list[Outcome]]):
             raise InputError(complaint(expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy))
         s = self.settings
         if self.player is None and self.system is not None:
-            object.__setattr__(self, "player", constraints_of(self.planned, self.bounds))
-        object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
-        object.__setattr__(self, "batch", self.planned.batch)
-        object.__setattr__(self, "rounds", s.most_rounds if self.planned.is_exact else s.rounds)
+            _checks.normalise(self, player=constraints_of(self.planned, self.bounds))
+        _checks.normalise(self, plan=self.planned.events(self.models if self.many else None), batch=self.planned.batch)
+        _checks.normalise(self, rounds=s.most_rounds if self.planned.is_exact else s.rounds)
 
     # -- what it is made of ------------------------------------------------------------------------------------------------
 

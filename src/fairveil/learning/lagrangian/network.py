@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import Ask, Network, NetworkGradient, NetworkHistogram
 from ...facts import Cells
@@ -66,9 +67,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     player: Player[Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.planned.events(None))
-        object.__setattr__(self, "batch", self.planned.batch)
-        object.__setattr__(self, "rounds", self.planned.settings.rounds)
+        _checks.normalise(self, plan=self.planned.events(None), batch=self.planned.batch, rounds=self.planned.settings.rounds)
 
     def first(self) -> list[Ask]:
         return self.planned.first(None)

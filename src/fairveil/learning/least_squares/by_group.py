@@ -121,7 +121,7 @@ class GroupRegression:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.event() if self.task.promise.is_private else None)
+        _checks.normalise(self, plan=self.event() if self.task.promise.is_private else None)
 
     def event(self) -> Event:
         """What the run costs."""

@@ -54,7 +54,7 @@ class CoefficientChoice:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.event() if self.task.promise.is_private else None)
+        _checks.normalise(self, plan=self.event() if self.task.promise.is_private else None)
 
     @property
     def is_pure(self) -> bool:

@@ -47,7 +47,6 @@ class SaddleProblem:
     ascent_reads: Iterable[str] | None = None
 
     def __post_init__(self) -> None:
-        store = object.__setattr__
         for name in ("descent", "ascent"):
             if not callable(getattr(self, name)):
                 remedy = "Pass a function of (block, theta, w) that returns one gradient a row."
@@ -59,17 +58,17 @@ class SaddleProblem:
                 remedy = "Leave it None where nothing is to be kept in a ball."
                 named: dict[str, Any] = {f"radius_{name}": radius}
                 radius = _checks.positive(remedy=remedy, **named)
-                store(self, f"radius_{name}", radius)
+                _checks.normalise(self, **{f"radius_{name}": radius})
                 if float(np.linalg.norm(start)) > radius:
                     remedy = "Start inside the ball, or enlarge it."
                     got = f"norm {np.linalg.norm(start):.6g}"
                     raise InputError(complaint(expected=f"a norm of at most {radius:g}", of=name, got=got, remedy=remedy))
-            store(self, name, start)
-        store(self, "clip_theta", _checks.positive(clip_theta=self.clip_theta))
-        store(self, "clip_w", _checks.positive(clip_w=self.clip_w))
+            _checks.normalise(self, **{name: start})
+        _checks.normalise(self, clip_theta=_checks.positive(clip_theta=self.clip_theta))
+        _checks.normalise(self, clip_w=_checks.positive(clip_w=self.clip_w))
         reads = frozenset(self.columns_read)
-        store(self, "columns_read", reads)
-        store(self, "ascent_reads", reads if self.ascent_reads is None else frozenset(self.ascent_reads))
+        _checks.normalise(self, columns_read=reads)
+        _checks.normalise(self, ascent_reads=reads if self.ascent_reads is None else frozenset(self.ascent_reads))
         self.questions()  # whose own checks are of what is left
 
     def questions(self) -> tuple[RowFunction, RowFunction]:
@@ -107,11 +106,9 @@ class Smoothness:
     concavity: float
 
     def __post_init__(self) -> None:
-        store = object.__setattr__
-        store(self, "theta", _checks.non_negative(theta=self.theta))
-        store(self, "w", _checks.positive(w=self.w))
-        store(self, "cross", _checks.non_negative(cross=self.cross))
-        store(self, "concavity", _checks.positive(concavity=self.concavity))
+        _checks.normalise(self, theta=_checks.non_negative(theta=self.theta), w=_checks.positive(w=self.w))
+        _checks.normalise(self, cross=_checks.non_negative(cross=self.cross))
+        _checks.normalise(self, concavity=_checks.positive(concavity=self.concavity))
         if self.concavity > self.w:
             remedy = "A function is never more concave than it is smooth."
             raise InputError(complaint(expected=f"at most w={self.w:g}", of="concavity", got=self.concavity, remedy=remedy))

@@ -22,7 +22,7 @@ class Composed(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "events", need_events(self.events))
+        _checks.normalise(self, events=need_events(self.events))
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         need_event(self.event)
-        object.__setattr__(self, "count", _checks.whole(count=self.count))
+        _checks.normalise(self, count=_checks.whole(count=self.count))
         if self.count > MOST_TIMES:
             raise InputError(
                 complaint(expected="at most 2^60 times", of="count", got=self.count, remedy="Nothing is done that often.")

@@ -32,7 +32,7 @@ class _Noise(Event):
 
     def __post_init__(self) -> None:
         way_out = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is read."
-        object.__setattr__(self, "noise_multiplier", checked_multiplier(self.noise_multiplier, way_out))
+        _checks.normalise(self, noise_multiplier=checked_multiplier(self.noise_multiplier, way_out))
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class DiscreteLaplace(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise_multiplier", checked_multiplier(self.noise_multiplier))
-        object.__setattr__(self, "sensitivity", _checks.whole(at_least=1, sensitivity=self.sensitivity))
+        _checks.normalise(self, noise_multiplier=checked_multiplier(self.noise_multiplier))
+        _checks.normalise(self, sensitivity=_checks.whole(at_least=1, sensitivity=self.sensitivity))
         if self.sensitivity > MOST_SENSITIVITY:
             raise InputError(
                 complaint(
@@ -89,7 +89,7 @@ class Exponential(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon))
+        _checks.normalise(self, epsilon=_checks.positive(epsilon=self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Pure(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon))
+        _checks.normalise(self, epsilon=_checks.positive(epsilon=self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ class Approximate(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon))
+        _checks.normalise(self, delta=_checks.fraction(delta=self.delta, high_open=True))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class ZeroConcentrated(Event):
     rho: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _checks.positive(rho=self.rho))
+        _checks.normalise(self, rho=_checks.positive(rho=self.rho))
 
 
 @dataclass(frozen=True)
@@ -139,4 +139,4 @@ class SamplerError(Event):
 
     def __post_init__(self) -> None:
         value = _checks.fraction(total_variation=self.total_variation, low_open=True, high_open=True)
-        object.__setattr__(self, "total_variation", value)
+        _checks.normalise(self, total_variation=value)

@@ -49,10 +49,8 @@ class PerCell(Event):
                     remedy="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
                 )
             )
-        object.__setattr__(self, "multipliers", parts)
-        object.__setattr__(self, "spreads", spreads)
-        object.__setattr__(self, "crossings", _crossings(self.crossings, len(parts)))
-        object.__setattr__(self, "column", _checks.whole(column=self.column))
+        _checks.normalise(self, multipliers=parts, spreads=spreads, crossings=_crossings(self.crossings, len(parts)))
+        _checks.normalise(self, column=_checks.whole(column=self.column))
 
     @property
     def cells(self) -> int:

@@ -34,7 +34,7 @@ class PoissonSampled(Event):
     spreads: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _checks.fraction(rate=self.rate, low_open=True))
+        _checks.normalise(self, rate=_checks.fraction(rate=self.rate, low_open=True))
         if count_parts(need_event(self.event)) > MOST_PARTS:
             raise InputError(
                 complaint(
@@ -65,7 +65,7 @@ class PoissonSampled(Event):
                         remedy="Two contributions of norm at most c are at most 2c apart.",
                     )
                 )
-            object.__setattr__(self, "spreads", spreads)
+            _checks.normalise(self, spreads=spreads)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class VisiblySampled(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _checks.fraction(rate=self.rate, low_open=True))
+        _checks.normalise(self, rate=_checks.fraction(rate=self.rate, low_open=True))
         need_event(self.event)
 
 
@@ -100,8 +100,7 @@ class OnPart(Event):
     parts: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _checks.whole(at_least=1, parts=self.parts))
-        object.__setattr__(self, "part", _checks.whole(part=self.part))
+        _checks.normalise(self, parts=_checks.whole(at_least=1, parts=self.parts), part=_checks.whole(part=self.part))
         if self.part >= self.parts or self.parts > MOST_CUTS:
             raise InputError(
                 complaint(
@@ -134,8 +133,8 @@ class PrivateSelection(Event):
 
     def __post_init__(self) -> None:
         need_event(self.event)
-        object.__setattr__(self, "mean", _checks.positive(mean=self.mean))
-        object.__setattr__(self, "shape", _checks.non_negative(shape=self.shape, allow_inf=True))
+        _checks.normalise(self, mean=_checks.positive(mean=self.mean))
+        _checks.normalise(self, shape=_checks.non_negative(shape=self.shape, allow_inf=True))
         for name, value in (("mean", self.mean), ("shape", self.shape)):
             if MOST_TIMES < value < math.inf:
                 remedy = "Nothing is run that often."

@@ -58,8 +58,8 @@ class StatementContents:
     releases: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        _checks.normalise(self, delta=_checks.fraction(delta=self.delta, high_open=True))
         require_words(neighbours=self.neighbours, route=self.route)
         for sentence in self.not_covered:
             require_words(not_covered=sentence)

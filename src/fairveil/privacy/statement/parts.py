@@ -88,7 +88,7 @@ class StatedBound:
 
     def __post_init__(self) -> None:
         require_words(question=self.question, norm=self.norm, reason=self.reason)
-        object.__setattr__(self, "sensitivity", _checks.non_negative(sensitivity=self.sensitivity))
+        _checks.normalise(self, sensitivity=_checks.non_negative(sensitivity=self.sensitivity))
         _checks.one_of(ORIGINS, origin=self.origin)
 
 
@@ -104,8 +104,8 @@ class Cap:
     def __post_init__(self) -> None:
         require_words(kind=self.kind)
         if self.order is not None:
-            object.__setattr__(self, "order", _checks.positive(order=self.order))
-        object.__setattr__(self, "reserve", _checks.fraction(reserve=self.reserve, high_open=True))
+            _checks.normalise(self, order=_checks.positive(order=self.order))
+        _checks.normalise(self, reserve=_checks.fraction(reserve=self.reserve, high_open=True))
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Audit:
 
     def __post_init__(self) -> None:
         require_words(attack=self.attack)
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon))
+        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,8 @@ class NamedGroups:
         if self.limits and len(self.limits) != len(names):
             remedy = "One limit a name, None where there is none."
             raise StatementError(complaint(expected=f"{len(names)} limits", of="limits", got=len(self.limits), remedy=remedy))
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "limits", tuple(self.limits) or (None,) * len(names))
-        object.__setattr__(self, "column", _checks.whole(column=self.column))
-        object.__setattr__(self, "fixed", _flag(self.fixed))
+        _checks.normalise(self, names=names, limits=tuple(self.limits) or (None,) * len(names))
+        _checks.normalise(self, column=_checks.whole(column=self.column), fixed=_flag(self.fixed))
 
 
 @dataclass(frozen=True)
@@ -168,11 +166,9 @@ class GroupGuarantee:
     def __post_init__(self) -> None:
         require_words(group=self.name)
         if self.limit is not None:
-            object.__setattr__(self, "limit", _checks.positive(limit=self.limit))
-        object.__setattr__(self, "cell", _checks.whole(cell=self.cell))
-        object.__setattr__(self, "column", _checks.whole(column=self.column))
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        object.__setattr__(self, "fixed", _flag(self.fixed))
+            _checks.normalise(self, limit=_checks.positive(limit=self.limit))
+        _checks.normalise(self, cell=_checks.whole(cell=self.cell), column=_checks.whole(column=self.column))
+        _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon, allow_inf=True), fixed=_flag(self.fixed))
 
 
 @dataclass(frozen=True)
@@ -187,7 +183,7 @@ class Receipt:
 
     def __post_init__(self) -> None:
         require_words(dataset=self.dataset, spend=self.spend)
-        object.__setattr__(self, "entry", _checks.whole(entry=self.entry))
+        _checks.normalise(self, entry=_checks.whole(entry=self.entry))
         given: object = self.hash
         if not isinstance(given, str) or len(given) != 64 or not set(given) <= set("0123456789abcdef"):
             remedy = "Take the receipt of a spend: spend.receipt."

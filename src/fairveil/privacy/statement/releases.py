@@ -66,8 +66,8 @@ class Release:
             if not isinstance(text, str) or not text.strip() or not text.isprintable():
                 remedy = f"Say {of} in words."
                 raise StatementError(complaint(expected="some words on one line", of=of, got=text, remedy=remedy))
-        object.__setattr__(self, "numbers", tuple(float(number) for number in self.numbers))
-        object.__setattr__(self, "times", _checks.whole(at_least=1, times=self.times))
+        _checks.normalise(self, numbers=tuple(float(number) for number in self.numbers))
+        _checks.normalise(self, times=_checks.whole(at_least=1, times=self.times))
 
 
 def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release, ...]:
