@@ -213,7 +213,7 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
         ({"constraints": "demographic_parity:0.3", "certify_share": 0.3}, {}, "a constraint with a confidence"),
         ({"constraints": [NOTION, fv.EqualizedOdds(0.3, confidence=0.9)]}, {}, "one confidence"),
         ({"checkpoint": "folder"}, {}, "checkpoint"),
-        ({"unit": np.arange(3000), "max_rows_per_unit": 1}, {}, "unit"),
+        ({"unit": np.arange(3000), "max_rows_per_unit": 1, "protects": "sensitive_features"}, {}, "unit"),
         ({}, {"sample_weight": np.ones(3000)}, "sample_weight"),
         ({}, {"sensitive_features": None}, "groups"),
     ],

@@ -216,8 +216,8 @@ def test_the_saved_model_alone_decides_coded_rows() -> None:
         made(BASE, public_base=True).fit(TABLE, sensitive_features=["sex"]).model_.predict_proba(block)
 
 
-def test_persons_are_refused() -> None:
-    with pytest.raises(PrivacyError, match="unit"):
+def test_persons_need_a_public_number_of_rows() -> None:
+    with pytest.raises(InputError, match="max_rows_per_unit"):
         made(unit="a").fit(TABLE, Y, sensitive_features=["sex"])
 
 
