@@ -23,7 +23,12 @@ from .tables import wilson
 
 
 def largest(
-    system: ConstraintSystem, counts: Any, histogram: Any, confidence: float, *, chosen: npt.NDArray[np.bool_] | None = None
+    system: ConstraintSystem,
+    counts: npt.ArrayLike,
+    histogram: npt.ArrayLike,
+    confidence: float,
+    *,
+    chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[float, float, float]:
     """(value, low, high) of the largest of the constraints, or of the `chosen` ones; not below 0, NaN where one is undefined.
 

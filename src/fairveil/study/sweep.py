@@ -170,7 +170,7 @@ def frontier(
 class _Reader:
     """Codes the rows once. Ways differ in the cap on weights alone, which only rows with weights notice."""
 
-    def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
+    def __init__(self, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike) -> None:
         self._given = X, y, sensitive_features
         self.training: Training | None = None
         self.ways: Ways | None = None

@@ -16,7 +16,7 @@ SOFT, HARD = 0, 1
 
 
 @jit
-def codes_into(codes: Any, offsets: Any, coef: Any, lo: int, m: int, z: Any) -> None:
+def codes_into(codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int, z: Floats) -> None:
     """z[k, t] += the weights of the codes of row t, in order."""
     K = z.shape[0]
     q = codes.shape[0]
@@ -37,7 +37,9 @@ def codes_into(codes: Any, offsets: Any, coef: Any, lo: int, m: int, z: Any) -> 
 
 
 @jit
-def sparse_scores_into(data: Any, indptr: Any, indices: Any, codes: int, coef: Any, lo: int, m: int, z: Any, s2: Any) -> None:
+def sparse_scores_into(
+    data: Numbers, indptr: Integers, indices: Integers, codes: int, coef: Floats, lo: int, m: int, z: Floats, s2: Floats
+) -> None:
     """`scores_into` of one score and the numbers of a CSR array: the same sums, held in registers."""
     for t in range(m):
         size, score = 1.0 + codes, coef[0]

@@ -145,7 +145,7 @@ class Both:
         return self.estimator
 
     def _parts(
-        self, X: Any, y: Any, groups: Any, persons: Ints | None
+        self, X: TableLike, y: ColumnsLike, groups: Any, persons: Ints | None
     ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
         """Those whom the model sees, and those set aside, with whose their rows are, where persons are protected. There is room
         for both spends, as far as that is known now."""

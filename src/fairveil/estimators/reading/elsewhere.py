@@ -8,9 +8,8 @@ Guarantees (tests/serving/test_serving_fits.py):
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from ..._types import ColumnsLike
+from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from . import shapes_json, units
@@ -64,7 +63,7 @@ def training_of(
     return replace(found, rows=rows, rows_stated=data.schema.rows, supposed=None)
 
 
-def refuse_functions(X: Any, method: str) -> None:
+def refuse_functions(X: TableLike, method: str) -> None:
     """A choice by a function of sums, which would run beside the holder's rows: refused before a run is opened."""
     if isinstance(X, Elsewhere) and method == "exponential":
         remedy = "Choose another method: method='linear-oracle' asks sums alone."

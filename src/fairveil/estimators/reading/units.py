@@ -120,7 +120,7 @@ def whose(unit: Any, most: Any, schema: object, epsilon: object = 1.0) -> Whose 
     return Whose(Unit(PERSON, most), values=given)
 
 
-def numbers_of(told: Whose, X: Any, rows: int) -> Ints:
+def numbers_of(told: Whose, X: TableLike, rows: int) -> Ints:
     """Whose each row of a table in memory is, as numbers from 0 by first appearance: for parts that are set aside by person."""
     values = told.of_table(X, None, rows)
     if isinstance(X, RowSource) and values is None:
