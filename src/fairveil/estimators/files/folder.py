@@ -305,7 +305,7 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
     kind = KINDS[content["kind"].value]
     written = content["parameters"]
     parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}
-    earlier = {name: parameters.pop(name) for name in kind.cls.RENAMED if name in parameters}
+    earlier = {name: parameters.pop(name) for name in getattr(kind.cls, "RENAMED", ()) if name in parameters}
     known = set(kind.cls().get_params(deep=False))
     if not set(parameters) <= known:
         written.refuse(f"the parameters of {kind.cls.__name__}", sorted(set(parameters) - known))
@@ -317,7 +317,8 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
     if parameters.get("model") == "given":
         parameters["model"] = module
     estimator = kind.cls(**parameters)
-    estimator._take(earlier, warn=False)
+    if earlier:
+        estimator._take(earlier, warn=False)
     estimator.privacy_ = statement
     estimator.cells_ = files_json.cells_from_dict(content["cells"])
     estimator.groups_ = () if estimator.cells_ is None else estimator.cells_.keys
