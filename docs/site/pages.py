@@ -21,6 +21,8 @@ INNER = {
     "CONTRIBUTING.md": "[CS][OE][DC]*.md",
 }
 """Pages that have pages of their own below them."""
+CONTENTS = ("ReleasedCounts", "HolderData")
+"""Contents of public classes, beside those that are called so."""
 
 
 def sections() -> dict[str, list[str]]:
@@ -62,11 +64,11 @@ def object_page(room: str, name: str) -> str:
 
 
 def _members(kind: type) -> list[str]:
-    """Options of a class's page. What it inherits from classes of this library alone is its own for a reader."""
+    """Options of a class's page. Contents that are a class of their own are the public class's for a reader."""
     if issubclass(kind, BaseException):
         return []
-    foreign = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("fairveil", "builtins", "abc", "typing")]
-    return ["   :members:", *([] if foreign else ["   :inherited-members:"])]
+    in_two = any(base.__name__.endswith("Contents") or base.__name__ in CONTENTS for base in kind.__bases__)
+    return ["   :members:", *(["   :inherited-members:"] if in_two else [])]
 
 
 def room_page(room: str, names: list[str]) -> str:
