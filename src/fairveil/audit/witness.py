@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from ..errors import InputError, complaint
 from ..privacy.promise import Promise
 from .noise import Residual
 
+ROUNDED = 2.0**-40  # of an answer: noise below it is lost in the rounding of what is exact beside it
 MOST_KEPT = 2_048
 """Noiseless answers that are kept: of a few runs."""
 
@@ -152,8 +153,9 @@ class Witness:
                 ):  # noise beside the diagonal has half of the variance, and is there twice
                     both = [_once(values) for values in both]
                     size = _once(size)
-                noise.append(both[0][size > 0])
-                towards.append(both[1][size > 0])
+                heard = size > ROUNDED * np.abs(own).max(initial=0.0)
+                noise.append(both[0][heard])
+                towards.append(both[1][heard])
         return Residual(np.concatenate(noise), np.concatenate(towards))
 
     def _squared(self, release: Heard) -> float:
@@ -225,10 +227,9 @@ class Witness:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
         if self.promise.protects == "sensitive_features" and isinstance(question, GradientSum):
             costs = np.zeros(())
-            if question.clip is not None:  # the clip shortens the costs' part alone
-                part = replace(question, loss="none")
+            if question.clip is not None:  # the clip shortens the part that reads groups alone
+                question, part = question.parted()
                 costs = _sum(part, public_scale.of(part, rows), rows)
-                question = question.of_everybody()
             elif "sensitive" not in question.reads and not question.reads_cells:
                 question = question.of_everybody()
             parts = question.parted() if question.loss != "none" and "sensitive" in question.reads else (question,)
@@ -245,8 +246,8 @@ class Witness:
     def _scales(self, ask: Ask, rows: Rows) -> list[Scale]:
         question = ask.question
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
-            if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
-                question = replace(question, loss="none")
+            if isinstance(question, GradientSum):  # what no group moves is exact: the rest alone gets noise
+                question = question.parted()[1]
             return [of_person(scale, rows.most_of_one) for scale in public_scale.of(question, rows, ask.order)]
         return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
 
