@@ -40,6 +40,7 @@ import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, Linear, PredictionHistogram, Rows
 from fairveil.errors import ConstraintNotMet
+from fairveil.estimators.settings.face import built
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
@@ -138,7 +139,7 @@ def exact(folder: str | None, decisions: str, constraint: str) -> Exact:
 def fitted(folder: str | None, decisions: str, constraint: str, **how: Any) -> Any:
     """One fit."""
     rows = source_of(folder, decisions)
-    model = fv.GroupObjectiveClassifier("error", constraint, decisions=DECISIONS[decisions], **how)
+    model = built(fv.GroupObjectiveClassifier, "error", constraint, decisions=DECISIONS[decisions], **how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # g is measured
         return model.fit(rows)

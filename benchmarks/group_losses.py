@@ -4,7 +4,7 @@
     python benchmarks/group_losses.py --sets unlike --protects records sensitive_features --epsilons 1 inf --json
 
 Three methods, all linear models of log loss at their defaults: `GroupObjectiveClassifier("error", BoundedGroupLoss(b,
-loss="log"), loss="log")`, `TailoredClassifier(objective="people", group_loss_bound=b)`, and the first without its bound
+loss="log"), loss="log")`, `TailoredClassifier(group_loss_bound=b)` of people, and the first without its bound
 ("free"). Losses are computed exactly from the model's probabilities on the rows of the fit, since these are what a bound is
 about: neither noise nor a split stands between the bound and what is shown. The bound of a set is the part `--part` of the way
 from the largest group's loss of the free fit to the least that the largest can be, both without privacy.
@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 import fairveil as fv
 from fairveil import data
+from fairveil.estimators.settings.face import built
 from fairveil.facts import Category, Number, Schema
 from fairveil.fairness import BoundedGroupLoss
 
@@ -97,9 +98,11 @@ def methods(bound: float) -> dict[str, Callable[..., Any]]:
     """By name: an estimator from its promise."""
     kept = BoundedGroupLoss(bound, loss="log")
     return {
-        "free": lambda **how: fv.GroupObjectiveClassifier("error", loss="log", **how),
-        "group objective": lambda **how: fv.GroupObjectiveClassifier("error", kept, loss="log", **how),
-        "tailored": lambda **how: fv.TailoredClassifier(objective="people", group_loss_bound=bound, **how),
+        "free": lambda **how: built(fv.GroupObjectiveClassifier, "error", loss="log", **how),
+        "group objective": lambda **how: built(fv.GroupObjectiveClassifier, "error", kept, loss="log", **how),
+        "tailored": lambda **how: fv.TailoredClassifier(
+            limits=fv.GroupLimits(objective="people"), group_loss_bound=bound, **how
+        ),
     }
 
 
@@ -117,7 +120,9 @@ def measured(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
         table = unlike() if name == "unlike" else real(name, asked.data)
         exact = {"epsilon": math.inf, "random_state": 0}
         free = reached(methods(1.0)["free"], table, **exact)
-        worst = reached(lambda **how: fv.GroupObjectiveClassifier("largest_group_loss", loss="log", **how), table, **exact)
+        worst = reached(
+            lambda **how: built(fv.GroupObjectiveClassifier, "largest_group_loss", loss="log", **how), table, **exact
+        )
         bound = round(free[0] + asked.part * (worst[0] - free[0]), 3)
         head = {"set": name, "groups": table.sizes, "bound": bound, "least": worst[0], "constant": table.constant}
         for protects in asked.protects:

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 import fairveil as fv
 from excess import source_of, usual_folder
+from fairveil.estimators.settings.face import built
 from fit_speed import least, one_hot
 
 CONSTRAINT = "equalized_odds:0.05"
@@ -42,7 +43,7 @@ def main() -> None:
 
     def found(source: Any, protects: str, **how: Any) -> Callable[[], Any]:
         promise = {"epsilon": 1.0, "delta": 1e-9, "protects": protects, "random_state": 0}
-        return lambda: fv.GroupObjectiveClassifier("error", CONSTRAINT, **promise, **how).fit(source)
+        return lambda: built(fv.GroupObjectiveClassifier, "error", CONSTRAINT, **promise, **how).fit(source)
 
     def played(protects: str) -> Callable[[], Any]:
         promise = {"epsilon": 1.0, "delta": 1e-9, "protects": protects, "random_state": 0}

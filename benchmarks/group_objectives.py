@@ -187,7 +187,7 @@ def decided(name: str, oracle: str | None, made: Made, **how: Any) -> tuple[floa
     """Error, and largest gap or share of misses."""
     options, _, y, A = made
     asked = "false_negative_rate:0.2" if name == "rare" else "equalized_odds:0.05"
-    clf = fv.GroupObjectiveClassifier("error", asked, oracle=oracle, **options, **how)
+    clf = fv.GroupObjectiveClassifier("error", asked, solver=fv.LinearOracle(oracle=oracle), **options, **how)
     law, wrong = law_of(clf, made)
     missed = float(wrong[y == 1].mean()) if name == "rare" else 0.0
     return float(wrong.mean()), missed or fv.equalized_odds_gap(y, law, A, classes=tuple(clf.classes_))

@@ -144,11 +144,13 @@ def fit(split: Split, arm: str, seed: int, setting: Setting) -> fv.TailoredClass
     model = fv.TailoredClassifier(
         model=lenet(seed),
         delta=DELTA,
-        rounds=setting.rounds,
-        sampling_rate=setting.sampling_rate,
-        clip=setting.clip,
-        learning_rate=setting.learning_rate,
-        device="cpu",
+        solver=fv.GroupDescent(
+            rounds=setting.rounds,
+            sampling_rate=setting.sampling_rate,
+            clip=setting.clip,
+            learning_rate=setting.learning_rate,
+            device="cpu",
+        ),
         random_state=seed,
         **options,
     )

@@ -43,6 +43,7 @@ import numpy.typing as npt
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
+from fairveil.estimators.settings.face import built
 from fairveil.facts import Category, Column, Number, Schema
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 from fairveil.privacy.accounting.routes import gaussian_epsilon
@@ -176,8 +177,12 @@ class Setting:
 
     def fitted(self, arm: Arm, rows: Any, rho: float, seed: int) -> Any:
         """One fit."""
-        model = fv.TailoredRegressor(
-            epsilon=epsilon_of(rho), random_state=seed, **options_of(self.method, self.law.half, arm), **self.also
+        model = built(
+            fv.TailoredRegressor,
+            epsilon=epsilon_of(rho),
+            random_state=seed,
+            **options_of(self.method, self.law.half, arm),
+            **self.also,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstraintNotMet)
@@ -374,7 +379,7 @@ def real(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 for arm in ARMS:
                     epsilon = epsilon_of(rho if arm.at == "total" else worst)
                     options = options_of(method, 1.0, arm)
-                    model = fv.TailoredRegressor(epsilon=epsilon, random_state=split, **options).fit(rows)
+                    model = built(fv.TailoredRegressor, epsilon=epsilon, random_state=split, **options).fit(rows)
                     if arm is TAILORED:
                         worst = worst_rho(rho, method, model.tailoring_.shares)
                     squares = (np.asarray(model.predict(held)) / what["unit"] - y[test]) ** 2

@@ -28,6 +28,7 @@ import numpy as np
 
 import fairveil as fv
 from fairveil.curator import Curator
+from fairveil.estimators.settings.face import built
 from fit_speed import GIB, least, peak
 from tailoring import TAILORED, Arm, Law, epsilon_of, markdown, options_of
 
@@ -58,7 +59,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 def one_fit(law: Law, rho: float, method: str, arm: Arm, seed: int) -> Any:
     """Not fitted yet."""
-    return fv.TailoredRegressor(epsilon=epsilon_of(rho), random_state=seed, **options_of(method, law.half, arm))
+    return built(fv.TailoredRegressor, epsilon=epsilon_of(rho), random_state=seed, **options_of(method, law.half, arm))
 
 
 def large(count: int, rho: float, method: str, allocation: str) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def beside(turns: int) -> dict[str, Any]:
             LinearRegression().fit(X, y)
 
     def fit(**how: Any) -> Callable[[], Any]:
-        model = fv.TailoredRegressor(target_bounds=(-5.0, 5.0), random_state=0, **how)
+        model = built(fv.TailoredRegressor, target_bounds=(-5.0, 5.0), random_state=0, **how)
         return lambda: model.fit(X, y, sensitive_features=A)
 
     jobs: dict[str, Callable[[], Any]] = {

@@ -198,7 +198,9 @@ METHODS: dict[str, Callable[..., tuple[float, float]]] = {
     '`GroupObjectiveClassifier("error", loss="log")`': of_estimator(
         lambda **how: fv.GroupObjectiveClassifier("error", loss="log", **how)
     ),
-    '`TailoredClassifier(objective="groups")`': of_estimator(lambda **how: fv.TailoredClassifier(objective="groups", **how)),
+    "`TailoredClassifier()`": of_estimator(
+        lambda **how: fv.TailoredClassifier(limits=fv.GroupLimits(objective="groups"), **how)
+    ),
     "`RateConstrainedClassifier(None)`": of_estimator(lambda **how: fv.RateConstrainedClassifier(None, **how)),
 }
 

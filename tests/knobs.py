@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from fairveil.estimators.settings.face import placed
-
 
 def made(kind: Any, *given: Any, **options: Any) -> Any:
-    """An estimator with these options: parameters as they are, knobs in their settings."""
+    """An estimator with these options: parameters as they are, knobs in their settings, which the fit checks."""
     names = inspect.signature(kind).parameters
     estimator = kind(*given, **{name: value for name, value in options.items() if name in names})
-    inside = {placed(estimator, name): value for name, value in options.items() if name not in names}
-    return estimator.set_params(**inside)
+    estimator._take({name: value for name, value in options.items() if name not in names}, warn=False)
+    return estimator

@@ -41,14 +41,14 @@ MADE_FOR_YOU = (
 
 FITTED: dict[str, dict[str, Any]] = {
     "FermiClassifier": {"solver": fv.Descent(rounds=3)},
-    "GroupObjectiveClassifier": {"rounds": 3},
+    "GroupObjectiveClassifier": {"solver": fv.LinearOracle(rounds=3)},
     "GroupObjectiveRegressor": {"target_bounds": (-1.0, 1.0)},
     "OddsPostProcessor": {"constraints": "equalized_odds:0.3"},
-    "ParityPostProcessor": {"max_gap": 0.3, "rounds": 3},
+    "ParityPostProcessor": {"max_gap": 0.3, "solver": fv.Offsets(rounds=3)},
     "OracleGameClassifier": {"constraints": "equalized_odds:0.3", "rounds": 3, "protects": "sensitive_features"},
     "RateConstrainedClassifier": {"constraints": "demographic_parity:0.3", "solver": fv.Descent(rounds=3), "randomised": False},
-    "TailoredClassifier": {"rounds": 3},
-    "TailoredRegressor": {"rounds": 3, "target_bounds": (-1.0, 1.0)},
+    "TailoredClassifier": {"solver": fv.GroupDescent(rounds=3)},
+    "TailoredRegressor": {"solver": fv.GroupDescent(rounds=3), "target_bounds": (-1.0, 1.0)},
 }
 """Estimators, and with what they are fitted here, quickly."""
 
@@ -247,6 +247,7 @@ def test_what_estimators_share_is_said_in_the_same_words(name: str) -> None:
         (("DemographicParity", "EqualizedOdds", "ErrorRateParity"), shared.GAPS),
         (("EqualOpportunity", "FalsePositiveRateParity"), {**shared.GAPS, **shared.POSITIVE}),
         (("ReleasedClassifier",), shared.CONSTRAINTS),
+        (("GroupLimits", "GroupDescent"), {**shared.TAILORED, **shared.GROUPS}),
         (("Descent", "PenaltyDescent"), {**shared.DESCENT, "device": shared.MODULES["device"]}),
         (("PrivateSearchCV",), {key: shared.EVERY_FIT[key] for key in ("delta", "protects", "neighbours")}),
     ],

@@ -33,12 +33,20 @@ if TYPE_CHECKING:
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
     from .estimators import Checkpoints as Checkpoints
+    from .estimators import CoefficientGrid as CoefficientGrid
     from .estimators import Descent as Descent
+    from .estimators import Exponential as Exponential
     from .estimators import FermiClassifier as FermiClassifier
+    from .estimators import GroupDescent as GroupDescent
+    from .estimators import GroupLimits as GroupLimits
     from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
+    from .estimators import LinearOracle as LinearOracle
+    from .estimators import Moments as Moments
     from .estimators import Monitor as Monitor
     from .estimators import OddsPostProcessor as OddsPostProcessor
+    from .estimators import Offsets as Offsets
+    from .estimators import OracleGame as OracleGame
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import ParityPostProcessor as ParityPostProcessor
     from .estimators import PenaltyDescent as PenaltyDescent
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
     from .estimators import SoftGroups as SoftGroups
     from .estimators import TailoredClassifier as TailoredClassifier
     from .estimators import TailoredRegressor as TailoredRegressor
+    from .estimators import Thresholds as Thresholds
     from .estimators import certify as certify
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
@@ -87,6 +96,15 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 PLACES = {
+    "Offsets": ".estimators",
+    "Thresholds": ".estimators",
+    "OracleGame": ".estimators",
+    "Exponential": ".estimators",
+    "LinearOracle": ".estimators",
+    "CoefficientGrid": ".estimators",
+    "Moments": ".estimators",
+    "GroupLimits": ".estimators",
+    "GroupDescent": ".estimators",
     "PenaltyDescent": ".estimators",
     "Descent": ".estimators",
     "SetAside": ".estimators",
@@ -172,24 +190,32 @@ __all__ = [
     "BudgetDisplay",
     "Certificate",
     "Checkpoints",
+    "CoefficientGrid",
     "ConstraintDisplay",
     "DemographicParity",
     "Descent",
     "EqualOpportunity",
     "EqualizedOdds",
     "ErrorRateParity",
+    "Exponential",
     "FalseNegativeRate",
     "FalsePositiveRateParity",
     "FermiClassifier",
     "Frontier",
     "FrontierDisplay",
+    "GroupDescent",
+    "GroupLimits",
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
     "GroupRatesDisplay",
     "Ledger",
+    "LinearOracle",
+    "Moments",
     "Monitor",
     "NoiseDisplay",
     "OddsPostProcessor",
+    "Offsets",
+    "OracleGame",
     "OracleGameClassifier",
     "ParityPostProcessor",
     "PenaltyDescent",
@@ -209,6 +235,7 @@ __all__ = [
     "SoftGroups",
     "TailoredClassifier",
     "TailoredRegressor",
+    "Thresholds",
     "audit",
     "cards",
     "certify",

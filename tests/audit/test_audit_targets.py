@@ -15,6 +15,7 @@ from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.curator.journal.listening import heard_by
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy import NoiseSource, Promise
+from knobs import made
 
 COLUMNS = {"age": Number(17, 90), "sex": Category(("f", "m")), "wage": Number(0, 9)}
 WAGES = Schema(COLUMNS, target="wage", sensitive=("sex",), rows=20)
@@ -22,7 +23,7 @@ PAIR = pairs_of(WAGES, "records", "add-remove", others=20)[0]
 
 
 def estimator(**more):
-    return fv.GroupObjectiveRegressor(schema=WAGES, epsilon=2.0, delta=1e-5, **more)
+    return made(fv.GroupObjectiveRegressor, schema=WAGES, epsilon=2.0, delta=1e-5, **more)
 
 
 def test_guarantee_1_the_estimator_and_its_ledger_are_left_alone() -> None:

@@ -101,7 +101,7 @@ def test_a_page_has_a_section_of_the_audit(fairveil: Command, mine: Path) -> Non
 
 def test_a_statement_carries_the_audit_of_its_model(fairveil: Command, mine: Path) -> None:
     schema = Schema.load(mine)
-    clf = fv.RateConstrainedClassifier(schema=schema, rounds=2, random_state=0)
+    clf = fv.RateConstrainedClassifier(schema=schema, solver=fv.Descent(rounds=2), random_state=0)
     fv.save(clf.fit(fv.data.encode(ordinary(schema, 200, 0), schema)), "model")
     run = ("--trials", 50, "--no-power")
     done = fairveil("audit-privacy", "model", *run, "--statement", "audited.json", "--out", "model.html")

@@ -74,7 +74,7 @@ class Models:
             rounds=50,
             random_state=0,
             oracle="exponential",
-            candidates=candidates,
+            solver=fv.OracleGame(candidates=candidates),
         )
         return clf.fit(numbers, self.y, sensitive_features=self.X["sex"])
 
@@ -82,7 +82,12 @@ class Models:
         """A mixture of rules that read the group."""
         constraint = fv.FalsePositiveRateParity(0.2, positive="yes")
         clf = fv.OracleGameClassifier(
-            constraint, epsilon=3.0, protects="sensitive_features", rounds=50, group_aware=True, random_state=0
+            constraint,
+            epsilon=3.0,
+            protects="sensitive_features",
+            rounds=50,
+            solver=fv.OracleGame(group_aware=True),
+            random_state=0,
         )
         return clf.fit(self.X, self.y, sensitive_features="sex")
 

@@ -17,6 +17,7 @@ from fairveil.curator import Curator
 from fairveil.data import load_csv
 from fairveil.errors import ConstraintNotMet, InputError
 from fairveil.facts import Schema
+from knobs import made
 
 ROLES = ("--target", "hired", "--sensitive", "sex")
 TAILORED = ("--method", "tailored", "--seed", 0)
@@ -56,7 +57,7 @@ def test_fit_writes_model_statement_and_report(
 
     # The same as in Python, to the bit.
     declared = Schema.load(schema)
-    clf = fv.TailoredClassifier(**arguments, epsilon=3.0, public_rows=4000, random_state=0)  # type: ignore[arg-type]
+    clf = made(fv.TailoredClassifier, **arguments, epsilon=3.0, public_rows=4000, random_state=0)  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # the command has said it as a note
         clf.fit(load_csv(table, declared))

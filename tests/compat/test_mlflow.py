@@ -12,6 +12,7 @@ import pytest
 import fairveil as fv
 from fairveil.compat import mlflow_model
 from fairveil.errors import FairveilError, InputError
+from knobs import made
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install 'fairveil[mlflow]'")
 pytestmark = [
@@ -39,8 +40,8 @@ def fitted(clf: Any) -> Any:
 def models() -> dict[str, Any]:
     return {
         "rate": fitted(fv.RateConstrainedClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)),
-        "game": fitted(fv.OracleGameClassifier("demographic_parity:0.1", rounds=10, **SEEN)),
-        "post": fitted(fv.OddsPostProcessor(None, "equalized_odds:0.1", **SEEN)),
+        "game": fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
+        "post": fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
     }
 
 

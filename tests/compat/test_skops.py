@@ -15,6 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import fairveil as fv
 from fairveil.compat import skops_files
 from fairveil.errors import FairveilError, InputError
+from knobs import made
 
 skops = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairveil[skops]'")
 COLUMNS = ("a", "b")
@@ -34,8 +35,8 @@ def fitted(clf: Any) -> Any:
 SEEN: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 5.0, "random_state": 0}
 MAKERS: dict[str, Any] = {
     "rate": lambda: fitted(fv.RateConstrainedClassifier(epsilon=5.0, random_state=0)),
-    "game": lambda: fitted(fv.OracleGameClassifier("demographic_parity:0.1", rounds=10, **SEEN)),
-    "post": lambda: fitted(fv.OddsPostProcessor(None, "equalized_odds:0.1", **SEEN)),
+    "game": lambda: fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
+    "post": lambda: fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
 

@@ -176,7 +176,9 @@ class _Breaking:
 def refuses_and_spends_nothing(make: Any, folder: Path, words: str, kind: Any = (ChecksumError, PrivacyError)) -> None:
     """A fit to `make()` is refused with a typed error that shows no row, before anything is reserved in its ledger."""
     ledger = fv.Ledger.create(folder / "ledger.db", "people", epsilon=5.0, delta=1e-5)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, rounds=3, random_state=0, ledger=ledger)
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=3), random_state=0, ledger=ledger
+    )
     with pytest.raises(kind, match=words) as error:
         clf.fit(make())
     assert PLANTED not in f"{error.value!r} {error.value.__context__!r} {error.value.__cause__!r}"

@@ -196,7 +196,7 @@ def _base(speak, secret):
 def _candidates(speak, secret):
     X, y, A = _people(secret)
     listed = [_Foreign(speak), _Foreign(print)]
-    clf = fv.OracleGameClassifier("demographic_parity:0.5", oracle="exponential", candidates=listed)
+    clf = fv.OracleGameClassifier("demographic_parity:0.5", oracle="exponential", solver=fv.OracleGame(candidates=listed))
     clf.set_params(random_state=0, rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(X, y, sensitive_features=A)
 
 

@@ -94,7 +94,9 @@ def test_guarantee_1_a_numeric_target_and_no_groups_survive(tmp_path: Path) -> N
         fv.RateConstrainedClassifier(epsilon=2.0, random_state=0, solver=fv.Descent(sampling_rate=0.1, rounds=30)),
         fv.FermiClassifier(epsilon=2.0, random_state=0),
         fv.OracleGameClassifier("equalized_odds:0.1", epsilon=2.0, rounds=5, random_state=0),
-        fv.GroupObjectiveClassifier("error", "demographic_parity:0.1", epsilon=2.0, rounds=5, random_state=0),
+        fv.GroupObjectiveClassifier(
+            "error", "demographic_parity:0.1", epsilon=2.0, solver=fv.LinearOracle(rounds=5), random_state=0
+        ),
         fv.TailoredClassifier(epsilon=2.0, random_state=0),
         fv.RateConstrainedClassifier("equalized_odds:0.1", protects="sensitive_features", random_state=0),
     ],

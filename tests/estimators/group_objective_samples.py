@@ -13,6 +13,7 @@ from fairveil.errors import ConstraintNotMet
 from fairveil.fairness import objectives
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.statement import PrivacyStatement
+from knobs import made
 
 ROWS = 1500
 ODDS = "equalized_odds:0.1"
@@ -40,7 +41,7 @@ def fair(
     """A seeded estimator of few rounds."""
     rounds = {} if method == "exponential" else {"rounds": 12}
     options = {"epsilon": 3.0, "random_state": 0, "unsafe_data_dependent_bounds": True, **rounds, **options}
-    return fv.GroupObjectiveClassifier(objective, constraint, method, decisions, **options)
+    return made(fv.GroupObjectiveClassifier, objective, constraint, method, decisions, **options)
 
 
 def quietly(clf: Any, *given: Any, **named: Any) -> Any:

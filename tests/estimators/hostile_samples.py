@@ -61,12 +61,12 @@ def makers() -> dict[str, Callable[..., Any]]:
     return {
         "RateConstrainedClassifier": lambda **o: made(fv.RateConstrainedClassifier, gap, **{**common, "rounds": 3, **o}),
         "FermiClassifier": lambda **o: made(fv.FermiClassifier, **{**common, "rounds": 3, **o}),
-        "OracleGameClassifier": lambda **o: fv.OracleGameClassifier(gap, **{**common, "rounds": 3, **o}),
-        "GroupObjectiveClassifier": lambda **o: fv.GroupObjectiveClassifier(**{**common, "rounds": 3, **o}),
-        "GroupObjectiveRegressor": lambda **o: fv.GroupObjectiveRegressor(**{**common, "target_bounds": (-1, 1), **o}),
-        "TailoredClassifier": lambda **o: fv.TailoredClassifier(**{**common, "rounds": 3, **o}),
-        "TailoredRegressor": lambda **o: fv.TailoredRegressor(**{**common, "target_bounds": (-1, 1), **o}),
-        "OddsPostProcessor": lambda **o: fv.OddsPostProcessor(_base(), gap, **{**common, "public_base": True, **o}),
+        "OracleGameClassifier": lambda **o: made(fv.OracleGameClassifier, gap, **{**common, "rounds": 3, **o}),
+        "GroupObjectiveClassifier": lambda **o: made(fv.GroupObjectiveClassifier, **{**common, "rounds": 3, **o}),
+        "GroupObjectiveRegressor": lambda **o: made(fv.GroupObjectiveRegressor, **{**common, "target_bounds": (-1, 1), **o}),
+        "TailoredClassifier": lambda **o: made(fv.TailoredClassifier, **{**common, "rounds": 3, **o}),
+        "TailoredRegressor": lambda **o: made(fv.TailoredRegressor, **{**common, "target_bounds": (-1, 1), **o}),
+        "OddsPostProcessor": lambda **o: made(fv.OddsPostProcessor, _base(), gap, **{**common, "public_base": True, **o}),
     }
 
 

@@ -11,6 +11,7 @@ import fairveil as fv
 from fairveil.errors import ConstraintNotMet
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.statement import PrivacyStatement
+from knobs import made
 
 ROWS = 1200
 INF = float("inf")
@@ -37,12 +38,12 @@ def regressor(*given: Any, **options: Any) -> fv.TailoredRegressor:
     usual: dict[str, Any] = {"epsilon": 3.0, "random_state": 0, "target_bounds": BOUNDS}
     if options.get("method") != "moments" and options.get("group_loss_bound") is None and len(given) < 2:
         usual["rounds"] = 8
-    return fv.TailoredRegressor(*given, **{**usual, **options})
+    return made(fv.TailoredRegressor, *given, **{**usual, **options})
 
 
 def classifier(*given: Any, **options: Any) -> fv.TailoredClassifier:
     """A seeded one, of few rounds."""
-    return fv.TailoredClassifier(*given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options})
+    return made(fv.TailoredClassifier, *given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options})
 
 
 def quietly(estimator: Any, *given: Any, **named: Any) -> Any:

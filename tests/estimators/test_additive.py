@@ -55,8 +55,8 @@ CLASSIFIERS = [
     fv.RateConstrainedClassifier(PARITY, epsilon=float("inf")),
     fv.FermiClassifier(),
     fv.TailoredClassifier(),
-    fv.OracleGameClassifier(PARITY, **SEEN),
-    fv.GroupObjectiveClassifier("error", PARITY, **SEEN),
+    made(fv.OracleGameClassifier, PARITY, **SEEN),
+    made(fv.GroupObjectiveClassifier, "error", PARITY, **SEEN),
 ]
 
 

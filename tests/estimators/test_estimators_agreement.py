@@ -15,6 +15,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import ChecksumError, FairveilError, InputError
+from knobs import made
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -30,11 +31,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
     table = {"a": X[:, 0], "b": X[:, 1], "w": np.array(["u", "v"], object)[A]}
     parity = fv.DemographicParity(0.9)
     fits = {
-        "table": fv.RateConstrainedClassifier(parity, solver=fv.Descent(rounds=2), **common).fit(
+        "table": made(fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=2), **common).fit(
             table, y, sensitive_features="w"
         ),
-        "odds": fv.OddsPostProcessor(constraints=parity, **common).fit(X, y, sensitive_features=A),
-        "game": fv.OracleGameClassifier(constraints=parity, rounds=2, **common).fit(X, y, sensitive_features=A),
+        "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(X, y, sensitive_features=A),
+        "game": made(fv.OracleGameClassifier, constraints=parity, rounds=2, **common).fit(X, y, sensitive_features=A),
     }
     out = {}
     for name, one in fits.items():

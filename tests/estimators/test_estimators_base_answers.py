@@ -26,6 +26,7 @@ from fairveil.estimators.post_processing import report as post_report
 from fairveil.estimators.post_processing import rows as post_rows
 from fairveil.estimators.wrapped import answers as base_answers
 from fairveil.learning.postprocessing import score_bins
+from knobs import made
 
 ROWS = 3000
 RNG = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def gap(clf: fv.OddsPostProcessor, X: Any = X, y: Any = Y, A: Any = A, **groups:
     ],
 )
 def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None:
-    clf = fv.OddsPostProcessor(base, PARITY, **GROUPS).fit(X, Y, sensitive_features=A)
+    clf = made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=A)
     assert clf.predict_method_ == method
     assert (clf.edges_ is None) == (method == "predict")
     assert clf.mixing_.shape == (2, 2 if method == "predict" else 1 + len(clf.edges_), 2)
@@ -66,7 +67,7 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
     assert gap(clf) <= max(clf.guarantee_.value_bounds) + 1e-9
     said = post_report.OF_DECISIONS if method == "predict" else post_report.OF_SCORES
     assert clf.constraint_report_.reason.endswith(said)
-    hard = fv.OddsPostProcessor(base, PARITY, predict_method="predict", **GROUPS).fit(X, Y, sensitive_features=A)
+    hard = made(fv.OddsPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(X, Y, sensitive_features=A)
     assert hard.edges_ is None
     if method != "predict":
         assert clf.guarantee_.error <= hard.guarantee_.error + 0.005  # and no worse than its decisions beyond noise
@@ -75,7 +76,7 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
 def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
     base = LogisticRegression().fit(X, Y)
     both = [
-        fv.OddsPostProcessor(base, PARITY, predict_method=method, **GROUPS).fit(X, Y, sensitive_features=A)
+        made(fv.OddsPostProcessor, base, PARITY, predict_method=method, **GROUPS).fit(X, Y, sensitive_features=A)
         for method in ("decision_function", "predict_proba")
     ]
     assert np.allclose(both[0].edges_, both[1].edges_, atol=1e-6)  # a logistic regression's logit is its score
@@ -89,8 +90,8 @@ def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
         ({"estimator": base, "bins": 8, "predict_method": "predict"}, "bins is not used"),
     ):
         with pytest.raises(FairveilError, match=match):
-            fv.OddsPostProcessor(constraints=PARITY, **{**GROUPS, **wrong}).fit(X, Y, sensitive_features=A)
-    three = fv.OddsPostProcessor(LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS)
+            made(fv.OddsPostProcessor, constraints=PARITY, **{**GROUPS, **wrong}).fit(X, Y, sensitive_features=A)
+    three = made(fv.OddsPostProcessor, LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS)
     with pytest.raises(InputError, match="two classes"):
         three.fit(X, Y + (X[:, 0] > 2), sensitive_features=A)
 
@@ -102,10 +103,10 @@ def test_classes_in_another_order_turn_the_score_round() -> None:
     facts |= {"hired": fv.facts.Category(("yes", "no")), "group": fv.facts.Category((0, 1))}
     schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
     base = LogisticRegression().fit(table, words)
-    turned = fv.OddsPostProcessor(base, fv.DemographicParity(0.02), schema=schema, **GROUPS).fit(
+    turned = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), schema=schema, **GROUPS).fit(
         table, words, sensitive_features=A
     )
-    plain = fv.OddsPostProcessor(base, fv.DemographicParity(0.02), **GROUPS).fit(table, words, sensitive_features=A)
+    plain = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), **GROUPS).fit(table, words, sensitive_features=A)
     assert turned.classes_.tolist() == ["yes", "no"]
     assert plain.classes_.tolist() == ["no", "yes"]
     assert turned.guarantee_.error == pytest.approx(plain.guarantee_.error, abs=0.01)
@@ -131,10 +132,12 @@ def test_guarantee_1_edges_do_not_depend_on_private_rows() -> None:
     assert all((edges == found[0]).all() for edges in found)
     assert found[0].tolist() == score_bins.fixed(len(found[0]) + 1).tolist()
     shuffled = RNG.permutation(A)
-    public = [fv.OddsPostProcessor(base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_ for a in (A, shuffled)]
+    public = [made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_ for a in (A, shuffled)]
     assert (public[0] == public[1]).all()
     assert public[0].tolist() != found[0].tolist()
-    given = fv.OddsPostProcessor(base, PARITY, bins=[-1.0, 0.5], public_base=True).fit(X, Y, sensitive_features=A)
+    given = fv.OddsPostProcessor(base, PARITY, solver=fv.Thresholds(bins=[-1.0, 0.5]), public_base=True).fit(
+        X, Y, sensitive_features=A
+    )
     assert given.edges_.tolist() == [-1.0, 0.0, 0.5]
 
 
@@ -142,7 +145,7 @@ def test_guarantee_1_the_number_of_bins_follows_public_numbers() -> None:
     base = LogisticRegression().fit(X, Y)
 
     def bins(**options: Any) -> int:
-        clf = fv.OddsPostProcessor(base, PARITY, public_base=True, random_state=0, **options)
+        clf = made(fv.OddsPostProcessor, base, PARITY, public_base=True, random_state=0, **options)
         return 1 + len(clf.fit(X, Y, sensitive_features=A).edges_)
 
     assert bins(epsilon=0.1) == 24
@@ -188,11 +191,11 @@ def test_guarantee_2_nan_is_an_error_at_the_fit_and_at_prediction_and_infinity_i
     holey = X.copy()
     holey[7, 0] = math.nan
     with pytest.raises(InputError, match="NaN"):
-        fv.OddsPostProcessor(Scored(), PARITY, **GROUPS).fit(holey, Y, sensitive_features=A)
+        made(fv.OddsPostProcessor, Scored(), PARITY, **GROUPS).fit(holey, Y, sensitive_features=A)
     far = X.copy()
     far[:50, 0], far[50:90, 0] = 99.0, -99.0
     for options in (GROUPS, {"epsilon": math.inf}, {"public_base": True, "random_state": 0}):
-        clf = fv.OddsPostProcessor(Scored(), PARITY, **options).fit(far, Y, sensitive_features=A)
+        clf = made(fv.OddsPostProcessor, Scored(), PARITY, **options).fit(far, Y, sensitive_features=A)
         assert np.isfinite(clf.predict_proba(far, sensitive_features=A)).all()
         with pytest.raises(InputError, match="NaN"):
             clf.predict_proba(holey, sensitive_features=A)
@@ -209,7 +212,7 @@ def test_guarantee_2_a_row_has_one_bin_alone_and_among_others() -> None:
 def test_constant_scores_are_one_bin_and_only_constants_are_left() -> None:
     base = DummyClassifier(strategy="prior")
     for options in (GROUPS, {"epsilon": math.inf}):
-        clf = fv.OddsPostProcessor(base, PARITY, **options).fit(X, Y, sensitive_features=A)
+        clf = made(fv.OddsPostProcessor, base, PARITY, **options).fit(X, Y, sensitive_features=A)
         law = clf.predict_proba(X, sensitive_features=A)
         assert gap(clf) <= 0.02 + 1e-7
         assert np.ptp(law[A == 0], axis=0).max() == 0.0
@@ -233,8 +236,13 @@ def test_without_privacy_the_gap_is_what_was_asked_and_the_error_that_of_fairlea
 
 def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path) -> None:
     for method in ("auto", "predict"):
-        clf = fv.OddsPostProcessor(
-            LogisticRegression(), fv.DemographicParity(0.05), group_aware=False, predict_method=method, **GROUPS
+        clf = made(
+            fv.OddsPostProcessor,
+            LogisticRegression(),
+            fv.DemographicParity(0.05),
+            solver=fv.Thresholds(group_aware=False),
+            predict_method=method,
+            **GROUPS,
         ).fit(X, Y, sensitive_features=A)
         law = clf.predict_proba(X)
         assert clf.model_.cells is None
@@ -249,7 +257,9 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         loaded = fv.load(fv.save(clf, tmp_path / method), estimator=clf.estimator_)
         assert loaded.predict_proba(X).tobytes() == law.tobytes()
         assert (loaded.derandomise().mixing_ == one.mixing_).all()
-    hard = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.05), **GROUPS).fit(X, Y, sensitive_features=A)
+    hard = made(fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS).fit(
+        X, Y, sensitive_features=A
+    )
     assert any("reads a person's group" in sentence for sentence in hard.privacy_.not_covered)
 
 
@@ -275,17 +285,21 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
 def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_said() -> None:
     for method in ("auto", "predict"):
         options: dict[str, Any] = {**GROUPS, "predict_method": method, "randomised": False}
-        clf = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.1), **options).fit(X, Y, sensitive_features=A)
+        clf = made(fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **options).fit(
+            X, Y, sensitive_features=A
+        )
         assert set(np.unique(clf.mixing_)) <= {0.0, 1.0}
         assert not clf.model_.is_randomised
         assert clf.constraint_report_.reason.startswith(post_report.CHOSEN)
         first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
         assert (first == again).all()
-        by_chance = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.1), **{**options, "randomised": True})
+        by_chance = made(
+            fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **{**options, "randomised": True}
+        )
         one = by_chance.fit(X, Y, sensitive_features=A).derandomise()
         assert (one.mixing_ == clf.mixing_).all()
     notions = [fv.FalseNegativeRate(0.05), fv.FalseNegativeRate(0.05, positive=0)]
-    never = fv.OddsPostProcessor(LogisticRegression(), notions, randomised=False, **GROUPS)
+    never = made(fv.OddsPostProcessor, LogisticRegression(), notions, randomised=False, **GROUPS)
     with pytest.warns(fv.errors.ConstraintNotMet, match="no table without chance"):
         never.fit(X, Y, sensitive_features=A)
 
@@ -311,7 +325,9 @@ def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
 def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path: Path) -> None:
     import json
 
-    clf = fv.OddsPostProcessor(base, PARITY, bins=[-2.0, 0.5], **GROUPS).fit(X, Y, sensitive_features=A)
+    clf = made(fv.OddsPostProcessor, base, PARITY, solver=fv.Thresholds(bins=[-2.0, 0.5]), **GROUPS).fit(
+        X, Y, sensitive_features=A
+    )
     path = fv.save(clf, tmp_path / "model")
     given = None if base is None else clf.estimator_
     loaded = fv.load(path, estimator=given)
@@ -320,7 +336,7 @@ def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path:
     assert loaded.predict_method_ == clf.predict_method_
     assert (loaded.edges_ == clf.edges_).all()
     assert loaded.guarantee_ == clf.guarantee_
-    assert loaded.get_params()["bins"] == [-2.0, 0.5]
+    assert loaded.solver.bins == [-2.0, 0.5]
     content = json.loads((path / "estimator.json").read_text())
     content["predict_method"] = "predict"
     (path / "estimator.json").write_text(json.dumps(content))
@@ -334,7 +350,7 @@ def test_a_folder_of_an_earlier_version_has_no_word_of_scores(tmp_path: Path) ->
     clf = fv.OddsPostProcessor(short(random_state=None), PARITY, epsilon=4.0, predict_method="predict", random_state=0)
     path = fv.save(clf.fit(X, Y, sensitive_features=A), tmp_path / "model")
     content = json.loads((path / "estimator.json").read_text())
-    for name in ("predict_method", "bins", "group_aware"):
+    for name in ("predict_method", "solver"):
         del content["parameters"][name]
     del content["predict_method"]
     del content["released"]["edges"]

@@ -15,6 +15,7 @@ from scipy import sparse
 import fairveil as fv
 from fairveil.data import Category, Number, Schema
 from fairveil.errors import FairveilWarning, RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon
+from knobs import made
 
 BEFORE = (RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon)
 RNG = np.random.default_rng(0)
@@ -57,7 +58,9 @@ CLASSIFIERS: dict[str, Make] = {
     "game by thresholds": quick(fv.OracleGameClassifier, PARITY, rounds=2, oracle="exponential"),
     "group objective": quick(fv.GroupObjectiveClassifier, "error", PARITY, rounds=2),
     "tailored": quick(fv.TailoredClassifier, rounds=2),
-    "tailored network": lambda **more: fv.TailoredClassifier(model=net(), rounds=2, random_state=0, **more),
+    "tailored network": lambda **more: made(
+        fv.TailoredClassifier, model=net(), solver=fv.GroupDescent(rounds=2), random_state=0, **more
+    ),
     "post-processor": quick(fv.OddsPostProcessor, constraints=PARITY),
 }
 REGRESSORS: dict[str, Make] = {

@@ -36,8 +36,8 @@ PARITY, ODDS = fv.DemographicParity(0.2, confidence=0.95), fv.EqualizedOdds(0.1,
 SEEDED: dict[str, Any] = {"public_rows": 2000, "rounds": 20, "random_state": 0}
 MAKERS: dict[str, Any] = {
     "fermi": lambda **more: made(fv.FermiClassifier, "demographic_parity", 1.0, certify=PARITY, **SEEDED | more),
-    "tailored": lambda **more: fv.TailoredClassifier(certify=PARITY, **SEEDED | more),
-    "group objective": lambda **more: fv.GroupObjectiveClassifier("error", [ODDS, "gmean:0.5"], **SEEDED | more),
+    "tailored": lambda **more: made(fv.TailoredClassifier, certify=PARITY, **SEEDED | more),
+    "group objective": lambda **more: made(fv.GroupObjectiveClassifier, "error", [ODDS, "gmean:0.5"], **SEEDED | more),
 }
 
 
@@ -112,7 +112,7 @@ def test_a_fit_that_certifies_nothing_is_what_it_was() -> None:
 def test_no_group_of_a_shared_budget_spends_more_for_its_certificate(allocation: Any) -> None:
     """The counts keep the strongest guarantee of all groups, whether shares are fixed or follow from releases."""
     x, y, a = _people(3000, 1, 0.15)
-    clf = fv.TailoredClassifier(allocation, certify="equalized_odds:0.3", **SEEDED | {"public_rows": 3000})
+    clf = made(fv.TailoredClassifier, allocation, certify="equalized_odds:0.3", **SEEDED | {"public_rows": 3000})
     clf.fit(x, y, sensitive_features=a)
     assert clf.certificate_.confidence == certified_run.CONFIDENCE
     assert max(clf.tailoring_.epsilons) > 1.2 * min(clf.tailoring_.epsilons)

@@ -173,7 +173,7 @@ def test_other_estimators_and_tables(kind: str) -> None:
         clf = fv.OddsPostProcessor(None, fv.EqualizedOdds(0.4, confidence=0.9), epsilon=3.0, public_rows=3000, random_state=0)
     elif kind == "game":
         options = {"protects": "sensitive_features", "epsilon": 3.0, "rounds": 5, "random_state": 0}
-        clf = fv.OracleGameClassifier(fv.DemographicParity(0.4, confidence=0.9), **options)
+        clf = made(fv.OracleGameClassifier, fv.DemographicParity(0.4, confidence=0.9), **options)
     else:
         clf = fv.RateConstrainedClassifier(
             [fv.FalseNegativeRate(0.8, confidence=0.9), "demographic_parity:0.4"], random_state=0

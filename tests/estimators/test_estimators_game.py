@@ -21,6 +21,7 @@ from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning.game import game as games
 from fairveil.privacy.accounting import accountant as accounting
+from knobs import made
 
 ROWS = 1500
 INF = math.inf
@@ -43,7 +44,7 @@ SEX = A["a0"]
 
 def game(constraints: Any = ODDS, **options: Any) -> fv.OracleGameClassifier:
     options = {"epsilon": 3.0, "rounds": 30, "random_state": 0, "unsafe_data_dependent_bounds": True, **options}
-    return fv.OracleGameClassifier(constraints, **options)
+    return made(fv.OracleGameClassifier, constraints, **options)
 
 
 def quietly(clf: Any, *given: Any, **named: Any) -> Any:

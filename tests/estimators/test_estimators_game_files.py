@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError
+from knobs import made
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=900)
@@ -27,7 +28,7 @@ def fitted(y: Any = Y, constraints: Any = "equalized_odds:0.05", **options: Any)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         groups = None if constraints is None else SEX
-        return fv.OracleGameClassifier(constraints, **options).fit(X, y, sensitive_features=groups)
+        return made(fv.OracleGameClassifier, constraints, **options).fit(X, y, sensitive_features=groups)
 
 
 def candidates() -> list[Any]:

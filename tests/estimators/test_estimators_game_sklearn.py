@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet
+from knobs import made
 
 
 @parametrize_with_checks(
@@ -63,7 +64,7 @@ def routing() -> Iterator[None]:
 
 def fair(**options: Any) -> fv.OracleGameClassifier:
     options = {"epsilon": 5.0, "random_state": 0, "rounds": 10, "protects": "sensitive_features", **options}
-    return fv.OracleGameClassifier(fv.DemographicParity(0.3), **options)
+    return made(fv.OracleGameClassifier, fv.DemographicParity(0.3), **options)
 
 
 GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, undefined="skip")

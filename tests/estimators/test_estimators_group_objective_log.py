@@ -13,6 +13,7 @@ import fairveil as fv
 from fairveil.estimators.wrapped import bases, decided
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.models import DerandomisedModel, MixtureModel
+from knobs import made
 
 
 def fitted(classes: int = 2, **options: Any) -> tuple[fv.GroupObjectiveClassifier, Any, Any]:
@@ -72,7 +73,7 @@ def test_without_chance_it_is_what_it_was() -> None:
 
 def worst_group(**options: Any) -> fv.GroupObjectiveClassifier:
     """Weights and clips of groups that follow released losses."""
-    return fv.GroupObjectiveClassifier("largest_group_loss", loss="log", method="worst-group", **options)
+    return made(fv.GroupObjectiveClassifier, "largest_group_loss", loss="log", method="worst-group", **options)
 
 
 @pytest.mark.parametrize("protection", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}])

@@ -25,6 +25,7 @@ from fairveil.errors import ConstraintNotMet, InputError, PrivacyError, Unstated
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.fairness import objectives
 from fairveil.privacy.accounting import accountant as accounting
+from knobs import made
 
 INF = math.inf
 ROWS = 3000
@@ -75,7 +76,7 @@ Y, SEX = TABLE["pay"], TABLE["sex"]
 
 
 def regressor(objective: Any = "error", constraint: Any = None, **options: Any) -> fv.GroupObjectiveRegressor:
-    return fv.GroupObjectiveRegressor(objective, constraint, **{"epsilon": 2.0, "random_state": 0, **options})
+    return made(fv.GroupObjectiveRegressor, objective, constraint, **{"epsilon": 2.0, "random_state": 0, **options})
 
 
 def losses(reg: Any, X: Any = X) -> dict[str, float]:
@@ -318,7 +319,7 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked() -> None:
     other[0, 0] = 0.0
     y = np.linspace(-1.0, 1.0, 400)
     options: dict[str, Any] = {"target_bounds": (-1, 1), "neighbours": "replace-one", "random_state": 0}
-    one, two = (fv.GroupObjectiveRegressor(**options).fit(rows, y).privacy_ for rows in (X, other))
+    one, two = (made(fv.GroupObjectiveRegressor, **options).fit(rows, y).privacy_ for rows in (X, other))
     assert one.events == two.events
     assert one.bounds == two.bounds
     assert len(one.events) == 2
@@ -329,7 +330,7 @@ def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_p
     data = people(200)
     X = data["skill"][:, np.newaxis]
     options: dict[str, Any] = {"method": "exponential", "decisions": np.array([[10.0, 2.0], [10.0, 0.0]])}
-    reg = fv.GroupObjectiveRegressor(**options, protects="sensitive_features", delta=delta)
+    reg = made(fv.GroupObjectiveRegressor, **options, protects="sensitive_features", delta=delta)
     reg.fit(X, data["pay"], sensitive_features=data["sex"])
     assert reg.privacy_.epsilon == 0.0
     assert reg.intercept_ == pytest.approx(10.0)

@@ -44,18 +44,18 @@ def rated(**options: Any) -> fv.RateConstrainedClassifier:
 
 
 def post(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
-    return fv.OddsPostProcessor(base, "demographic_parity:0.2", **{"epsilon": 1.0, **options})
+    return made(fv.OddsPostProcessor, base, "demographic_parity:0.2", **{"epsilon": 1.0, **options})
 
 
 ALL: dict[str, Any] = {
     "RateConstrainedClassifier": rated(),
     "FermiClassifier": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **SHORT),
-    "GroupObjectiveClassifier": fv.GroupObjectiveClassifier(method="exponential", **SHORT),
-    "GroupObjectiveRegressor": fv.GroupObjectiveRegressor(target_bounds=(-2, 2), rounds=3, **SHORT),
+    "GroupObjectiveClassifier": made(fv.GroupObjectiveClassifier, method="exponential", **SHORT),
+    "GroupObjectiveRegressor": made(fv.GroupObjectiveRegressor, target_bounds=(-2, 2), solver=fv.Moments(rounds=3), **SHORT),
     "OddsPostProcessor": post(rated(epsilon=9.0)),
-    "OracleGameClassifier": fv.OracleGameClassifier("demographic_parity:0.2", rounds=3, **SHORT),
-    "TailoredClassifier": fv.TailoredClassifier(rounds=3, **SHORT),
-    "TailoredRegressor": fv.TailoredRegressor(target_bounds=(-2, 2), rounds=3, **SHORT),
+    "OracleGameClassifier": made(fv.OracleGameClassifier, "demographic_parity:0.2", rounds=3, **SHORT),
+    "TailoredClassifier": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **SHORT),
+    "TailoredRegressor": made(fv.TailoredRegressor, target_bounds=(-2, 2), solver=fv.GroupDescent(rounds=3), **SHORT),
 }
 
 

@@ -13,6 +13,7 @@ import fairveil as fv
 from fairveil import data
 from fairveil.errors import InputError
 from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
+from knobs import made
 
 MAKERS = hostile.makers()
 
@@ -56,7 +57,7 @@ def test_how_many_groups_rows_carry() -> None:
     assert [most_groups(rows) for rows in (0, 1, 80, 85, 5000, 10**9)] == [16, 16, 16, 17, 1000, 1000]
     good = hostile.sample()
     for groups, is_good in ((24, True), (25, False)):
-        fit = lambda: fv.TailoredClassifier(epsilon=1.0, public_rows=120, rounds=2, random_state=0).fit(  # noqa: E731
+        fit = lambda: fv.TailoredClassifier(epsilon=1.0, public_rows=120, solver=fv.GroupDescent(rounds=2), random_state=0).fit(  # noqa: E731
             good.X,
             good.y,
             sensitive_features=np.arange(120) % groups,  # noqa: B023
@@ -75,10 +76,10 @@ def test_what_a_schema_states_is_held_against_a_constant_alone() -> None:
     for rows in (40, 120):
         table = {"a": np.zeros(rows), "job": jobs[:rows], "y": [0, 1] * (rows // 2)}
         options: dict[str, Any] = {"epsilon": 1.0, "rounds": 2, "random_state": 0}
-        clf = fv.TailoredClassifier(schema=declared(jobs[:200]), **options).fit(table)
+        clf = made(fv.TailoredClassifier, schema=declared(jobs[:200]), **options).fit(table)
         assert len(clf.groups_) == 200
         with pytest.raises(InputError, match=r"at most 1,000 groups, whoever states them, got 1,001") as raised:
-            fv.TailoredClassifier(schema=declared(jobs), **options).fit(table)
+            made(fv.TailoredClassifier, schema=declared(jobs), **options).fit(table)
         assert str(rows) not in str(raised.value)
 
 
@@ -86,7 +87,7 @@ def test_rare_values_are_merged_into_a_declared_one() -> None:
     jobs = ["clerk", "nurse", *(f"rare {at}" for at in range(80))]
     table = {"a": np.linspace(-1, 1, 120), "job": [*jobs, *["clerk"] * 38], "y": [0, 1] * 60}
     schema = declared(["clerk", "nurse", "other"], unknown="other")
-    clf = fv.TailoredClassifier(schema=schema, epsilon=1.0, rounds=2, random_state=0).fit(table)
+    clf = fv.TailoredClassifier(schema=schema, epsilon=1.0, solver=fv.GroupDescent(rounds=2), random_state=0).fit(table)
     assert clf.groups_ == ("clerk", "nurse", "other")
     block = next(data.encode(table, schema).blocks())
     assert block.sensitive is not None

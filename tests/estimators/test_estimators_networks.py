@@ -441,7 +441,7 @@ def test_networks_are_candidates_of_a_game(tmp_path: Path) -> None:
     ]
     clf = fv.OracleGameClassifier(
         fv.DemographicParity(0.5), epsilon=8.0, protects="sensitive_features", rounds=20, random_state=0,
-        oracle="exponential", candidates=listed,
+        oracle="exponential", solver=fv.OracleGame(candidates=listed),
     )  # fmt: skip
     clf.fit(X, y, sensitive_features=A)
     path = fv.save(clf, tmp_path / "game")

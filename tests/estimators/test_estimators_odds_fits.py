@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.data import encode
 from fairveil.errors import ConstraintNotMet, InputError
+from knobs import made
 
 ROWS = 3000
 
@@ -88,7 +89,11 @@ def test_the_theorems_slack_loosens_and_never_costs_error() -> None:
     X, y, A = sample(2, 2, 1)
     both = [
         fv.OddsPostProcessor(
-            LogisticRegression(), fv.EqualizedOdds(0.01), protects="sensitive_features", slack=slack, random_state=0
+            LogisticRegression(),
+            fv.EqualizedOdds(0.01),
+            protects="sensitive_features",
+            solver=fv.Thresholds(slack=slack),
+            random_state=0,
         ).fit(X, y, sensitive_features=A)
         for slack in ("none", "theorem")
     ]
@@ -290,7 +295,7 @@ def test_contradictions_warn_with_the_best_that_was_reached() -> None:
 def test_arguments_are_checked(options: dict[str, Any], match: str) -> None:
     X, y, A = sample(2, 2, 1)
     with pytest.raises(fv.errors.FairveilError, match=match):
-        fv.OddsPostProcessor(**{"constraints": fv.EqualizedOdds(0.1), **options}).fit(X, y, sensitive_features=A)
+        made(fv.OddsPostProcessor, **{"constraints": fv.EqualizedOdds(0.1), **options}).fit(X, y, sensitive_features=A)
 
 
 # -- on disk
@@ -362,7 +367,7 @@ def test_a_mixture_of_candidates_is_followed_in_law() -> None:
         rounds=60,
         random_state=1,
         oracle="exponential",
-        candidates=listed,
+        solver=fv.OracleGame(candidates=listed),
     ).fit(X, y, sensitive_features=A)
     assert 0 < base.plays_[0] < 1
     clf = fv.OddsPostProcessor(base, fv.EqualizedOdds(0.99), epsilon=math.inf, random_state=0).fit(X, y, sensitive_features=A)

@@ -29,7 +29,7 @@ PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-3, "public_rows": ROWS, "
 
 
 def unfitted(**options: Any) -> fv.GroupObjectiveClassifier:
-    return fv.GroupObjectiveClassifier("error", method="exponential", **{**SHORT, **options})
+    return made(fv.GroupObjectiveClassifier, "error", method="exponential", **{**SHORT, **options})
 
 
 @cache
@@ -38,7 +38,7 @@ def before() -> fv.GroupObjectiveClassifier:
 
 
 def after(base: Any, weights: bool = False, **options: Any) -> fv.OddsPostProcessor:
-    clf = fv.OddsPostProcessor(base, "equalized_odds:0.1", **{**PROMISE, **options})
+    clf = made(fv.OddsPostProcessor, base, "equalized_odds:0.1", **{**PROMISE, **options})
     return clf.fit(X, Y, sensitive_features=A, sample_weight=np.ones(ROWS) if weights else None)
 
 
@@ -107,7 +107,7 @@ def test_guarantee_1_a_base_without_a_plan_is_charged_what_its_filter_allows(del
 
 
 def test_guarantee_1_where_nothing_is_asked_after_it_the_base_is_all_there_is() -> None:
-    clf = fv.OddsPostProcessor(before(), None, **PROMISE).fit(X, Y, sensitive_features=A)
+    clf = made(fv.OddsPostProcessor, before(), None, **PROMISE).fit(X, Y, sensitive_features=A)
     assert clf.privacy_.plan == before().privacy_.plan
     assert clf.privacy_.epsilon == accounting.epsilon(before().privacy_.events, 1e-3)
     assert BASE_FACT not in {fact.name for fact in clf.privacy_.facts}
@@ -186,7 +186,14 @@ def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_c
 
 def test_the_price_of_candidates_is_told_as_one_that_adds_to_this_fits_however_it_was_chosen() -> None:
     """Their own fits are no part of this statement's total: epsilons and deltas add, which is valid after looking at them."""
-    game = fv.OracleGameClassifier(None, oracle="exponential", candidates=[before(), before()], rounds=3, **PROMISE)
+    game = made(
+        fv.OracleGameClassifier,
+        None,
+        oracle="exponential",
+        solver=fv.OracleGame(candidates=[before(), before()]),
+        rounds=3,
+        **PROMISE,
+    )
     statement = game.fit(X, Y).privacy_
     assert statement.plan is not None
     (told,) = (sentence for sentence in statement.not_covered if "a candidate's own fit" in sentence)

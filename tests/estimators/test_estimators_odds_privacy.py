@@ -22,6 +22,7 @@ from fairveil.learning.postprocessing import mixing, mixing_bounds
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.statement.parts import READ_FROM_DATA
+from knobs import made
 
 RNG = np.random.default_rng(0)
 ROWS = 2000
@@ -41,7 +42,7 @@ class Given:
 
 def fit(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
     options = {"constraints": ODDS, "random_state": 0, **options}
-    return fv.OddsPostProcessor(base, **options).fit(X, Y, sensitive_features=A)
+    return made(fv.OddsPostProcessor, base, **options).fit(X, Y, sensitive_features=A)
 
 
 def exact_counts(clf: fv.OddsPostProcessor) -> Any:
@@ -207,7 +208,7 @@ def test_guarantee_2_a_base_that_reads_the_group_at_prediction_is_refused(fitted
     """
     rows = coded_rows()
     game = fv.OracleGameClassifier(
-        ODDS, protects="sensitive_features", group_aware=True, epsilon=0.5, rounds=50, random_state=1
+        ODDS, protects="sensitive_features", solver=fv.OracleGame(group_aware=True), epsilon=0.5, rounds=50, random_state=1
     )
     base = game.fit(rows, sensitive_features=["sex"]) if fitted else game
     clf = fv.OddsPostProcessor(FrozenEstimator(base) if frozen else base, ODDS, protects="sensitive_features", random_state=0)
@@ -238,7 +239,7 @@ def test_a_frozen_classifier_of_ours_is_the_classifier_itself() -> None:
     groups = {"protects": "sensitive_features"}
     base = short("demographic_parity:0.1", epsilon=0.5, **groups).fit(table, Y, sensitive_features="sex")
     one, other = (
-        fv.OddsPostProcessor(given, ODDS, random_state=0, **groups).fit(table, Y, sensitive_features="sex")
+        made(fv.OddsPostProcessor, given, ODDS, random_state=0, **groups).fit(table, Y, sensitive_features="sex")
         for given in (base, FrozenEstimator(base))
     )
     assert (one.mixing_ == other.mixing_).all()

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
+from knobs import made
 
 GAP = fv.fair_scorer(fv.equalized_odds_gap, greater_is_better=False, undefined="skip")
 NAMED_GAP = fv.fair_scorer(fv.equalized_odds_gap, greater_is_better=False, sensitive_features="sex", undefined="skip")
@@ -53,7 +54,7 @@ def routing() -> Iterator[None]:
 
 def fair(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
     options = {"epsilon": 5.0, "random_state": 0, "protects": "sensitive_features", **options}
-    return fv.OddsPostProcessor(base or LogisticRegression(), fv.EqualizedOdds(0.05), **options)
+    return made(fv.OddsPostProcessor, base or LogisticRegression(), fv.EqualizedOdds(0.05), **options)
 
 
 def test_the_constructor_only_stores_and_the_base_given_stays_as_it_was(table: pd.DataFrame) -> None:

@@ -45,7 +45,7 @@ def fitted(clf: Any, **more: Any) -> PrivacyStatement:
 def test_a_clip_is_an_argument_where_the_caller_passed_it_alone() -> None:
     assert bounds(fitted(rated()))["gradient sum"] == "library default"
     assert bounds(fitted(rated(clip=0.5)))["gradient sum"] == "argument"
-    shared = fv.TailoredClassifier(allocation="standard-error", clip=0.5, rounds=2, random_state=0)
+    shared = fv.TailoredClassifier(allocation="standard-error", solver=fv.GroupDescent(clip=0.5, rounds=2), random_state=0)
     found = bounds(fitted(shared))
     assert found["sums told apart by cell"] == "argument"
     assert found["group losses"] == "library default"  # cut at a number of the library's
@@ -87,7 +87,7 @@ def test_the_number_of_rows_is_the_schemas_or_an_argument() -> None:
 
 def test_bounds_of_a_target() -> None:
     def origin(**options: Any) -> str:
-        model = fv.TailoredRegressor(rounds=2, random_state=0, **options)
+        model = made(fv.TailoredRegressor, solver=fv.GroupDescent(rounds=2), random_state=0, **options)
         return facts(model.fit(X, X[:, 0], sensitive_features=A).privacy_)["bounds of the target"]
 
     assert origin() == "library default"

@@ -23,6 +23,7 @@ from fairveil.learning import parity
 from fairveil.privacy.accounting import accountant
 from fairveil.privacy.events import compose, spelled_out
 from fairveil.privacy.statement.parts import READ_FROM_DATA
+from knobs import made
 
 RNG = np.random.default_rng(0)
 ROWS = 6000
@@ -34,7 +35,7 @@ REST = slice(2000, None)
 
 
 def fit(base: Any = BASE, max_gap: float = 0.05, **options: Any) -> fv.ParityPostProcessor:
-    clf = fv.ParityPostProcessor(base, max_gap, **{"random_state": 0, "public_base": True, **options})
+    clf = made(fv.ParityPostProcessor, base, max_gap, **{"random_state": 0, "public_base": True, **options})
     return clf.fit(X[REST], sensitive_features=A[REST])
 
 

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
+import knobs
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Cells, Number, Schema
 from fairveil.privacy.accounting import accountant
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMe
 
 
 def made(base: Any = None, **options: Any) -> fv.ParityPostProcessor:
-    return fv.ParityPostProcessor(base, 0.1, **{"rounds": 5, "random_state": 0, "epsilon": 3.0, **options})
+    return knobs.made(fv.ParityPostProcessor, base, 0.1, **{"rounds": 5, "random_state": 0, "epsilon": 3.0, **options})
 
 
 def same(one: Any, other: Any, table: Any = TABLE, **how: Any) -> bool:
@@ -146,7 +147,9 @@ def test_a_report_says_whether_the_gap_was_met() -> None:
     assert max(line.value for line in report.lines) == pytest.approx(clf.gap_)
     assert len(report.required) == 1
     with pytest.warns(fv.errors.ConstraintNotMet, match="a constraint is not met"):
-        fv.ParityPostProcessor(BASE, 0.0, epsilon=math.inf, rounds=2, temperature=1e-4).fit(TABLE, sensitive_features=["sex"])
+        fv.ParityPostProcessor(BASE, 0.0, epsilon=math.inf, solver=fv.Offsets(rounds=2, temperature=1e-4)).fit(
+            TABLE, sensitive_features=["sex"]
+        )
 
 
 def test_a_plan_is_that_of_the_fit() -> None:

@@ -279,7 +279,7 @@ CERTIFIED = {
     "rates": lambda **o: made(
         fv.RateConstrainedClassifier, fv.DemographicParity(0.3, confidence=0.9), solver=fv.Descent(rounds=6), **o
     ),
-    "after a base": lambda **o: fv.OddsPostProcessor(constraints=fv.DemographicParity(0.3, confidence=0.9), **o),
+    "after a base": lambda **o: made(fv.OddsPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o),
     "penalty": lambda **o: made(fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o),
 }
 
@@ -371,16 +371,18 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
     base = made(fv.RateConstrainedClassifier, unit="patient", max_rows_per_unit=3, **COMMON)
     for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
         with pytest.raises(PrivacyError, match="a base without a unit of its own"):
-            fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=3.0, **whom).fit(
+            made(fv.OddsPostProcessor, base, constraints="equalized_odds:0.1", epsilon=3.0, **whom).fit(
                 X, y, sensitive_features="sex"
             )
     base.fit(X, y, sensitive_features="sex")
     options = {"constraints": "equalized_odds:0.1", "epsilon": 9.0, "delta": 1e-4, "random_state": 0}
     with pytest.raises(PrivacyError, match="add-remove, by patient"):
-        fv.OddsPostProcessor(base, **options).fit(rest, y, sensitive_features="sex")
+        made(fv.OddsPostProcessor, base, **options).fit(rest, y, sensitive_features="sex")
     with pytest.raises(PrivacyError, match="add-remove, by person"):
-        fv.OddsPostProcessor(base, unit=X["patient"], max_rows_per_unit=3, **options).fit(rest, y, sensitive_features="sex")
-    other = fv.OddsPostProcessor(base, unit="patient", max_rows_per_unit=6, **options).fit(X, y, sensitive_features="sex")
+        made(fv.OddsPostProcessor, base, unit=X["patient"], max_rows_per_unit=3, **options).fit(
+            rest, y, sensitive_features="sex"
+        )
+    other = made(fv.OddsPostProcessor, base, unit="patient", max_rows_per_unit=6, **options).fit(X, y, sensitive_features="sex")
     assert other.privacy_.promise.unit == Unit("patient", 6)  # both guarantees are of all rows of a person
     assert other.privacy_.check() == []
 

@@ -15,6 +15,7 @@ from fairveil.curator import Curator, pricing
 from fairveil.errors import InputError
 from fairveil.privacy import Unit
 from fairveil.privacy.events import DiscreteLaplace, Gaussian
+from knobs import made
 
 MOST = 3
 LOUD = {"epsilon": 1e8, "delta": 1e-5, "random_state": 0}
@@ -76,11 +77,18 @@ def counted(estimator, *people):
 def makers(relation):
     who = {"protects": "sensitive_features"} if relation == "sensitive features" else {"neighbours": relation}
     return {
-        "odds": lambda **noise: fv.OddsPostProcessor(
-            Sign(), constraints="equalized_odds:0.1", public_base=True, predict_method="predict", **WHOM, **who, **noise
+        "odds": lambda **noise: made(
+            fv.OddsPostProcessor,
+            Sign(),
+            constraints="equalized_odds:0.1",
+            public_base=True,
+            predict_method="predict",
+            **WHOM,
+            **who,
+            **noise,
         ),
-        "parity": lambda **noise: fv.ParityPostProcessor(
-            Sign(), max_gap=0.1, public_base=True, rounds=4, **WHOM, **who, **noise
+        "parity": lambda **noise: made(
+            fv.ParityPostProcessor, Sign(), max_gap=0.1, public_base=True, solver=fv.Offsets(rounds=4), **WHOM, **who, **noise
         ),
     }
 

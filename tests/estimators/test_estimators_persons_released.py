@@ -21,6 +21,7 @@ from fairveil.curator.bounds import adds_by_person
 from fairveil.curator.journal.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import NoiseSource
+from knobs import made
 
 MOST = 3
 CLASSES = Schema(
@@ -33,12 +34,12 @@ CLASSES = Schema(
 NUMBERS = Schema({**CLASSES.columns, "y": Number(-1, 1)}, target="y", sensitive="sex", unit="patient", max_rows_per_unit=MOST)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0}
 FITS = {
-    "game": fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, **COMMON),
-    "game, descent": fv.OracleGameClassifier("equalized_odds:0.1", oracle="descent", rounds=2, **COMMON),
-    "group": fv.GroupObjectiveClassifier(constraint="equalized_odds:0.1", rounds=3, **COMMON),
-    "group, log loss": fv.GroupObjectiveClassifier(loss="log", rounds=3, **COMMON),
-    "group, a choice": fv.GroupObjectiveClassifier(method="exponential", **COMMON),
-    "group, least squares": fv.GroupObjectiveRegressor("largest_group_loss", rounds=3, **COMMON),
+    "game": made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, **COMMON),
+    "game, descent": made(fv.OracleGameClassifier, "equalized_odds:0.1", oracle="descent", rounds=2, **COMMON),
+    "group": made(fv.GroupObjectiveClassifier, constraint="equalized_odds:0.1", solver=fv.LinearOracle(rounds=3), **COMMON),
+    "group, log loss": made(fv.GroupObjectiveClassifier, loss="log", solver=fv.LinearOracle(rounds=3), **COMMON),
+    "group, a choice": made(fv.GroupObjectiveClassifier, method="exponential", **COMMON),
+    "group, least squares": made(fv.GroupObjectiveRegressor, "largest_group_loss", solver=fv.Moments(rounds=3), **COMMON),
 }
 RELATIONS = ("add-remove", "replace-one")
 

@@ -133,7 +133,7 @@ def plain() -> Any:
 
 
 def test_a_target_that_was_scaled_by_its_own_values() -> None:
-    model = fv.GroupObjectiveRegressor(target_bounds=(-3, 3), random_state=0, rounds=2)
+    model = fv.GroupObjectiveRegressor(target_bounds=(-3, 3), random_state=0, solver=fv.Moments(rounds=2))
     outer = TransformedTargetRegressor(model, transformer=StandardScaler())
     (said,) = warned(lambda: outer.fit(X, X[:, 0]))
     assert "'transformer' (StandardScaler)" in said

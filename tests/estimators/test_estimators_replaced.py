@@ -30,9 +30,9 @@ MAKERS: dict[str, Any] = {
     "descent": lambda **more: made(
         fv.RateConstrainedClassifier, NOTION, public_rows=2000, solver=fv.Descent(rounds=60), random_state=0, **more
     ),
-    "post-processing": lambda **more: fv.OddsPostProcessor(None, NOTION, public_rows=2000, random_state=0, **more),
-    "game": lambda **more: fv.OracleGameClassifier(
-        NOTION, protects="sensitive_features", oracle="regression", rounds=5, random_state=0, **more
+    "post-processing": lambda **more: made(fv.OddsPostProcessor, None, NOTION, public_rows=2000, random_state=0, **more),
+    "game": lambda **more: made(
+        fv.OracleGameClassifier, NOTION, protects="sensitive_features", oracle="regression", rounds=5, random_state=0, **more
     ),
 }
 

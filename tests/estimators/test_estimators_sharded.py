@@ -68,7 +68,7 @@ def shards(tmp_path: Path) -> Iterator[HereRows]:
         lambda **k: made(fv.RateConstrainedClassifier, "equalized_odds:0.1", epsilon=3.0, protects="sensitive_features", **k),
         lambda **k: made(fv.RateConstrainedClassifier, None, epsilon=3.0, model=fv.Additive(), **k),
         lambda **k: made(fv.FermiClassifier, "demographic_parity", strength=1.0, epsilon=3.0, **k),
-        lambda **k: fv.TailoredClassifier(epsilon=3.0, **k),
+        lambda **k: made(fv.TailoredClassifier, epsilon=3.0, **k),
     ],
     ids=["rates", "rates-sensitive", "additive", "fermi", "tailored"],
 )

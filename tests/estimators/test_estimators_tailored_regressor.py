@@ -20,6 +20,7 @@ from fairveil.facts import Category, Number, Schema
 from fairveil.learning.allocation import ALLOCATIONS
 from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
+from knobs import made
 
 METHODS = ["moments", "descent"]
 GIVEN = {"m": 1.0, "f": 3.0}
@@ -232,7 +233,7 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked(method: str) -
     other[0, 0] = 0.0
     y, groups = np.linspace(-1.0, 1.0, 400), np.arange(400) % 2
     options: dict[str, Any] = {"method": method, "target_bounds": (-1, 1), "neighbours": "replace-one", "rounds": 3}
-    one, two = (fv.TailoredRegressor("equal", **options).fit(rows, y, sensitive_features=groups) for rows in (X, other))
+    one, two = (made(fv.TailoredRegressor, "equal", **options).fit(rows, y, sensitive_features=groups) for rows in (X, other))
     assert one.privacy_.events == two.privacy_.events
     assert one.privacy_.bounds == two.privacy_.bounds
 

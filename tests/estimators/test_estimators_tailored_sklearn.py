@@ -23,10 +23,10 @@ import fairveil as fv
 @pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")  # at its defaults it states no bounds of the target
 @parametrize_with_checks(
     [
-        fv.TailoredRegressor(rounds=5),
-        fv.TailoredRegressor(method="moments", epsilon=INF),
-        fv.TailoredRegressor(protects="sensitive_features", max_sample_weight=10.0, rounds=5),
-        fv.TailoredClassifier(rounds=5),
+        fv.TailoredRegressor(solver=fv.GroupDescent(rounds=5)),
+        fv.TailoredRegressor(solver=fv.Moments(), epsilon=INF),
+        fv.TailoredRegressor(protects="sensitive_features", max_sample_weight=10.0, solver=fv.GroupDescent(rounds=5)),
+        fv.TailoredClassifier(solver=fv.GroupDescent(rounds=5)),
     ]
 )
 def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.estimators.fitting import unused
-from fairveil.estimators.settings.face import placed
+from fairveil.estimators.settings.face import built, placed
 from fairveil.estimators.settings.setting import Setting, knobs
 
 INF = float("inf")
@@ -50,7 +50,7 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.GroupObjectiveClassifier, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
     (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2)}),
     (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"}),
-    *((fv.TailoredRegressor, {"target_bounds": (-2, 2), "method": one}) for one in ("moments", "descent")),
+    *((fv.TailoredRegressor, {"target_bounds": (-2, 2), "solver": one}) for one in (fv.Moments(), fv.GroupDescent())),
     (fv.TailoredRegressor, {"target_bounds": (-2, 2), "allocation": "standard-error", "group_loss_bound": 9.0}),
     (fv.TailoredClassifier, {"rounds": 2}),
     (fv.TailoredClassifier, {"rounds": 2, "group_loss_bound": 2.0, "step_size": "decaying", "radius": 3.0}),
@@ -113,7 +113,7 @@ def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(unused, "refuse", recorded)
     spy = type(cls.__name__, (cls,), {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__})
-    estimator = spy(random_state=0, epsilon=3.0, **options)
+    estimator = built(spy, random_state=0, epsilon=3.0, **options)
     for slot in inside:
         value = estimator._setting(slot, Setting)
         parameters |= set(knobs(type(value)))
@@ -133,7 +133,7 @@ def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode
     for name, where in declared.items():
         assert where.split()[0] in ("with", "without")
         assert name in OTHERS, name
-        made = cls(random_state=0, epsilon=3.0, **options)
+        made = built(cls, random_state=0, epsilon=3.0, **options)
         shown = {**made.get_params(), **{f"{slot}__{knob}": value for slot in PLAIN for knob, value in usual(made, slot)}}
         place = next(deep for deep in shown if deep == name or deep.endswith(f"__{name}"))
         wrong = clone(made).set_params(**{place: OTHERS[name]})
@@ -151,13 +151,14 @@ def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> Non
     listed = options.get("oracle") in ("exponential", "labellings") or options.get("method") == "exponential"
     if listed or "decisions" in options:
         given.pop("clip", None)
-    made = cls(random_state=0, epsilon=INF, **options)
+    made = built(cls, random_state=0, epsilon=INF, **options)
     made.set_params(**{placed(made, name): value for name, value in given.items()})
     assert fitted(made).privacy_.epsilon in (0.0, INF)
 
 
 def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:
-    estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2), penalty=None)
-    unused.refuse(estimator, {"stage_one_share": "without shares", "penalty": "without a bound", "clip": None})
+    estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2))
+    unused.refuse(estimator, {"stage_one_share": "without shares", "model": None})
+    unused.refuse(fv.GroupDescent(penalty=None), {"penalty": "without a bound", "clip": None})
     with pytest.raises(InputError, match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used"):
-        unused.refuse(fv.OracleGameClassifier(candidates=[READY]), {"candidates": "with oracle='descent'"})
+        unused.refuse(fv.OracleGame(candidates=[READY]), {"candidates": "with oracle='descent'"})

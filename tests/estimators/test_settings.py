@@ -81,6 +81,21 @@ WRONG = [
     (fv.PenaltyDescent, {"iterate": "best"}),
     (fv.PenaltyDescent, {"radius": 0.0}),
     (fv.PenaltyDescent, {"least_share": 0.0}),
+    (fv.GroupDescent, {"region": "disc"}),
+    (fv.GroupDescent, {"iterate": "uniform"}),
+    (fv.GroupDescent, {"step_size": "long"}),
+    (fv.GroupDescent, {"penalty": -1.0}),
+    (fv.GroupLimits, {"spend": "nobody"}),
+    (fv.GroupLimits, {"objective": "rows"}),
+    (fv.GroupLimits, {"groups": "both"}),
+    (fv.Moments, {"rounds": 0}),
+    (fv.CoefficientGrid, {"radius": -1.0}),
+    (fv.LinearOracle, {"oracle": "delphi"}),
+    (fv.Exponential, {"confidence": 1.0}),
+    (fv.OracleGame, {"clip": 0.0}),
+    (fv.Thresholds, {"slack": "some"}),
+    (fv.Thresholds, {"base_share": 1.0}),
+    (fv.Offsets, {"rounds": 1}),
     (fv.Checkpoints, {"every": 0}),
     (fv.SetAside, {"share": 1.0}),
     (fv.SetAside, {"if_refused": "drop"}),
@@ -124,7 +139,15 @@ def test_parameters_inside_are_shown_set_and_cloned(kind: Any) -> None:
         kind().set_params(no_such=1)
 
 
-EXAMPLES: dict[str, Any] = {"rounds": 7, "clip": 0.5}
+EXAMPLES: dict[str, Any] = {"rounds": 7, "clip": 0.5, "spend": "total", "bins": 8}
+
+
+@pytest.mark.parametrize("kind", FACED)
+def test_all_parameters_make_the_same_estimator_again(kind: Any) -> None:
+    one = kind(random_state=3)
+    again = kind(**one.get_params())
+    usual = dict.fromkeys(kind.SETTINGS)
+    assert again.get_params() | usual == one.get_params() | usual
 
 
 def test_searches_of_scikit_learn_reach_inside() -> None:
@@ -151,7 +174,9 @@ def test_the_private_search_reaches_inside_and_takes_the_old_name() -> None:
 VALUES: dict[str, Any] = {
     "rounds": 5, "clip": 0.5, "temperature": 0.7, "sampling_rate": 0.2, "learning_rate": 0.3, "device": "cpu",
     "checkpoint_every": 3, "if_refused": "keep", "iterate": "last", "radius": 3.0, "least_share": 0.1,
-    "positive": 1, "groups": "marginal",
+    "positive": 1, "groups": "marginal", "objective": "people", "spend": "total", "min_epsilon": 0.1, "max_epsilon": 2.0,
+    "penalty": 3.0, "alpha": 0.1, "confidence": 0.8, "oracle": "descent", "candidates": None, "region": "box",
+    "step_size": "decaying", "bins": 8, "slack": "theorem", "base_share": 0.5, "method": "moments", "scores": "predict",
 }  # fmt: skip
 BESIDE: dict[str, dict[str, Any]] = {
     "checkpoint_every": {"checkpoint": "folder"},
@@ -161,14 +186,15 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(("kind", "name"), OLD, ids=[f"{kind.__name__}-{name}" for kind, name in OLD])
 def test_an_old_name_is_taken_and_the_new_one_is_said(kind: Any, name: str) -> None:
-    value, beside = VALUES[name], BESIDE.get(name, {})
+    beside = BESIDE.get(name, {})
+    value = kind is fv.OracleGameClassifier if name == "group_aware" else VALUES[name]  # each the one that is not usual
     with pytest.warns(RenamedParameter, match=rf"{kind.__name__}: {name} moved; pass \w+=") as heard:
         by_name = kind(**beside, **{name: value})
     assert len(heard) == 1
     assert heard[0].filename == __file__
     assert issubclass(RenamedParameter, FutureWarning)
     with pytest.warns(RenamedParameter):
-        assert getattr(by_name, name) == value
+        assert getattr(by_name, name) == (fv.Moments() if name == "method" else value)
     with pytest.warns(RenamedParameter):
         later = kind().set_params(**beside, **{name: value})
     assert repr(later) == repr(by_name) == repr(clone(by_name))
@@ -196,7 +222,7 @@ def test_an_old_name_with_its_usual_value_changes_nothing(kind: Any) -> None:
     old = kind()
     for name, place in kind.RENAMED.items():
         slot, _, knob = place.partition(".")
-        if slot in kind.SETTINGS:
+        if knob and slot in kind.SETTINGS:
             usual = next(knobs(one)[knob] for one in kind.SETTINGS[slot] if knob in knobs(one))
             with pytest.warns(RenamedParameter):
                 old.set_params(**{name: usual})
@@ -263,6 +289,25 @@ def test_the_page_has_every_old_name_beside_the_new_one() -> None:
     page = (ROOT / "docs" / "renamed.md").read_text("utf-8")
     lines = [f"| `{kind.__name__}` | `{name}=` | `{kind.RENAMED[name]}` |" for kind, name in OLD]
     assert [line for line in page.splitlines() if line.startswith("| `")] == lines, "run python docs/make_renamed.py"
+
+
+def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> None:
+    X, y, group = rows()
+    with pytest.raises(InputError, match="rounds is not used with method='exponential'"):
+        fv.GroupObjectiveClassifier(method="exponential", solver=fv.LinearOracle(rounds=3)).fit(X, y)
+    with pytest.raises(InputError, match="temperature is not used with GroupDescent"):
+        fv.TailoredClassifier(solver=fv.Descent(temperature=0.5)).fit(X, y, sensitive_features=group)
+    plain = fv.TailoredClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(X, y, sensitive_features=group)
+    assert plain.n_iter_ == 3
+    options: dict[str, Any] = {"target_bounds": (-1, 1), "random_state": 0}
+    with pytest.warns(RenamedParameter):
+        old = fv.TailoredRegressor(method="moments", clip=2.0, **options)
+    assert old.solver == fv.Moments(clip=2.0)
+    with pytest.warns(RenamedParameter):
+        assert fv.TailoredRegressor(clip=2.0).set_params(method="moments").solver == fv.Moments(clip=2.0)
+    new = fv.TailoredRegressor(solver=fv.Moments(clip=2.0), **options)
+    both = [one.fit(X, X[:, 0], sensitive_features=group).coef_ for one in (old, new)]
+    assert np.array_equal(*both)
 
 
 def test_deep_names_of_old_ones() -> None:

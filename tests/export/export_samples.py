@@ -119,12 +119,12 @@ def _given() -> Any:
 
 def _post(base: Any, **options: Any) -> Any:
     given = {"schema": schema(), "protects": "sensitive_features", "epsilon": 3.0, "random_state": 0, **options}
-    return _fit(fv.OddsPostProcessor(base, "equalized_odds:0.02", **given))
+    return _fit(made(fv.OddsPostProcessor, base, "equalized_odds:0.02", **given))
 
 
 def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **options: Any) -> Any:
     given = {"schema": schema(), "epsilon": 5.0, "rounds": 20, "random_state": 0, "temperature": 0.1, **options}
-    return _fit(fv.ParityPostProcessor(base, 0.02, **given), y, sensitive)
+    return _fit(made(fv.ParityPostProcessor, base, 0.02, **given), y, sensitive)
 
 
 def _rate(**options: Any) -> Any:
@@ -146,18 +146,28 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "truths": lambda: _fit(
         fv.FermiClassifier(epsilon=5.0, random_state=0, schema=schema((False, True))), labels(people()) == "yes"
     ),
-    "game": lambda: _fit(fv.OracleGameClassifier(PARITY, schema=schema(), rounds=20, **SEEN)),
+    "game": lambda: _fit(made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)),
     "game by group": lambda: _fit(
-        fv.OracleGameClassifier(PARITY, schema=schema(), rounds=20, group_aware=True, oracle="regression", **SEEN)
+        made(
+            fv.OracleGameClassifier,
+            PARITY,
+            schema=schema(),
+            rounds=20,
+            solver=fv.OracleGame(group_aware=True),
+            oracle="regression",
+            **SEEN,
+        )
     ),
-    "game without chance": lambda: _fit(fv.OracleGameClassifier(PARITY, schema=schema(), rounds=20, **SEEN)).derandomise(0.4),
-    "objective": lambda: _fit(fv.GroupObjectiveClassifier("gmean", schema=schema(), **SEEN)),
-    "log loss": lambda: _fit(fv.GroupObjectiveClassifier("error", loss="log", schema=schema(), **SEEN)),
+    "game without chance": lambda: _fit(made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)).derandomise(
+        0.4
+    ),
+    "objective": lambda: _fit(made(fv.GroupObjectiveClassifier, "gmean", schema=schema(), **SEEN)),
+    "log loss": lambda: _fit(made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)),
     "thresholds by group": lambda: _post(_rate(protects="sensitive_features")),
-    "thresholds of a game": lambda: _post(fv.OracleGameClassifier(schema=schema(), rounds=10, **SEEN)),
-    "thresholds of a log loss": lambda: _post(fv.GroupObjectiveClassifier("error", loss="log", schema=schema(), **SEEN)),
+    "thresholds of a game": lambda: _post(made(fv.OracleGameClassifier, schema=schema(), rounds=10, **SEEN)),
+    "thresholds of a log loss": lambda: _post(made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)),
     "thresholds by two columns": lambda: _fit(
-        fv.OddsPostProcessor(None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN), sensitive=["sex", "old"]
+        made(fv.OddsPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN), sensitive=["sex", "old"]
     ),
     "decisions by group": lambda: _post(None, predict_method="predict"),
     "one threshold": lambda: _post(None, group_aware=False),
@@ -205,7 +215,7 @@ def foreign_moved(*, randomised: bool) -> Any:
     X, y = np.column_stack([table["age"], table["hours a week"]]), labels(table, ("a", "b", "c"))
     base = LogisticRegression(max_iter=1000).fit(X, y)
     options: dict[str, Any] = {"epsilon": 5.0, "random_state": 0, "public_base": True, "temperature": 0.1}
-    clf = fv.ParityPostProcessor(base, 0.02, randomised=randomised, **options)
+    clf = made(fv.ParityPostProcessor, base, 0.02, randomised=randomised, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clf.fit(X, sensitive_features=table["sex"])

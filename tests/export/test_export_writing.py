@@ -15,6 +15,7 @@ from fairveil.errors import FairveilError, InputError
 from fairveil.export import onnx_bytes, python_source, sql_query
 from fairveil.export.columns import word_column
 from fairveil.facts import Category, Number, Schema
+from knobs import made
 
 
 class Decides:
@@ -41,7 +42,13 @@ def of_candidates() -> Any:
     table = people(200)
     X = np.column_stack([table["age"], table["hours a week"]])
     options: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 3.0, "random_state": 0, "rounds": 5}
-    game = fv.OracleGameClassifier("demographic_parity:0.2", oracle="exponential", candidates=[Decides()], **options)
+    game = made(
+        fv.OracleGameClassifier,
+        "demographic_parity:0.2",
+        oracle="exponential",
+        solver=fv.OracleGame(candidates=[Decides()]),
+        **options,
+    )
     return game.fit(X, labels(table), sensitive_features=table["sex"])
 
 

@@ -70,9 +70,13 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
             "table": made(fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common).fit(
                 table, y, sensitive_features="w"
             ),
-            "odds": fv.OddsPostProcessor(constraints=parity, **common).fit(X, y, sensitive_features=A),
-            "objective": fv.GroupObjectiveClassifier(objective="gmean", rounds=3, **common).fit(X, y, sensitive_features=A),
-            "tailored": fv.TailoredRegressor(target_bounds=(0, 1), **common).fit(X, y.astype(float), sensitive_features=A),
+            "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(X, y, sensitive_features=A),
+            "objective": made(fv.GroupObjectiveClassifier, objective="gmean", solver=fv.LinearOracle(rounds=3), **common).fit(
+                X, y, sensitive_features=A
+            ),
+            "tailored": made(fv.TailoredRegressor, target_bounds=(0, 1), **common).fit(
+                X, y.astype(float), sensitive_features=A
+            ),
         }
         if not all_kinds:
             return out
@@ -82,13 +86,15 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
                 table, y, sensitive_features="w"
             ),
             "fermi": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **common).fit(X, y, sensitive_features=A),
-            "game": fv.OracleGameClassifier(constraints=parity, rounds=3, **common).fit(X, y, sensitive_features=A),
-            "chosen": fv.GroupObjectiveClassifier(method="exponential", **common).fit(X, y, sensitive_features=A),
-            "regressor": fv.GroupObjectiveRegressor(target_bounds=(0, 1), **common).fit(
+            "game": made(fv.OracleGameClassifier, constraints=parity, rounds=3, **common).fit(X, y, sensitive_features=A),
+            "chosen": made(fv.GroupObjectiveClassifier, method="exponential", **common).fit(X, y, sensitive_features=A),
+            "regressor": made(fv.GroupObjectiveRegressor, target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
-            "offsets": fv.ParityPostProcessor(None, 0.1, rounds=3, **common).fit(X, y, sensitive_features=A),
-            "descent": fv.TailoredClassifier(rounds=3, **common).fit(X, y, sensitive_features=A),
+            "offsets": made(fv.ParityPostProcessor, None, 0.1, solver=fv.Offsets(rounds=3), **common).fit(
+                X, y, sensitive_features=A
+            ),
+            "descent": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **common).fit(X, y, sensitive_features=A),
         }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from fairveil import TailoredClassifier  # noqa: E402
+from fairveil import GroupDescent, GroupLimits, TailoredClassifier  # noqa: E402
 
 
 @pytest.mark.parametrize("objective", ["groups", "people"])
@@ -24,7 +24,11 @@ def test_without_privacy_a_round_of_a_part_of_the_rows_steps_as_far_as_one_of_al
     steps = []
     for rate in (1.0, 0.25):
         model = TailoredClassifier(
-            model=net, objective=objective, epsilon=math.inf, rounds=1, sampling_rate=rate, unsafe_data_dependent_bounds=True
+            model=net,
+            limits=GroupLimits(objective=objective),
+            epsilon=math.inf,
+            solver=GroupDescent(rounds=1, sampling_rate=rate),
+            unsafe_data_dependent_bounds=True,
         )
         steps.append(np.asarray(model.fit(X, y, sensitive_features=sex).model_.parameters))
     assert np.linalg.norm(steps[1] - steps[0]) < 0.1 * np.linalg.norm(steps[0])

@@ -101,13 +101,13 @@ def test_a_post_processor_through_the_door_is_that_beside_the_rows(place: Place,
 
 def test_a_fitted_base_is_post_processed_too(place: Place, data: RemoteData, models: Any) -> None:
     how: dict[str, Any] = {"constraints": "demographic_parity:0.1", "epsilon": 2.0, "random_state": 4}
-    here, there = (fv.OddsPostProcessor(models["linear"], **how).fit(rows) for rows in (place.rows, data))
+    here, there = (made(fv.OddsPostProcessor, models["linear"], **how).fit(rows) for rows in (place.rows, data))
     assert here.model_.mixing.tobytes() == there.model_.mixing.tobytes()
 
 
 def test_offsets_through_the_door_are_those_beside_the_rows(place: Place, data: RemoteData, models: Any) -> None:
     def fitted(rows: Any, base: Any = None, **how: Any) -> Any:
-        clf = fv.ParityPostProcessor(base, 0.1, epsilon=2.0, rounds=6, random_state=4, **how)
+        clf = made(fv.ParityPostProcessor, base, 0.1, epsilon=2.0, solver=fv.Offsets(rounds=6), random_state=4, **how)
         return clf.fit(rows)
 
     for base, how in ((None, {}), (models["linear"], {"public_base": True})):

@@ -45,7 +45,7 @@ FITS: dict[str, Any] = {
         "demographic_parity:0.1", solver=fv.Descent(rounds=10), model="additive", random_state=3
     ),
     "fermi": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=20), random_state=4),
-    "tailored": lambda: fv.TailoredClassifier(rounds=10, random_state=4),
+    "tailored": lambda: fv.TailoredClassifier(solver=fv.GroupDescent(rounds=10), random_state=4),
     "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, random_state=2),
     "group objective": lambda: fv.GroupObjectiveClassifier(random_state=2),
 }
@@ -162,14 +162,14 @@ def test_a_frontier_is_the_local_one_to_the_bit(place: Place, data: RemoteData) 
 def test_a_frontier_through_a_door_of_secret_noise_needs_no_argument(tmp_path: Path) -> None:
     """Its usual seeds are left out: one model a point."""
     with remote_data(place_in(tmp_path, seeded=False)) as (data, _, _):
-        one = fv.RateConstrainedClassifier(rounds=3)
+        one = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3))
         found = fv.frontier(data, estimator=one, gaps=[0.1, None], epsilons=[0.5], progress=False)
         assert len(found.models) == 2
         assert all(model.privacy_.noise == "secure" for model in found.models.values())
 
 
 def test_a_statement_is_handed_on_with_its_signature(place: Place, data: RemoteData, tmp_path: Path) -> None:
-    first, second = (fv.FermiClassifier(rounds=3).fit(data) for _ in range(2))
+    first, second = (fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data) for _ in range(2))
     for clf in (first, second):
         path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
         assert verify_signature(path, place.public_key).signer == signing_keys.fingerprint(
@@ -177,4 +177,4 @@ def test_a_statement_is_handed_on_with_its_signature(place: Place, data: RemoteD
         )
         assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
     with pytest.raises(InputError, match="that this holder signed"):
-        data.write_statement(fv.FermiClassifier(rounds=3).fit(place.rows).privacy_, tmp_path / "other.json")
+        data.write_statement(fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(place.rows).privacy_, tmp_path / "other.json")

@@ -78,7 +78,7 @@ FITS: dict[str, Any] = {
         fv.RateConstrainedClassifier, "demographic_parity:0.1", solver=fv.Descent(rounds=10), **HOW
     ),
     "fermi": lambda: made(fv.FermiClassifier, solver=fv.Descent(rounds=10), **HOW),
-    "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, **HOW),
+    "game": lambda: made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, **HOW),
 }
 
 

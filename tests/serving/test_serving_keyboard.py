@@ -42,7 +42,7 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(width: int, 
     with running(door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()) as url:
         token = door.tokens.issue("R. Weber, a university with a long name, department of statistics")
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
-        fv.FermiClassifier(rounds=3).fit(data)
+        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
         data.close()
         one = Analyst(door)
         going = one.open()

@@ -38,10 +38,10 @@ def weights_in(place: Place) -> Any:
 REGRESSORS: dict[str, Any] = {
     "group objective": lambda: fv.GroupObjectiveRegressor(random_state=3),
     "squared, bounded": lambda: fv.GroupObjectiveRegressor(objective="largest_group_loss", random_state=3),
-    "frank-wolfe": lambda: fv.GroupObjectiveRegressor(method="frank-wolfe", rounds=3, random_state=3),
+    "frank-wolfe": lambda: fv.GroupObjectiveRegressor(method="frank-wolfe", solver=fv.Moments(rounds=3), random_state=3),
     "tailored": lambda: fv.TailoredRegressor(random_state=4),
-    "tailored moments": lambda: fv.TailoredRegressor(method="moments", random_state=4),
-    "additive": lambda: fv.TailoredRegressor(rounds=5, model="additive", random_state=4),
+    "tailored moments": lambda: fv.TailoredRegressor(solver=fv.Moments(), random_state=4),
+    "additive": lambda: fv.TailoredRegressor(solver=fv.GroupDescent(rounds=5), model="additive", random_state=4),
 }
 
 
@@ -78,7 +78,7 @@ WEIGHED: dict[str, Any] = {
         "demographic_parity:0.1", solver=fv.Descent(rounds=5), random_state=3
     ),
     "fermi": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=4),
-    "tailored": lambda: fv.TailoredClassifier(rounds=5, random_state=4),
+    "tailored": lambda: fv.TailoredClassifier(solver=fv.GroupDescent(rounds=5), random_state=4),
     "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, random_state=2),
     "group objective": lambda: fv.GroupObjectiveClassifier(random_state=2),
 }

@@ -14,6 +14,7 @@ import fairveil as fv
 from fairveil.errors import InputError, Overspent
 from fairveil.privacy import epsilon as price
 from fairveil.study import Frontier
+from knobs import made
 
 
 @functools.cache
@@ -28,7 +29,7 @@ def tables() -> tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]:
 
 
 def template(**options: Any) -> fv.ParityPostProcessor:
-    return fv.ParityPostProcessor(tables()[0], public_base=True, rounds=10, **options)
+    return made(fv.ParityPostProcessor, tables()[0], public_base=True, solver=fv.Offsets(rounds=10), **options)
 
 
 @functools.cache

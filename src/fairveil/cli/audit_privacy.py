@@ -175,7 +175,7 @@ def _attacked(target: str, schema: Schema | None, constraint: list[str] | None, 
             raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
         chosen = METHODS[target]
         asked = chosen.with_model(chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None)
-        return chosen.made(
+        return chosen.built(
             **asked.arguments, **{**said, "epsilon": 1.0 if said["epsilon"] is None else said["epsilon"]}, schema=schema
         )
     if constraint:

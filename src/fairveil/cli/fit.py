@@ -133,7 +133,7 @@ def fit(
             held = persons.one_of_each(held, apart, seed)
     if held is not None:
         sample.require_like(held, "--holdout" if holdout else "--test")
-    clf = chosen.made(
+    clf = chosen.built(
         **asked.arguments | resolved(asked.by_group, asked.arguments.get("groups", "product"), sample),
         epsilon=epsilon,
         delta=delta,

@@ -106,7 +106,8 @@ def losses_said(clf: Fitted, held: Sample | None) -> Iterator[str]:
     exact = None if held is None else held_out_losses(clf, held)
     names: Sequence[Hashable] = ("everyone",) if clf.cells_ is None else clf.cells_.keys
     bounds, outcome = clf.group_loss_bound, clf.outcome_
-    small = "mean log loss" if clf.cells_ is None or clf.objective == "people" else "mean of the groups' mean log losses"
+    of_people = clf.cells_ is None or clf._limits.objective == "people"
+    small = "mean log loss" if of_people else "mean of the groups' mean log losses"
     yield _said(f"Minimized: the {small}", outcome.value, outcome.value_noise, None)
     for at, key in enumerate(names):
         bound = bounds.get(key) if isinstance(bounds, dict) else bounds

@@ -23,8 +23,9 @@ from ..estimators.certifying.certifying import notions_of as certifiable
 from ..estimators.fitting.promises import notions_of
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
+from ..estimators.settings.face import built
+from ..estimators.settings.grouped import MODES, OBJECTIVES
 from ..estimators.settings.keeping import IF_REFUSED, SHARE, SetAside
-from ..estimators.tailored import MODES, OBJECTIVES
 from ..estimators.wrapped.answers import METHODS as ANSWERS
 from ..fairness import DemographicParity, Notion
 from ..fairness.notions import parse
@@ -102,6 +103,10 @@ class Method:
                     expected = f"nothing: it is of --method {owner}"
                     raise InputError(complaint(expected=expected, of=_dashed(option), got=got, remedy=remedy))
         return self.reads(wishes)
+
+    def built(self, **options: Any) -> Any:
+        """The estimator with these options, of which some are knobs of its settings."""
+        return built(self.made, **options)
 
     def with_model(self, asked: Asked, name: str, pairs: list[str] | None) -> Asked:
         """The same of this kind of model; what post-processes has a base of it."""

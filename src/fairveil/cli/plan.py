@@ -80,7 +80,7 @@ def plan(
     asked = chosen.with_model(chosen.asked(Wishes(constraint, notion, None, objective, search)), model, interaction)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     assert roles.schema is not None
-    clf: Any = chosen.made(
+    clf: Any = chosen.built(
         **asked.arguments,
         epsilon=epsilon,
         delta=delta,

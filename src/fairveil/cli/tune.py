@@ -125,7 +125,7 @@ def tune(
         if told is not None:
             sample, people = told.read(place, sample)
     X, y, sensitive_features = sample.fit_arguments
-    clf = chosen.made(**asked.arguments, schema=roles.schema, **persons.arguments(told, people, sample))
+    clf = chosen.built(**asked.arguments, schema=roles.schema, **persons.arguments(told, people, sample))
     clf.set_params(public_rows=public_rows if public_rows is not None or told is not None else roles.public_rows)
     search = PrivateSearchCV(
         clf,

@@ -143,8 +143,10 @@ def parameters(estimator: BaseEstimator) -> dict[str, str]:
     promise = estimator.privacy_.promise
     plain = {
         name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if isinstance(value, str | bool | int | float) and name not in ("epsilon", "delta")
+        for name, value in estimator.get_params().items()
+        if isinstance(value, str | bool | int | float)
+        and name not in ("epsilon", "delta")
+        and name.partition("__")[0] != "estimator"
     }
     told = {"protects": promise.protects, "neighbours": promise.neighbours, "method": type(estimator).__name__}
     return {_name(name): str(value)[:MOST_LETTERS] for name, value in (plain | told).items()}

@@ -37,13 +37,31 @@ if TYPE_CHECKING:
     from .reports.scoring import fair_scorer as fair_scorer
     from .settings.descents import Descent as Descent
     from .settings.descents import PenaltyDescent as PenaltyDescent
+    from .settings.grouped import GroupDescent as GroupDescent
+    from .settings.grouped import GroupLimits as GroupLimits
     from .settings.keeping import Checkpoints as Checkpoints
     from .settings.keeping import SetAside as SetAside
+    from .settings.least_squares import CoefficientGrid as CoefficientGrid
+    from .settings.least_squares import Moments as Moments
+    from .settings.oracles import Exponential as Exponential
+    from .settings.oracles import LinearOracle as LinearOracle
+    from .settings.oracles import OracleGame as OracleGame
+    from .settings.post_processing import Offsets as Offsets
+    from .settings.post_processing import Thresholds as Thresholds
     from .tailored import TailoringReport as TailoringReport
     from .tailored_classifier import TailoredClassifier as TailoredClassifier
     from .tailored_regressor import TailoredRegressor as TailoredRegressor
 
 PLACES = {
+    "Offsets": ".settings.post_processing",
+    "Thresholds": ".settings.post_processing",
+    "OracleGame": ".settings.oracles",
+    "Exponential": ".settings.oracles",
+    "LinearOracle": ".settings.oracles",
+    "CoefficientGrid": ".settings.least_squares",
+    "Moments": ".settings.least_squares",
+    "GroupLimits": ".settings.grouped",
+    "GroupDescent": ".settings.grouped",
     "PenaltyDescent": ".settings.descents",
     "Descent": ".settings.descents",
     "SetAside": ".settings.keeping",
@@ -86,17 +104,25 @@ __all__ = [
     "Certificate",
     "CertifiedAim",
     "Checkpoints",
+    "CoefficientGrid",
     "ConstraintLine",
     "ConstraintReport",
     "Descent",
+    "Exponential",
     "FairScorer",
     "FermiClassifier",
     "GapLine",
     "GapReport",
+    "GroupDescent",
+    "GroupLimits",
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
+    "LinearOracle",
+    "Moments",
     "Monitor",
     "OddsPostProcessor",
+    "Offsets",
+    "OracleGame",
     "OracleGameClassifier",
     "ParityPostProcessor",
     "PenaltyDescent",
@@ -111,6 +137,7 @@ __all__ = [
     "TailoredClassifier",
     "TailoredRegressor",
     "TailoringReport",
+    "Thresholds",
     "certify",
     "fair_scorer",
     "load",

@@ -48,11 +48,10 @@ from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from .settings.face import renamed
 from .settings.keeping import SetAside
+from .settings.oracles import Exponential, LinearOracle
+from .settings.setting import Setting, knobs
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
-
-
-ORACLES = ("responses", "regression", "descent")
 
 
 LOSSES = ("zero_one", "log")
@@ -119,24 +118,9 @@ class GroupObjectiveClassifier(MixingClassifier):
     max_rows_per_unit : int, default=None
         Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
         of them drawn. Noise of counts and of other sums over rows grows with it.
-    oracle : {"responses", "regression", "descent"}, default=None
-        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are estimated from sums that are
-        released once. ``"regression"``: by regression of costs, from such sums. ``"descent"``: by private gradient descent.
-        None: the choice follows public facts (docs/group_objective.md).
-    penalty : float, default=None
-        G in f + G max(0, g). None: 20 for mixtures and 5 for ``"frank-wolfe"``. For ``"exponential"`` it is that of Corollary
-        4.2 for `alpha`, or a smaller one.
-    alpha : float, default=None
-        How far f and g may be above the best, for ``"exponential"``. None: `penalty` is chosen without it.
-    rounds : int, default=None
-        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little noise. Without noise it runs
-        until no decision is better. A list of at most so many decisions is measured once instead.
-    clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column. With
-        ``loss="log"`` it is of a row's gradient in the group that weighs most. None is then 2, and 1 where features are public.
-        With ``method="worst-group"`` it is of a row's gradient times its group's weight, which is 1 in the mean over rows.
-    confidence : float, default=0.9
-        Probability, over the noise, with which `certain_` holds.
+    solver : LinearOracle or Exponential, default=None
+        Settings of the search, such as ``LinearOracle(rounds=50)``, or ``Exponential(alpha=0.1)`` with
+        ``method="exponential"``. None: the library's.
     loss : {"zero_one", "log"}, default="zero_one"
         ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one linear model and objectives that
         grow with every group's loss. ``"error"`` is then the mean loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
@@ -220,7 +204,8 @@ class GroupObjectiveClassifier(MixingClassifier):
     >>> A = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
-    >>> clf = GroupObjectiveClassifier("gmean", "equalized_odds:0.1", protects="sensitive_features", random_state=0, rounds=20)
+    >>> clf = GroupObjectiveClassifier("gmean", "equalized_odds:0.1", protects="sensitive_features", random_state=0,
+    ...     solver=LinearOracle(rounds=20))
     >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
     (3,)
     >>> clf.privacy_.epsilon <= 1.0, clf.n_iter_
@@ -233,8 +218,8 @@ class GroupObjectiveClassifier(MixingClassifier):
     constraint_report_: ConstraintReport
     baselines_: BaselineReport | None
 
-    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+    SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(solver=[*knobs(LinearOracle), *knobs(Exponential)], certify_share=["if_refused"])
 
     def __init__(
         self,
@@ -255,12 +240,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         ledger: Any = None,
         unit: Any = None,
         max_rows_per_unit: int | None = None,
-        oracle: str | None = None,
-        penalty: float | None = None,
-        alpha: float | None = None,
-        rounds: int | None = None,
-        clip: float | None = None,
-        confidence: float = 0.9,
+        solver: LinearOracle | Exponential | None = None,
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
         checkpoint: Any = None,
@@ -284,12 +264,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.ledger = ledger
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
-        self.oracle = oracle
-        self.penalty = penalty
-        self.alpha = alpha
-        self.rounds = rounds
-        self.clip = clip
-        self.confidence = confidence
+        self.solver = solver
         self.loss = loss
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
@@ -367,12 +342,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
-        confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(METHODS, method=self.method)
         if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
             constraint = constraint.of_decisions()
-        if self.oracle is not None:
-            _checks.one_of(ORACLES, oracle=self.oracle)
         self._refuse_idle()
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(
@@ -399,7 +371,16 @@ class GroupObjectiveClassifier(MixingClassifier):
             max_sample_weight=opening.max_sample_weight,
             loss=self.loss,
         )
-        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), confidence, training)
+        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), training)
+
+    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
+        if slot == "solver" and self.method == "exponential":
+            return (Exponential, LinearOracle)
+        return super()._kinds(slot)
+
+    @property
+    def _solver(self) -> LinearOracle:
+        return self._setting("solver", LinearOracle)
 
     def _search(self, read: Read) -> Search:
         return self._intend(read, None)[2]
@@ -458,20 +439,18 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _refuse_idle(self) -> None:
         """An argument that would be read by nothing would seem to matter."""
-        sampled, listed = self.method == "exponential", self.decisions is not None
-        how = f"with method={self.method!r}"
-        of_list = how if sampled else "with decisions" if listed else None
-        other_way = how if self.oracle == "responses" and self.method != "linear-oracle" else None
-        other = "with a penalty" if sampled and self.penalty is not None else None
-        idle = {
-            "oracle": of_list or (f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way),
-            "clip": of_list,
-            "rounds": how if sampled else None,
-            "alpha": other if sampled else how,
-            "confidence": None if sampled else how,
-            "penalty": "without a constraint" if self.constraint is None else None,
-        }
-        unused.refuse(self, idle)
+        idle = {"penalty": "without a constraint" if self.constraint is None else None}
+        if self.method == "exponential":
+            unused.refuse_others(self.solver, Exponential, "with method='exponential'")
+            chooses = self._setting("solver", Exponential)
+            unused.refuse(chooses, idle | {"alpha": "with a penalty" if chooses.penalty is not None else None})
+            return
+        unused.refuse_others(self.solver, LinearOracle, f"with method={self.method!r}")
+        listed = "with decisions" if self.decisions is not None else None
+        searched = self._solver.oracle == "responses" and self.method != "linear-oracle"
+        other_way = f"with method={self.method!r}" if searched else None
+        of_loss = f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way
+        unused.refuse(self._solver, idle | {"oracle": listed or of_loss, "clip": listed})
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as decisions; none for rules by name or by weights."""
@@ -511,28 +490,30 @@ class GroupObjectiveClassifier(MixingClassifier):
         }
         return named[self.decisions](layout)
 
-    def _planned(self, problem: Problem, of: Class | None, confidence: float, training: Training) -> Search:
+    def _planned(self, problem: Problem, of: Class | None, training: Training) -> Search:
         """The search, planned and priced."""
         if self.loss != "zero_one":
             self._require_descent()
-            clip = None if self.clip is None else _checks.positive(clip=self.clip)
+            clip = self._solver.clip
             if self.method == "worst-group":
-                return plan_worst_group(problem, rounds=self.rounds, clip=clip)
-            return plan_descent(problem, rounds=self.rounds, penalty=self.penalty, clip=clip)
+                return plan_worst_group(problem, rounds=self._solver.rounds, clip=clip)
+            return plan_descent(problem, rounds=self._solver.rounds, penalty=self._solver.penalty, clip=clip)
         if self.method == "worst-group":
             remedy = "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
             raise InputError(complaint(expected="loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy))
         if self.method == "exponential":
             among = of or thresholds(problem.ground.layout)
-            return plan_sampling(problem, among, penalty=self.penalty, alpha=self.alpha, confidence=confidence)
+            chooses = self._setting("solver", Exponential)
+            options: dict[str, Any] = {"penalty": chooses.penalty, "alpha": chooses.alpha, "confidence": chooses.confidence}
+            return plan_sampling(problem, among, **options)
         problem.require_convex()
         how = "frank-wolfe" if self.method == "frank-wolfe" else None
-        oracle, rounds = self._oracle(of, problem, training), self.rounds
+        oracle, rounds = self._oracle(of, problem, training), self._solver.rounds
         if isinstance(oracle, Each):
             rounds = oracle.of.size
         if isinstance(oracle, Responses):
-            return plan_public(problem, oracle, rounds=rounds, penalty=self.penalty)
-        return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self.penalty)
+            return plan_public(problem, oracle, rounds=rounds, penalty=self._solver.penalty)
+        return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self._solver.penalty)
 
     def _require_descent(self) -> None:
         """Losses of probabilities are descended, and nothing else."""
@@ -543,9 +524,9 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle[Any]:
         """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was asked for."""
-        clip, ground = None if self.clip is None else _checks.positive(clip=self.clip), problem.ground
+        clip, ground = self._solver.clip, problem.ground
         if of is not None:
-            short = self.method == "linear-oracle" and of.size <= (self.rounds or ROUNDS)
+            short = self.method == "linear-oracle" and of.size <= (self._solver.rounds or ROUNDS)
             return Each(of) if short and not ground.is_exact else Choice(of)
         if self._responds(problem):
             return Responses(Regression(clip))
@@ -555,8 +536,8 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _responds(self, problem: Problem) -> bool:
         """Whether rules are searched on public rows. One sum of losses and nothing else is what one regression answers."""
-        if self.oracle is not None:
-            return self.oracle == "responses"
+        if self._solver.oracle is not None:
+            return self._solver.oracle == "responses"
         return self.method == "linear-oracle" and problem.ground.sees_features and not problem.is_linear
 
     def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
@@ -564,7 +545,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         most objectives; of rows that are longer than its clip it hears little but signs. The sums of the regression have the
         noise of the longest row, which grows with their width."""
         usual = promise.features_are_public or classes > 2 or unbounded
-        return self.oracle in ("regression", "responses") or (self.oracle is None and usual)
+        return self._solver.oracle in ("regression", "responses") or (self._solver.oracle is None and usual)
 
     def _set_found(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _checks
 from ..errors import ConstraintNotMet, InputError, complaint
@@ -13,7 +13,7 @@ from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
 from ..learning.least_squares.by_group import GroupRegression, plan_regression
 from ..learning.least_squares.choice import CoefficientChoice, checked, plan_choice
-from ..learning.least_squares.hull import METHODS, ROUNDS
+from ..learning.least_squares.hull import METHODS
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
@@ -33,6 +33,9 @@ from .reading.targets import NumericTarget
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
+from .settings.face import renamed, stated
+from .settings.least_squares import CoefficientGrid, Moments
+from .settings.setting import Setting, knobs
 
 EXPONENTIAL = "exponential"
 Planned = GroupRegression | CoefficientChoice
@@ -96,17 +99,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     target_bounds : pair of float, default=None
         Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
         where y is public. Otherwise (-1, 1), with a warning.
-    radius : float, default=None
-        Largest norm of the coefficients, intercept included, where y and dense numbers are in their released standard
-        deviations. None: no limit, but 10 where losses may get negative weights. For the grid, where y and a schema's numbers
-        are in [-1, 1], it is 1.5.
-    clip : float, default=None
-        Largest norm of a row (1, x, y), in these units. Longer rows are clipped, in reported losses too. A smaller one has less
-        noise and more bias. None: 1.5 sqrt(2 + columns), and up to 4 sqrt(2 + columns) where noise is small.
-    rounds : int, default=200
-        Largest number of calls of the linear oracle; they cost no privacy.
-    penalty : float, default=None
-        G in f + G max(0, g). None: that of Corollary 4.2, or 5 for ``"exponential"``, which spends budget on it.
+    solver : Moments or CoefficientGrid, default=None
+        Settings of the search, such as ``Moments(clip=3.0)``, or ``CoefficientGrid(radius=2.0)`` with ``method="exponential"``.
+        None: the library's.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     checkpoint : path, default=None
@@ -190,6 +185,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     objective_: float
     n_iter_: int
 
+    SETTINGS: ClassVar = {"solver": (Moments, CoefficientGrid)}
+    RENAMED: ClassVar = renamed(solver=[*knobs(Moments)])
+
     def __init__(
         self,
         objective: Any = "error",
@@ -210,13 +208,11 @@ class GroupObjectiveRegressor(CodedRegressor):
         unit: Any = None,
         max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
-        radius: float | None = None,
-        clip: float | None = None,
-        rounds: int = ROUNDS,
-        penalty: float | None = None,
+        solver: Moments | CoefficientGrid | None = None,
         sensitive_as_feature: bool = False,
         checkpoint: Any = None,
         model: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -235,13 +231,11 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
         self.target_bounds = target_bounds
-        self.radius = radius
-        self.clip = clip
-        self.rounds = rounds
-        self.penalty = penalty
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.model = model
+        self._take(deprecated)
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -311,14 +305,19 @@ class GroupObjectiveRegressor(CodedRegressor):
             )
         chosen = self.method == EXPONENTIAL
         idle = {
-            "rounds": f"with method={self.method!r}" if chosen else None,
-            "clip": f"with method={self.method!r}" if chosen else None,
             "radius": "with decisions" if self.decisions is not None else None,
             "penalty": "without a constraint" if self.constraint is None else None,
         }
-        unused.refuse(self, idle)
+        kind: type[Moments | CoefficientGrid] = CoefficientGrid if chosen else Moments
+        unused.refuse_others(self.solver, kind, f"with method={self.method!r}")
+        unused.refuse(self._setting("solver", kind), idle)
         opening = Opening.of(self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers())
         return opening, self._plan(opening, objective, constraint, _cells_of(objective, constraint, opening.training))
+
+    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
+        if slot == "solver" and self.method == EXPONENTIAL:
+            return (CoefficientGrid, Moments)
+        return super()._kinds(slot)
 
     def _search(self, read: Read) -> Planned:
         return self._intend(read, None)[1]
@@ -363,13 +362,14 @@ class GroupObjectiveRegressor(CodedRegressor):
             unit=(2.0 * training.target.half) ** 2,
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+            penalty=stated(self, "penalty"),
         )
         if self.method == EXPONENTIAL:
             listed = None if self.decisions is None else checked(self.decisions, training.coding.layout.width)
             coded = None if listed is None else in_coded_units(listed, training.coding, training.target)
-            return plan_choice(task, coded, radius=self.radius)
-        options = {"clip": self.clip, "radius": self.radius, "method": self.method, "rounds": self.rounds}
+            return plan_choice(task, coded, radius=self._setting("solver", CoefficientGrid).radius)
+        told = self._setting("solver", Moments)
+        options = {"clip": told.clip, "radius": told.radius, "method": self.method, "rounds": told.rounds}
         return plan_regression(task, scales=scales(training, promise), **options)
 
     def _set_outcome(self, outcome: RegressionOutcome) -> None:

@@ -50,6 +50,8 @@ from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from .settings.face import renamed
 from .settings.keeping import SetAside
+from .settings.oracles import OracleGame
+from .settings.setting import knobs
 from .wrapped.decided import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
@@ -114,16 +116,8 @@ class OracleGameClassifier(MixingClassifier):
         induce, for two classes. ``"descent"``: private gradient descent. None: ``"responses"`` where features are public,
         ``"descent"`` where records are protected, and ``"regression"`` for rules that read the group or for few numbers without
         public bounds.
-    candidates : str or list of classifiers, default="thresholds"
-        What ``"exponential"`` chooses among. ``"thresholds"``: one column against one number between -1 and 1, as a schema
-        codes it. A list: fitted classifiers, which are trusted to be made without these rows; the statement says so.
-    group_aware : bool, default=False
-        Whether rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
-        classifiers of section 4.1 of the paper.
-    clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column.
-    confidence : float, default=0.95
-        Probability, over the noise, with which `guarantee_` holds.
+    solver : OracleGame, default=None
+        Settings of the game, such as ``OracleGame(group_aware=True)``. None: the library's.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     checkpoint : path, default=None
@@ -220,8 +214,8 @@ class OracleGameClassifier(MixingClassifier):
     constraint_report_: ConstraintReport
     baselines_: BaselineReport | None
 
-    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+    SETTINGS: ClassVar = {"solver": (OracleGame,), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(solver=[*knobs(OracleGame)], certify_share=["if_refused"])
 
     def __init__(
         self,
@@ -242,10 +236,7 @@ class OracleGameClassifier(MixingClassifier):
         dual_bound: float | None = None,
         rounds: int | None = None,
         oracle: str | None = None,
-        candidates: Any = "thresholds",
-        group_aware: bool = False,
-        clip: float | None = None,
-        confidence: float = 0.95,
+        solver: OracleGame | None = None,
         sensitive_as_feature: bool = False,
         checkpoint: Any = None,
         model: Any = None,
@@ -268,10 +259,7 @@ class OracleGameClassifier(MixingClassifier):
         self.dual_bound = dual_bound
         self.rounds = rounds
         self.oracle = oracle
-        self.candidates = candidates
-        self.group_aware = group_aware
-        self.clip = clip
-        self.confidence = confidence
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.model = model
@@ -320,7 +308,7 @@ class OracleGameClassifier(MixingClassifier):
         opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         outcome, curator = run(opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal)
         training, listed = opening.training, self._listed()
-        statement = statement_of(curator, training, [*([READS_GROUPS] if self.group_aware else []), *told_of(listed)])
+        statement = statement_of(curator, training, [*([READS_GROUPS] if self._solver.group_aware else []), *told_of(listed)])
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
@@ -339,12 +327,12 @@ class OracleGameClassifier(MixingClassifier):
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
-        confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
+        confidence = self._solver.confidence
         if self.oracle is not None:
             _checks.one_of(ORACLES, oracle=self.oracle)
         chooses, released = self.oracle == "exponential", self.oracle in (None, "responses", "regression", "descent")
         with_oracle = "unless oracle='exponential'" if self.oracle is None else f"with oracle={self.oracle!r}"
-        unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
+        unused.refuse(self._solver, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(
             self.schema,
@@ -367,7 +355,7 @@ class OracleGameClassifier(MixingClassifier):
             notions,
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            group_aware=bool(self.group_aware),
+            group_aware=bool(self._solver.group_aware),
         )
         game = plan(
             ground,
@@ -378,6 +366,10 @@ class OracleGameClassifier(MixingClassifier):
             only_false_positives=_one_parity_of_false_positives(notions),
         )
         return opening, cells, game
+
+    @property
+    def _solver(self) -> OracleGame:
+        return self._setting("solver", OracleGame)
 
     def _search(self, read: Read) -> Game:
         return self._intend(read, None)[2]
@@ -490,28 +482,29 @@ class OracleGameClassifier(MixingClassifier):
         """The oracle by its name; None: what errs least under the protection at hand."""
         if self.oracle is not None:
             return self.oracle
-        if self.group_aware or (not promise.features_are_public and cautions.are_few_and_unbounded(training)):
+        if self._solver.group_aware or (not promise.features_are_public and cautions.are_few_and_unbounded(training)):
             return "regression"
         return "responses" if promise.features_are_public else "descent"
 
     def _needs_scale(self, promise: Promise, X: Any) -> bool:
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
-        meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self.candidates, str))
+        meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self._solver.candidates, str))
         return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
 
     def _numbers(self) -> Numbers:
         """How the oracle takes numbers; labellings are cuts of scores, and other people's classifiers scale for themselves."""
-        if self.oracle == "labellings" or (self.oracle == "exponential" and not isinstance(self.candidates, str)):
+        if self.oracle == "labellings" or (self.oracle == "exponential" and not isinstance(self._solver.candidates, str)):
             return "unread"
         return "scaled" if self.oracle in (None, "regression", "responses") else "as given"
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as candidates; none for a class by name."""
-        if self.oracle != "exponential" or isinstance(self.candidates, str):
-            _checks.one_of(("thresholds",), candidates=self.candidates if isinstance(self.candidates, str) else "thresholds")
+        if self.oracle != "exponential" or isinstance(self._solver.candidates, str):
+            given = self._solver.candidates
+            _checks.one_of(("thresholds",), candidates=given if isinstance(given, str) else "thresholds")
             return ()
-        listed = candidates_of(self.candidates, of="candidates", words=("'thresholds'",))
-        if self.group_aware:
+        listed = candidates_of(self._solver.candidates, of="candidates", words=("'thresholds'",))
+        if self._solver.group_aware:
             remedy = "A list of classifiers is played as it is, without rules that read the group: leave group_aware=False."
             raise InputError(
                 complaint(expected="'thresholds', with group_aware=True", of="candidates", got="a list", remedy=remedy)
@@ -519,7 +512,7 @@ class OracleGameClassifier(MixingClassifier):
         return listed
 
     def _oracle(self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
-        oracle, clip = self._named(ground.promise, training), None if self.clip is None else _checks.positive(clip=self.clip)
+        oracle, clip = self._named(ground.promise, training), self._solver.clip
         if oracle in ("responses", "regression"):
             return Responses(Regression(clip)) if oracle == "responses" else Regression(clip)
         if oracle == "descent":

@@ -17,8 +17,7 @@ from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
-from ..learning.allocation import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
-from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
+from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
@@ -28,9 +27,9 @@ from ..tables import keys
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine
 from .saving import values as files_json
+from .settings.grouped import GroupDescent, GroupLimits
+from .settings.least_squares import Moments
 
-OBJECTIVES = ("groups", "people")
-MODES = ("product", "marginal")
 COLUMNS = ("shares", "errors", "counts", "epsilons")
 
 
@@ -127,26 +126,15 @@ class TailoringReport:
         return "\n".join([head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."])
 
 
-def check(estimator: BaseEstimator, *, descends: bool = True) -> None:
-    """The options that both estimators have, before rows are read. `descends`: whether coefficients are walked to."""
-    _checks.one_of(OBJECTIVES, objective=estimator.objective)
-    _checks.one_of(SPENDS, spend=estimator.spend)
-    _checks.one_of(MODES, groups=estimator.groups)
-    _checks.one_of(REGIONS, region=estimator.region)
-    _checks.one_of(STEP_SIZES, step_size=estimator.step_size)
-    if estimator.iterate is not None:
-        _checks.one_of(ITERATES, iterate=estimator.iterate)
+def check(estimator: BaseEstimator, solver: GroupDescent | Moments) -> None:
+    """The options that both estimators have, before rows are read."""
     _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
     measured = isinstance(estimator.allocation, str) and estimator.allocation == STANDARD_ERROR
-    walk = None if descends else "with method='moments'"
-    idle = {
-        "stage_one_share": None if measured else "without allocation='standard-error'",
-        "penalty": "without a group_loss_bound" if estimator.group_loss_bound is None else None,
-        "region": walk or ("without a radius" if estimator.radius is None else None),
-        "step_size": walk,
-        "iterate": walk,
-    }
-    unused.refuse(estimator, idle)
+    unused.refuse(estimator, {"stage_one_share": None if measured else "without allocation='standard-error'"})
+    idle = {"penalty": "without a group_loss_bound" if estimator.group_loss_bound is None else None}
+    if isinstance(solver, GroupDescent):
+        idle["region"] = "without a radius" if solver.radius is None else None
+    unused.refuse(solver, idle)
 
 
 def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promise) -> Allocation:
@@ -154,15 +142,16 @@ def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promis
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
     rule = checked_rule(estimator.allocation, names)
     overlapping = cells is not None and cells.per_row > 1
-    for of, given in (("min_epsilon", estimator.min_epsilon), ("max_epsilon", estimator.max_epsilon)):
+    limits = estimator._setting("limits", GroupLimits)
+    for of, given in (("min_epsilon", limits.min_epsilon), ("max_epsilon", limits.max_epsilon)):
         if given is not None and (overlapping or cells is None):
             remedy = "A person spends in each of her groups: pass groups='product', whose groups do not overlap."
             expected = "None without groups" if cells is None else "None with groups that overlap"
             remedy = "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
             raise InputError(complaint(expected=expected, of=of, got=given, remedy=remedy))
-    least = _limits("min_epsilon", estimator.min_epsilon, names, promise, 0.0)
-    most = _limits("max_epsilon", estimator.max_epsilon, names, promise, math.inf)
-    return Allocation(rule, estimator.spend, least, most)
+    least = _limits("min_epsilon", limits.min_epsilon, names, promise, 0.0)
+    most = _limits("max_epsilon", limits.max_epsilon, names, promise, math.inf)
+    return Allocation(rule, limits.spend, least, most)
 
 
 def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, otherwise: float) -> Floats | None:
@@ -192,7 +181,7 @@ def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, ot
 def limits_of(estimator: BaseEstimator, cells: Cells | None) -> list[float]:
     """max_epsilon by group; inf where there is none."""
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
-    given = estimator.max_epsilon
+    given = estimator._setting("limits", GroupLimits).max_epsilon
     stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, math.inf if given is None else given)
     return [float(stated.get(key, math.inf)) for key in names]
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _checks
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
@@ -35,8 +34,11 @@ from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
 from .reports.constraint_report import ConstraintReport
+from .settings.descents import Descent
 from .settings.face import renamed
+from .settings.grouped import GroupDescent, GroupLimits
 from .settings.keeping import SetAside
+from .settings.setting import knobs
 from .tailored import TailoringReport
 
 
@@ -57,20 +59,11 @@ class TailoredClassifier(LinearClassifier):
     model : str, Additive or torch.nn.Module, default=None
         None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
         module is copied, and training starts from its weights (docs/networks.md).
-    objective : {"groups", "people"}, default="groups"
-        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss, in which large groups weigh
-        more.
     stage_one_share : float, default=0.2
         Share of the squared budget that releases of standard errors may cost.
-    spend : {"person", "total"}, default="person"
-        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of the last stage add up to
-        what is left of epsilon, as in the paper.
-    min_epsilon : float or mapping of groups to float, default=None
-        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
-    max_epsilon : float or mapping of groups to float, default=None
-        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+    limits : GroupLimits, default=None
+        Which groups there are, how they weigh, and what their people may spend, such as ``GroupLimits(max_epsilon=2.0)``. None:
+        every combination of values weighs the same, with no limits.
     epsilon : float, default=1.0
         Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
         is flagged ``not-private``. Choose it without looking at the data.
@@ -103,29 +96,8 @@ class TailoredClassifier(LinearClassifier):
         Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
     max_rows_per_unit : int, default=None
         Must be None, like `unit`.
-    clip : float, default=None
-        Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from public facts.
-    rounds : int, default=None
-        Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For modules it is 400, or 150 where
-        sensitive features alone are protected.
-    sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
-        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
-    learning_rate : float, default=None
-        Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it follows the noise.
-    device : str, default=None
-        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
-    radius : float, default=None
-        Largest norm of the coefficients of a linear model. None: no limit.
-    region : {"ball", "box"}, default="ball"
-        Set of coefficients that descent searches; its size is `radius`.
-    step_size : {"steady", "decaying"}, default="steady"
-        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step size for all rounds.
-    iterate : {"average", "last"}, default=None
-        Which model is handed out: the average of the late rounds, or the last. None: the average for linear models, the last
-        for modules.
-    penalty : float, default=None
-        G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
+    solver : GroupDescent or Descent, default=None
+        Settings of the descent, such as ``GroupDescent(rounds=50)``. None: the library's, from public facts.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     checkpoint : path, default=None
@@ -219,8 +191,8 @@ class TailoredClassifier(LinearClassifier):
     objective_: float
     n_iter_: int
 
-    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+    SETTINGS: ClassVar = {"solver": (GroupDescent,), "limits": (GroupLimits,), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(limits=[*knobs(GroupLimits)], solver=[*knobs(GroupDescent)], certify_share=["if_refused"])
 
     def __init__(
         self,
@@ -228,12 +200,8 @@ class TailoredClassifier(LinearClassifier):
         group_loss_bound: Any = None,
         model: Any = None,
         *,
-        objective: str = "groups",
         stage_one_share: float = 0.2,
-        spend: str = "person",
-        min_epsilon: Any = None,
-        max_epsilon: Any = None,
-        groups: str = "product",
+        limits: GroupLimits | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
@@ -246,16 +214,7 @@ class TailoredClassifier(LinearClassifier):
         ledger: Any = None,
         unit: Any = None,
         max_rows_per_unit: int | None = None,
-        clip: float | None = None,
-        rounds: int | None = None,
-        sampling_rate: float | None = None,
-        learning_rate: float | None = None,
-        device: str | None = None,
-        radius: float | None = None,
-        region: str = "ball",
-        step_size: str = "steady",
-        iterate: str | None = None,
-        penalty: float | None = None,
+        solver: GroupDescent | Descent | None = None,
         sensitive_as_feature: bool = False,
         checkpoint: Any = None,
         certify: Any = None,
@@ -265,12 +224,8 @@ class TailoredClassifier(LinearClassifier):
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
         self.model = model
-        self.objective = objective
         self.stage_one_share = stage_one_share
-        self.spend = spend
-        self.min_epsilon = min_epsilon
-        self.max_epsilon = max_epsilon
-        self.groups = groups
+        self.limits = limits
         self.epsilon = epsilon
         self.delta = delta
         self.protects = protects
@@ -283,16 +238,7 @@ class TailoredClassifier(LinearClassifier):
         self.ledger = ledger
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
-        self.clip = clip
-        self.rounds = rounds
-        self.sampling_rate = sampling_rate
-        self.learning_rate = learning_rate
-        self.device = device
-        self.radius = radius
-        self.region = region
-        self.step_size = step_size
-        self.iterate = iterate
-        self.penalty = penalty
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.certify = certify
@@ -362,7 +308,7 @@ class TailoredClassifier(LinearClassifier):
         refuse_certify(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
-        tailored.check(self)
+        tailored.check(self, self._solver)
         self._check_model(promise)
         ways = promises.ways_of(
             self.schema,
@@ -376,12 +322,20 @@ class TailoredClassifier(LinearClassifier):
         thin = ways.thin and self._module is None
         numbers: Numbers = "scaled" if self._module is None else "as given"
         opening = Opening.of(self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
-        cells = groups_of(opening.training, self.groups)
+        cells = groups_of(opening.training, self._limits.groups)
         return opening, cells, self._plan(opening, cells, shape)
 
     @property
     def _module(self) -> Any:
         return additive.module_of(self.model)
+
+    @property
+    def _solver(self) -> GroupDescent:
+        return self._setting("solver", GroupDescent)
+
+    @property
+    def _limits(self) -> GroupLimits:
+        return self._setting("limits", GroupLimits)
 
     def _search(self, read: Read) -> TailoredDescent:
         return self._intend(read, None)[2]
@@ -390,44 +344,48 @@ class TailoredClassifier(LinearClassifier):
 
     def _check_model(self, promise: Promise) -> None:
         """Options of modules and of linear models, before rows are read."""
-        seen = promise.protects == "sensitive_features" and promise.is_private and self.sampling_rate != 1.0
+        seen = promise.protects == "sensitive_features" and promise.is_private and self._solver.sampling_rate != 1.0
         linear = "without a module (model=None)" if self._module is None else None
         module = "with this module" if self._module is not None else None
         idle = {
             "device": linear,
             "sampling_rate": linear or (f"{module}, where features are public" if seen else None),
-            "group_loss_bound": module,
             "radius": module,
-            "learning_rate": "with step_size='decaying'" if self.step_size == "decaying" else None,
+            "learning_rate": "with step_size='decaying'" if self._solver.step_size == "decaying" else None,
         }
-        unused.refuse(self, idle)
+        unused.refuse(self, {"group_loss_bound": module})
+        unused.refuse(self._solver, idle)
 
     def _plan(self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None) -> TailoredDescent:
         promise, training = opening.promise, opening.training
         rows = training.rows
-        skeleton = modules.skeleton_of(self._module, training, shape, self.device)
+        skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
         task = RegressionTask(
             promise,
             rows.layout,
             cells,
-            Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
+            Error() if self._limits.objective == "people" or cells is None else MeanGroupLoss(),
             Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+            penalty=self._solver.penalty,
         )
-        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
-        options |= {"learning_rate": self.learning_rate, "region": self.region, "step_size": self.step_size}
-        options["iterate"] = self.iterate or ("average" if skeleton is None else "last")
+        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self._solver.clip, "radius": self._solver.radius}
+        options |= {
+            "learning_rate": self._solver.learning_rate,
+            "region": self._solver.region,
+            "step_size": self._solver.step_size,
+        }
+        options["iterate"] = self._solver.iterate or ("average" if skeleton is None else "last")
         options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
         if skeleton is not None:
             usual = networks.usual_settings(promise, opening.known_rows)
-            rate = usual.sampling_rate if self.sampling_rate is None else self.sampling_rate
+            rate = usual.sampling_rate if self._solver.sampling_rate is None else self._solver.sampling_rate
             options |= {"skeleton": skeleton, "rounds": usual.rounds}
-            options["sampling_rate"] = _checks.fraction(sampling_rate=rate, low_open=True)
-            options["clip"] = usual.clip if self.clip is None else self.clip
-        if self.rounds is not None:
-            options["rounds"] = _checks.whole(at_least=1, rounds=self.rounds)
+            options["sampling_rate"] = rate
+            options["clip"] = usual.clip if self._solver.clip is None else self._solver.clip
+        if self._solver.rounds is not None:
+            options["rounds"] = self._solver.rounds
         return plan_tailored_descent(task, tailored.allocation_of(self, cells, promise), loss="log", **options)
 
     def _set_found(self, search: TailoredDescent, weights: Any, training: Training) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _checks
 from ..errors import ConstraintNotMet
@@ -18,7 +18,7 @@ from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import tailored
 from .faces.coded_regressor import CodedRegressor
-from .fitting import promises
+from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.publish import statement_of
 from .fitting.requirements import said
@@ -30,9 +30,16 @@ from .reading.targets import NumericTarget
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
+from .settings.descents import Descent
+from .settings.face import renamed
+from .settings.grouped import GroupDescent, GroupLimits
+from .settings.least_squares import Moments
+from .settings.setting import Setting, changed, knobs, unchecked
 from .tailored import TailoringReport
 
-METHODS = ("moments", "descent")
+METHODS: dict[str, type[GroupDescent | Moments]] = {"moments": Moments, "descent": GroupDescent}
+"""Names of an earlier version."""
+OF_MODULES = ("sampling_rate", "learning_rate", "device")
 Planned = TailoredRegression | TailoredDescent
 
 
@@ -50,23 +57,11 @@ class TailoredRegressor(CodedRegressor):
         released sizes. A mapping has shares of any scale.
     group_loss_bound : float or mapping of groups to float, default=None
         Bound on every group's mean squared error, in squared units of y. None: no bound.
-    objective : {"groups", "people"}, default="groups"
-        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss, in which large groups weigh
-        more.
-    method : {"descent", "moments"}, default=None
-        ``"descent"``: rounds of gradients. ``"moments"``: Gram matrices, released once; it keeps bounds on losses as well as
-        noise allows. None: moments for bounded losses, else descent, which has noise of residuals and not of rows.
     stage_one_share : float, default=0.2
         Share of the squared budget that releases of standard errors may cost.
-    spend : {"person", "total"}, default="person"
-        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of the last stage add up to
-        what is left of epsilon, as in the paper.
-    min_epsilon : float or mapping of groups to float, default=None
-        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
-    max_epsilon : float or mapping of groups to float, default=None
-        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+    limits : GroupLimits, default=None
+        Which groups there are, how they weigh, and what their people may spend, such as ``GroupLimits(max_epsilon=2.0)``. None:
+        every combination of values weighs the same, with no limits.
     epsilon : float, default=1.0
         Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
         is flagged ``not-private``. Choose it without looking at the data.
@@ -102,21 +97,10 @@ class TailoredRegressor(CodedRegressor):
     target_bounds : pair of float, default=None
         Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
         where y is public. Otherwise (-1, 1), with a warning.
-    clip : float, default=None
-        Largest norm of a row (1, x, y) for ``"moments"``, and of a row's gradient for ``"descent"``. None: chosen from public
-        facts.
-    radius : float, default=None
-        Largest norm of the coefficients; for ``"descent"`` these are of codes in [-1, 1]. None: no limit.
-    region : {"ball", "box"}, default="ball"
-        Set of coefficients that descent searches; its size is `radius`.
-    step_size : {"steady", "decaying"}, default="steady"
-        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step size for all rounds.
-    iterate : {"average", "last"}, default="average"
-        Which coefficients of ``"descent"`` are handed out: the average of the late rounds, or the last.
-    rounds : int, default=None
-        Number of rounds of ``"descent"``. None: 100, or 600 without privacy.
-    penalty : float, default=None
-        G in f + G max(0, g), for ``"descent"`` with a bound on losses. None: 5.
+    solver : GroupDescent, Moments or Descent, default=None
+        How coefficients are found. ``GroupDescent()``: rounds of gradients. ``Moments()``: Gram matrices, released once; it
+        keeps bounds on losses as well as noise allows. None: moments for bounded losses, else descent, which has noise of
+        residuals and not of rows.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     checkpoint : path, default=None
@@ -204,18 +188,19 @@ class TailoredRegressor(CodedRegressor):
     objective_: float
     n_iter_: int
 
+    SETTINGS: ClassVar = {"solver": (GroupDescent, Moments), "limits": (GroupLimits,)}
+    RENAMED: ClassVar = {"method": "solver"} | renamed(
+        limits=[*knobs(GroupLimits)],
+        solver=["clip", "rounds", "radius", "region", "step_size", "iterate", "penalty"],
+    )
+
     def __init__(
         self,
         allocation: Any = LEAST_NOISE,
         group_loss_bound: Any = None,
         *,
-        objective: str = "groups",
-        method: str | None = None,
         stage_one_share: float = 0.2,
-        spend: str = "person",
-        min_epsilon: Any = None,
-        max_epsilon: Any = None,
-        groups: str = "product",
+        limits: GroupLimits | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
@@ -229,26 +214,16 @@ class TailoredRegressor(CodedRegressor):
         unit: Any = None,
         max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
-        clip: float | None = None,
-        radius: float | None = None,
-        region: str = "ball",
-        step_size: str = "steady",
-        iterate: str = "average",
-        rounds: int | None = None,
-        penalty: float | None = None,
+        solver: GroupDescent | Moments | Descent | None = None,
         sensitive_as_feature: bool = False,
         checkpoint: Any = None,
         model: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
-        self.objective = objective
-        self.method = method
         self.stage_one_share = stage_one_share
-        self.spend = spend
-        self.min_epsilon = min_epsilon
-        self.max_epsilon = max_epsilon
-        self.groups = groups
+        self.limits = limits
         self.epsilon = epsilon
         self.delta = delta
         self.protects = protects
@@ -262,16 +237,11 @@ class TailoredRegressor(CodedRegressor):
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
         self.target_bounds = target_bounds
-        self.clip = clip
-        self.radius = radius
-        self.region = region
-        self.step_size = step_size
-        self.iterate = iterate
-        self.rounds = rounds
-        self.penalty = penalty
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.model = model
+        self._take(deprecated)
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position.
@@ -330,24 +300,50 @@ class TailoredRegressor(CodedRegressor):
         units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
-        if self.method is not None:
-            _checks.one_of(METHODS, method=self.method)
-        tailored.check(self, descends=self._method == "descent")
+        tailored.check(self, self._solver)
+        if isinstance(self._solver, GroupDescent):
+            unused.refuse(self._solver, dict.fromkeys(OF_MODULES, "with a regression"))
         opening = Opening.of(self, promise, ledger, read(self._ways(promise)))
-        cells = groups_of(opening.training, self.groups)
+        cells = groups_of(opening.training, self._limits.groups)
         return opening, cells, self._plan(opening, cells)
 
     def _search(self, read: Read) -> Planned:
         return self._intend(read)[2]
 
+    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
+        if slot != "solver":
+            return super()._kinds(slot)
+        moments = isinstance(self.solver, Moments) or (self.solver is None and self.group_loss_bound is not None)
+        return (Moments, GroupDescent) if moments else (GroupDescent, Moments)
+
     @property
-    def _method(self) -> str:
-        return self.method or ("descent" if self.group_loss_bound is None else "moments")
+    def _solver(self) -> GroupDescent | Moments:
+        given = vars(self)["solver"]
+        if isinstance(given, str):
+            _checks.one_of(METHODS, method=given)
+        if self._kinds("solver")[0] is Moments:
+            return self._setting("solver", Moments)
+        return self._setting("solver", GroupDescent)
+
+    @property
+    def _limits(self) -> GroupLimits:
+        return self._setting("limits", GroupLimits)
+
+    def _take_one(self, name: str, value: Any) -> None:
+        if name == "method":
+            if value is not None and value not in METHODS:
+                self.solver = value  # the fit refuses it
+            elif value is not None:
+                kind, held = METHODS[value], self.solver
+                kept = changed(held) if isinstance(held, Setting) else {}
+                self.solver = unchecked(kind(), **{knob: one for knob, one in kept.items() if knob in knobs(kind)})
+        elif name != "iterate" or value != "average" or isinstance(self.solver, GroupDescent):  # "average" is the usual one
+            super()._take_one(name, value)
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
     def _ways(self, promise: Promise) -> inputs.Ways:
-        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), self._method == "moments"
+        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), isinstance(self._solver, Moments)
         ways = promises.ways_of(
             self.schema,
             self.sensitive_as_feature,
@@ -371,19 +367,20 @@ class TailoredRegressor(CodedRegressor):
             promise,
             replace(rows.layout, classes=None),
             cells,
-            Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
+            Error() if self._limits.objective == "people" or cells is None else MeanGroupLoss(),
             Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
             unit=(2.0 * training.target.half) ** 2,
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+            penalty=self._solver.penalty,
         )
-        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
-        if self.rounds is not None:
-            options["rounds"] = _checks.whole(at_least=1, rounds=self.rounds)
-        if self._method == "moments":
+        solver = self._solver
+        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": solver.clip, "radius": solver.radius}
+        if solver.rounds is not None:
+            options["rounds"] = solver.rounds
+        if isinstance(solver, Moments):
             return plan_tailored_regression(task, allocation, scales=scales(training, promise), **options)
-        walk = {"region": self.region, "step_size": self.step_size, "iterate": self.iterate}
+        walk = {"region": solver.region, "step_size": solver.step_size, "iterate": solver.iterate or "average"}
         return plan_tailored_descent(task, allocation, scales=scales(training, promise), **options, **walk)
 
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:

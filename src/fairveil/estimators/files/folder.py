@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ..reading import agreement
 from ..reading.additive import Additive
 from ..reports.baselines import BaselineReport
 from ..saving import values as files_json
+from ..settings.oracles import OracleGame
 from ..wrapped import bases
 from .kind import DOCUMENT, ESTIMATOR_FILE, STATEMENT_FILE, broken
 from .kinds import KINDS
@@ -186,7 +188,7 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     if not isinstance(parameters.get("unit", ""), str):  # one value a row says whose each row is: never written
         parameters["unit"] = None
     if getattr(estimator, "candidates_", ()):
-        parameters[_listed_in(estimator)] = "given"
+        parameters |= _without_listed(estimator)
     if "estimator" in parameters and hasattr(estimator, "estimator_"):
         if bases.carries_a_promise(estimator.estimator_):
             inner = to_files(bases.thawed(estimator.estimator_), depth + 1)
@@ -219,9 +221,11 @@ def _model_written(model: object) -> Any:
     return model if model is None or isinstance(model, str | Additive) else "given"
 
 
-def _listed_in(estimator: object) -> str:
-    """The parameter in which classifiers made elsewhere were given."""
-    return "decisions" if isinstance(estimator, GroupObjectiveClassifier) else "candidates"
+def _without_listed(estimator: Any) -> dict[str, Any]:
+    """The parameter in which classifiers made elsewhere were given, with a word for them."""
+    if isinstance(estimator, GroupObjectiveClassifier):
+        return {"decisions": "given"}
+    return {"solver": replace(estimator._setting("solver", OracleGame), candidates="given")}
 
 
 def from_files(files: Mapping[str, bytes], given: object, module: object, depth: int = 0) -> Any:
@@ -311,9 +315,12 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
         written.refuse(f"the parameters of {kind.cls.__name__}", sorted(set(parameters) - known))
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
-    for name in ("candidates", "decisions"):
-        if isinstance(parameters.get(name), str) and parameters[name] == "given":
-            parameters[name] = list(base or ())
+    for told, name in ((earlier, "candidates"), (parameters, "decisions")):
+        if isinstance(told.get(name), str) and told[name] == "given":
+            told[name] = list(base or ())
+    game = parameters.get("solver")
+    if isinstance(game, OracleGame) and isinstance(game.candidates, str) and game.candidates == "given":
+        parameters["solver"] = replace(game, candidates=list(base or ()))
     if parameters.get("model") == "given":
         parameters["model"] = module
     estimator = kind.cls(**parameters)

@@ -83,7 +83,7 @@ def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | 
     rates = [[number.number() for number in line.list(shape[1])] for line in lines]
     estimator.rates_, estimator.noise_ = np.array(rates, np.float64), found["noise"].number()
     estimator.moved_ = np.array([one.truth() for one in found["moved"].list(shape[0])], np.bool_)
-    _revive_shared(estimator, content, int(estimator.rounds))
+    _revive_shared(estimator, content, int(estimator._solver.rounds))
     estimator._set_model(base, model)
 
 

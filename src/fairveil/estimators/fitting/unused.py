@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, complaint
+from ..settings.setting import Setting, changed, knobs, strange
 
 
 def refuse(estimator: object, idle: Mapping[str, str | None]) -> None:
@@ -28,6 +29,16 @@ def refuse(estimator: object, idle: Mapping[str, str | None]) -> None:
             continue
         remedy = f"{name} is not used {where}; leave it out."
         raise InputError(complaint(expected=f"{default!r} {where}", of=name, got=_shown(given), remedy=remedy))
+
+
+def refuse_others(given: object, kind: type[Setting], where: str) -> None:
+    """An error for the first knob, of settings of another kind or beside those of this one, that this kind has not."""
+    if not isinstance(given, Setting):
+        return
+    for name, value in (changed(given) | strange(given)).items():
+        if name not in knobs(kind):
+            remedy = f"{name} is not used {where}; leave it out."
+            raise InputError(complaint(expected=f"None {where}", of=name, got=_shown(value), remedy=remedy))
 
 
 def _same(given: object, default: object) -> bool:

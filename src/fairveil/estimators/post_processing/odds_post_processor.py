@@ -47,6 +47,8 @@ from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport
 from ..settings.face import renamed
 from ..settings.keeping import SetAside
+from ..settings.post_processing import Thresholds
+from ..settings.setting import knobs
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
 from ..wrapped import spends as base_spends
@@ -59,8 +61,6 @@ from . import report as post_report
 from . import rows as post_rows
 from .post_processed import PostProcessed
 from .report import Found
-
-SLACKS = ("none", "theorem")
 
 
 class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -119,21 +119,13 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         of them drawn. Noise of counts and of other sums over rows grows with it.
     confidence : float, default=0.95
         Probability, over the noise, with which the bounds in `guarantee_` hold.
-    slack : {"none", "theorem"}, default="none"
-        ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by the size of the noise, so
-        that the best table without noise stays feasible. This is Theorem 3.1 of the paper, and `max_gap` is then exceeded.
     public_base : bool, default=False
         Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
-    base_share : float, default=0.8
-        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
     predict_method : {"auto", "decision_function", "predict_proba", "predict"}, default="auto"
         Output of the base that is changed. ``"auto"``: its score, if it has one and two classes. ``"predict_proba"`` is read as
         a logit, and ``"predict"`` gives decisions.
-    bins : int or array of float, default=None
-        Bins of the score: how many, or their rising edges. Both are public and fixed in advance. None: a number that follows
-        the noise, the groups and, where it is public, the number of rows.
-    group_aware : bool, default=True
-        Whether each group has its own threshold or table, which reads the group at prediction. False: one for everybody.
+    solver : Thresholds, default=None
+        Settings of bins, bounds and budget, such as ``Thresholds(bins=32)``. None: the library's.
     randomised : bool, default=True
         Whether decisions may be drawn at random. False: the best one threshold for each group, or one class for each decision
         of the base.
@@ -241,8 +233,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
 
-    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+    SETTINGS: ClassVar = {"solver": (Thresholds,), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(solver=[*knobs(Thresholds)], certify_share=["if_refused"]) | {"scores": "predict_method"}
 
     def __init__(
         self,
@@ -262,12 +254,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         unit: Any = None,
         max_rows_per_unit: int | None = None,
         confidence: float = 0.95,
-        slack: str = "none",
         public_base: bool = False,
-        base_share: float = 0.8,
         predict_method: str = "auto",
-        bins: Any = None,
-        group_aware: bool = True,
+        solver: Thresholds | None = None,
         randomised: bool = True,
         certify_share: Any = None,
         **deprecated: Any,
@@ -287,12 +276,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
         self.confidence = confidence
-        self.slack = slack
         self.public_base = public_base
-        self.base_share = base_share
         self.predict_method = predict_method
-        self.bins = bins
-        self.group_aware = group_aware
+        self.solver = solver
         self.randomised = randomised
         self.certify_share = certify_share
         self._take(deprecated)
@@ -342,7 +328,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, for example.")
-        _checks.one_of(SLACKS, slack=self.slack)
         by_chance = bool(self.randomised)
         ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
         idle = {
@@ -350,10 +335,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "bins": "with predict_method='predict'" if self.predict_method == base_answers.DECIDED else None,
             "base_share": "with a base that is public or fitted" if ready else None,
         }
-        unused.refuse(self, idle)
+        unused.refuse(self._solver, idle)
         wishes = self._wishes(promise, ledger, whose)
         bases.check(self.estimator, wishes)
-        base_answers.check(self.predict_method, self.bins)
+        base_answers.check(self.predict_method, self._solver.bins)
         asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise, whose=whose)
         promises.require_groups(notions, asked.training)
         cells, system = post_report.system_of(notions, asked)
@@ -377,7 +362,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             cap = rows.max_sample_weight if rows.weighted else None
             released = postprocess.release(curator, attached, plan, cap, answers.edges)
             curator.finish()
-        shared, kind = not self.group_aware, {"with_slack": self.slack == "theorem", "by_chance": by_chance}
+        shared, kind = not self._solver.group_aware, {"with_slack": self._solver.slack == "theorem", "by_chance": by_chance}
         solved = mixing_bounds.mixed(released, system, self.confidence, shared=shared, **kind)
         certain = mixing_bounds.guarantee(released, system, solved.table, self.confidence, shared=shared)
         found = Found(None if shared else cells, system, released, solved, certain, answers.method, by_chance)
@@ -388,6 +373,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         return self
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _solver(self) -> Thresholds:
+        return self._setting("solver", Thresholds)
 
     def _search(self, read: Read) -> CountPlan:
         return self._planned(read)[0]
@@ -416,11 +405,11 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
         plan = postprocess.plan(promise, cells, len(training.classes), base.spent, looked_at=base.looked_at)
-        base_answers.check(self.predict_method, self.bins)
+        base_answers.check(self.predict_method, self._solver.bins)
         method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
         public = promise.rows_are_public or not promise.is_private
         rows = training.exact_rows if public else known or (supposed if base.is_ours and base.spent else None)
-        edges = None if method == base_answers.DECIDED else base_answers.edges_of(self.bins, None, plan, rows)
+        edges = None if method == base_answers.DECIDED else base_answers.edges_of(self._solver.bins, None, plan, rows)
         return plan, system, training, search, edges
 
     @property
@@ -428,9 +417,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         return f"{type(self).__name__}.fit"
 
     def _wishes(self, promise: Promise, ledger: Ledger | None, whose: units.Whose | None) -> BaseOptions:
-        share = _checks.fraction(
-            base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, for example."
-        )
+        share = float(self._solver.base_share)
         given = {
             "schema": self.schema,
             "public_rows": self.public_rows,
@@ -444,7 +431,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         """What the base answers about the training rows."""
         known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
-        return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
+        return base_answers.of(
+            base.estimator, self.predict_method, self._solver.bins, features, asked.training, plan, known, seed
+        )
 
     def _decide_as_the_base(self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: TableLike) -> None:
         """Nothing is required, and nothing is asked: publish the base."""

@@ -40,6 +40,9 @@ from ..reading import cautions, origins, units
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintLine, ConstraintReport
+from ..settings.face import renamed
+from ..settings.post_processing import Offsets
+from ..settings.setting import knobs
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped import spends as base_spends
 from ..wrapped import statement as base_statement
@@ -103,15 +106,11 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         of them drawn. Noise of counts and of other sums over rows grows with it.
     public_base : bool, default=False
         Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
-    base_share : float, default=0.8
-        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
     groups : Cells, default=None
         The groups, where they are public and neither a schema nor coded rows say them. None: the schema's, else those that
         occur, which the statement lists as read from the data.
-    rounds : int, default=40
-        Number of noisy steps.
-    temperature : float, default=0.02
-        Distance between two probabilities within which the decision is drawn at random. Smaller is nearer to the largest one.
+    solver : Offsets, default=None
+        Settings of the steps, such as ``Offsets(rounds=20)``. None: the library's.
     randomised : bool, default=True
         Whether decisions are drawn. False: the largest probability decides at prediction, though offsets were found for soft
         decisions.
@@ -198,6 +197,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     privacy_: PrivacyStatement
     groups_: tuple[Any, ...]
 
+    SETTINGS: ClassVar = {"solver": (Offsets,)}
+    RENAMED: ClassVar = renamed(solver=[*knobs(Offsets)])
+
     def __init__(
         self,
         estimator: BaseEstimator = None,
@@ -216,11 +218,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         unit: Any = None,
         max_rows_per_unit: int | None = None,
         public_base: bool = False,
-        base_share: float = 0.8,
         groups: Any = None,
-        rounds: int = 40,
-        temperature: float = 0.02,
+        solver: Offsets | None = None,
         randomised: bool = True,
+        **deprecated: Any,
     ) -> None:
         self.estimator = estimator
         self.max_gap = max_gap
@@ -237,11 +238,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
         self.public_base = public_base
-        self.base_share = base_share
         self.groups = groups
-        self.rounds = rounds
-        self.temperature = temperature
+        self.solver = solver
         self.randomised = randomised
+        self._take(deprecated)
 
     @property
     def constraints(self) -> list[DemographicParity]:
@@ -317,7 +317,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             blocks: Any = law if isinstance(shown, Elsewhere) else decided.in_blocks(law, rows)
             attached = curator.attach(blocks, title="probabilities of the base classifier")
             hard = not self.randomised
-            search = parity.ParitySearch(plan, attached, cells, self.max_gap, float(self.temperature), hard=hard)
+            search = parity.ParitySearch(plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard)
             found = descend(curator, search)
         report = _report_of(found, plan, system)
         self._conclude(asked, base, promise, curator, cells, plan, found, report)
@@ -357,12 +357,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         remedy = "Pass max_gap=0.05, for example."
         _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
-        _checks.whole(at_least=2, rounds=self.rounds, remedy="Pass rounds=40, for example.")
-        _checks.positive(temperature=self.temperature)
         if self.groups is not None and (not isinstance(self.groups, Cells) or self.groups.mode != "product"):
             remedy = "Pass groups=Cells([('f', 'm')], names=('sex',)), for example."
             raise InputError(complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy))
-        share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
+        share = float(self._solver.base_share)
         names = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
         given = {name: getattr(self, name) for name in names}
         seed = promises.seed_of(self.random_state)
@@ -394,7 +392,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         rows = training.rows
         heaviest = rows.max_sample_weight if promise.is_private else rows.largest_weight
         of_one = promise.rows_per_unit * (heaviest if rows.weighted else 1.0)
-        return parity.plan(promise, self.rounds, spent, of_one)
+        return parity.plan(promise, self._solver.rounds, spent, of_one)
 
     def _law(self, base: Base, shown: object, training: Training) -> Any:
         """The base's probabilities of the training rows; of rows elsewhere how their holder finds them. While rows are private,
@@ -408,6 +406,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         law = _checked(decided.in_order(base.estimator, found, training.classes))
         same_length({"X": training.rows.exact_count, "the base classifier's probabilities": len(law)})
         return law
+
+    @property
+    def _solver(self) -> Offsets:
+        return self._setting("solver", Offsets)
 
     def _search(self, read: Read) -> ParityPlan:
         return self._planned(read)[0]
@@ -450,7 +452,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         classes = training.classes
         inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
-        model = ShiftedModel(found.offsets, classes, cells, float(self.temperature) if self.randomised else None, inside)
+        model = ShiftedModel(
+            found.offsets, classes, cells, float(self._solver.temperature) if self.randomised else None, inside
+        )
         origin = origins.of_argument(self, "estimator")
         statement = base_statement.of(training, base, promise, made, made.ledger, reads_groups=True, base_origin=origin)
         self._set_model(base.estimator, model)

@@ -130,6 +130,8 @@ class Settled:
         if not isinstance(given, kind):
             remedy = f"Pass {slot}=fv.{wanted.__name__}(...), or leave it out."
             got = repr(given) if isinstance(given, Setting) else type(given).__name__
+            odd = [name for name in changed(given) if name not in knobs(wanted)] if isinstance(given, Setting) else []
+            remedy = f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
             raise InputError(complaint(expected=f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False))
         return given
 
@@ -165,6 +167,11 @@ class Settled:
         if not given:
             return
         kind = type(self)
+        deep = {name: value for name, value in given.items() if name.partition("__")[0] in self.SETTINGS and "__" in name}
+        if deep:  # `Kind(**estimator.get_params())` has them beside what they are inside of
+            self.set_params(**deep)
+            self._take({name: value for name, value in given.items() if name not in deep}, warn=warn)
+            return
         for name in given:
             if name not in self.RENAMED:
                 names = [*kind._get_param_names(), *self.RENAMED]  # type: ignore[attr-defined]
@@ -198,11 +205,19 @@ class Settled:
                 held = kind()
             elif isinstance(held, Setting):
                 held = _as(held, kind)
+            elif slot not in self.PLAIN:
+                return  # the fit refuses it
             else:
                 held = unchecked(kind(), **{self.PLAIN[slot]: held})
-            if knob not in knobs(type(held)):
-                replace(held, **{knob: value})  # an error that names the knobs that there are
             setattr(self, slot, unchecked(held, **{knob: value}))
+
+
+def built(kind: Any, *given: Any, **options: Any) -> Any:
+    """An estimator with these options: parameters as they are, and knobs, by their own names, in their settings."""
+    names = inspect.signature(kind).parameters
+    estimator = kind(*given, **{name: value for name, value in options.items() if name in names})
+    inside = {placed(estimator, name): value for name, value in options.items() if name not in names}
+    return estimator.set_params(**inside)
 
 
 def placed(estimator: Any, name: str) -> str:
@@ -214,8 +229,8 @@ def placed(estimator: Any, name: str) -> str:
 def stated(estimator: Any, knob: str) -> Any:
     """What a caller said of a knob, in settings or as a parameter; None where nobody did."""
     inside = (getattr(estimator, slot, None) for slot in estimator.SETTINGS)
-    found = next((one for one in inside if isinstance(one, Setting) and knob in knobs(type(one))), estimator)
-    return vars(found).get(knob)
+    found = next((one for one in inside if isinstance(one, Setting) and knob in knobs(type(one))), None)
+    return vars(estimator).get(knob) if found is None else getattr(found, knob)
 
 
 def _as(given: Setting, kind: type[Setting]) -> Setting:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from .descents import Descent, PenaltyDescent
+from .grouped import GroupDescent, GroupLimits
 from .keeping import Checkpoints, SetAside
+from .least_squares import CoefficientGrid, Moments
+from .oracles import Exponential, LinearOracle, OracleGame
+from .post_processing import Offsets, Thresholds
 from .setting import Setting
 
-SETTINGS: dict[str, type[Setting]] = {one.__name__: one for one in (Descent, PenaltyDescent, Checkpoints, SetAside)}
+SETTINGS: dict[str, type[Setting]] = {
+    one.__name__: one
+    for one in (
+        *(Descent, PenaltyDescent, GroupDescent, Moments, CoefficientGrid, LinearOracle, Exponential, OracleGame),
+        *(Thresholds, Offsets, GroupLimits, Checkpoints, SetAside),
+    )
+}

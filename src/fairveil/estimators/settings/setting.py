@@ -66,9 +66,14 @@ def unchecked(given: Any, **changed_to: Any) -> Any:
 
 def checked(given: Setting) -> Setting:
     """The value; an error if it was not checked yet, and cannot be meant."""
-    if vars(given).pop(UNCHECKED, False):
-        given.__post_init__()
+    if UNCHECKED in vars(given):
+        type(given)(**{name: value for name, value in vars(given).items() if name != UNCHECKED})
     return given
+
+
+def strange(given: Setting) -> dict[str, Any]:
+    """What an unchecked value was given beside its knobs."""
+    return {name: value for name, value in vars(given).items() if name not in (*knobs(type(given)), UNCHECKED)}
 
 
 def knobs(kind: type[Setting]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ..reading.units import Whose
 from ..reading.unread import Read
+from ..settings.face import stated
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
 FITTED_ELSEWHERE = (
@@ -210,10 +211,9 @@ def _reads_groups(estimator: object) -> str | None:
     inside = thawed(estimator)
     if not carries_a_promise(inside):
         return None
-    params = inside.get_params(deep=False)
-    if "base_share" in params:
+    if hasattr(inside, "public_base"):
         return "a post-processor"
-    return "one with group_aware=True" if params.get("group_aware") else None
+    return "one with group_aware=True" if stated(inside, "group_aware") else None
 
 
 def _weights(sample_weight: ColumnsLike) -> dict[str, Any]:
