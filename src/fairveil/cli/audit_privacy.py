@@ -16,8 +16,6 @@ from .helping import DATA, MEASURED, OUTPUT, PRIVACY
 if TYPE_CHECKING:
     from ..facts import Schema
 
-NO_PRIVACY = "nothing"
-
 
 def audit_privacy(
     target: Annotated[
