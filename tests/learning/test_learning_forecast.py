@@ -138,7 +138,7 @@ def test_sampling_error_is_that_of_other_rows(notion: Any) -> None:
     histogram = supposed.decisions(counts)
     drawn = np.random.default_rng(0).multinomial(4000, histogram.ravel() / 4000, size=4000).reshape(-1, *histogram.shape)
     seen = system.exact_values(drawn, drawn.sum(axis=-1)).std(axis=0)
-    np.testing.assert_allclose(forecast._sampling(system, counts, histogram), seen, rtol=0.07)
+    np.testing.assert_allclose(forecast._sampling(system, counts, histogram, Promise(1.0, 1e-6)), seen, rtol=0.07)
 
 
 @pytest.mark.parametrize(("looks", "among"), [(1, 1), (2, 6), (100, 30)])
