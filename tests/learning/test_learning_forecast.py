@@ -30,6 +30,7 @@ from fairveil.learning.oracles.regression import Regression
 from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.privacy.events import spelled_out
 from fairveil.privacy.promise import Promise
+from fairveil.privacy.units import Unit
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))
 RECORDS, GROUPS = Promise(1.0, 1e-6), Promise(1.0, 1e-6, "sensitive_features")
@@ -138,7 +139,10 @@ def test_sampling_error_is_that_of_other_rows(notion: Any) -> None:
     histogram = supposed.decisions(counts)
     drawn = np.random.default_rng(0).multinomial(4000, histogram.ravel() / 4000, size=4000).reshape(-1, *histogram.shape)
     seen = system.exact_values(drawn, drawn.sum(axis=-1)).std(axis=0)
-    np.testing.assert_allclose(forecast._sampling(system, counts, histogram, Promise(1.0, 1e-6)), seen, rtol=0.07)
+    found = forecast._sampling(system, counts, histogram, Promise(1.0, 1e-6))
+    np.testing.assert_allclose(found, seen, rtol=0.07)
+    of_persons = Promise(1.0, 1e-6, unit=Unit("patient", 4))  # who may have four rows that are alike
+    np.testing.assert_allclose(forecast._sampling(system, counts, histogram, of_persons), 2.0 * found)
 
 
 @pytest.mark.parametrize(("looks", "among"), [(1, 1), (2, 6), (100, 30)])
