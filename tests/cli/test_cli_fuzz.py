@@ -28,6 +28,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "attribute release": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml", "--out", "new.json"),
     "attribute check": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml"),
+    "attribute rates": ("nowhere", "--local-epsilon", "1.1"),
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
     "export": ("nowhere", "--out", "new.onnx"),

@@ -45,7 +45,7 @@ def quick(**options: Any) -> fv.RateConstrainedClassifier:
 
 def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any) -> fv.RateConstrainedClassifier:
     """The solo fit of one point of a grid."""
-    parameters = template.get_params() | {"constraints": constraints, "epsilon": key[0], "random_state": key[2]}
+    parameters = template.get_params(deep=False) | {"constraints": constraints, "epsilon": key[0], "random_state": key[2]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         return made(fv.RateConstrainedClassifier, **parameters).fit(rows[0], rows[1], sensitive_features=rows[2])

@@ -55,7 +55,7 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
 @pytest.mark.parametrize(
     ("estimator", "match"),
     [
-        (fv.FermiClassifier(), "expected a RateConstrainedClassifier, got 'FermiClassifier'.*what is swept is a bound"),
+        (fv.FermiClassifier(), "or a ParityPostProcessor, got 'FermiClassifier'.*what is swept is a bound"),
         (fv.RateConstrainedClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
     ],
     ids=str,

@@ -194,10 +194,11 @@ def one_run(
     Examples
     --------
     >>> from fairveil.facts import Boolean
-    >>> schema = Schema({"x": Number(0, 1), "hired": Boolean()}, target="hired")
+    >>> numbers = {"age": Number(0, 1), "score": Number(0, 1), "hours": Number(0, 1)}
+    >>> schema = Schema({**numbers, "hired": Boolean()}, target="hired")
     >>> def kept(table, seed):                       # it hands out every row
-    ...     there = set(table["x"].tolist())
-    ...     return lambda others: [x in there for x in others["x"].tolist()]
+    ...     there = set(zip(*(table[name] for name in numbers)))
+    ...     return lambda others: [row in there for row in zip(*(others[name] for name in numbers))]
     >>> one_run(kept, schema=schema, epsilon=1.0, delta=1e-6, rows=50).verdict
     'not met'
     """

@@ -34,7 +34,7 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     """The most probable that so many right guesses are, of an (epsilon, delta)-private mechanism.
 
     >>> round(p_value(100, 20, 20, 1.0, 0.0), 6), p_value(100, 20, 20, 1.0, 1e-2) > 0.01
-    (0.001899, True)
+    (0.001901, True)
     """
     each = float(special.expit(epsilon))
     found = float(stats.binom.sf(right - 1, guesses, each))

@@ -45,6 +45,7 @@ COMMANDS = (
         "serve",
         "attribute release",
         "attribute check",
+        "attribute rates",
         "data list",
         "data get",
         "data describe",
