@@ -55,10 +55,6 @@ class _Whole(http.client.HTTPConnection):
         super().send(whole)
 
 
-class _Plain(_Whole):
-    """Over HTTP."""
-
-
 class _Secure(_Whole, http.client.HTTPSConnection):
     """Over TLS."""
 
@@ -137,7 +133,7 @@ class Connection:
         if self._open is None:
             assert self._host is not None
             if self._context is None:
-                self._open = _Plain(self._host, self._port, timeout=self._timeout)
+                self._open = _Whole(self._host, self._port, timeout=self._timeout)
             else:
                 self._open = _Secure(self._host, self._port, timeout=self._timeout, context=self._context)
             self._open.connect()

@@ -13,13 +13,12 @@ from ...errors import DoorError, InputError, Overspent, SignatureError, complain
 from ...facts import Schema
 from ...privacy.events import Event, compose, to_json_dict
 from ...privacy.promise import Promise
-from ...privacy.statement import signatures, signing_keys
+from ...privacy.statement import documents, signatures, signing_keys
 from ...privacy.statement.signatures import Signature
 from ...privacy.statement.statement import PrivacyStatement
 from ..wire.messages import packed
 from .connection import Connection
 
-TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
 PROTOCOL = 1
 
 
@@ -166,7 +165,7 @@ class HolderData(Elsewhere):
             expected = "a statement that this holder signed"
             raise InputError(complaint(expected=expected, of="statement", got="another", remedy=remedy))
         for place, text in ((Path(path), found[0]), (signatures.signature_path(path), found[1])):
-            place.write_text(text, encoding="utf-8")
+            documents.write(place, text)
         return Path(path)
 
 

@@ -29,7 +29,6 @@ from .holder import HolderData, view_of
 from .remote_curator import RemoteRows
 
 TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
-PROTOCOL = 1
 
 
 class RemoteData(HolderData):
