@@ -34,7 +34,7 @@ from .fitting.intents import Intent
 from .fitting.publish import statement_of
 from .fitting.recorded import require_room
 from .rate_constrained import RateConstrainedClassifier
-from .reading.inputs import Training, Ways
+from .reading.training import Training, Ways
 
 MOST_MODELS = 75  # side by side: more share a pass that is bound by arithmetic already
 MOST_WEIGHTS = 1 << 22  # of one panel: its states and sums stay far below the rows in size

@@ -31,7 +31,7 @@ from .fitting.running import run
 from .handed import handed
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
-from .reading.inputs import Training, Ways
+from .reading.training import Training, Ways
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse
 from .settings.descents import Descent

@@ -19,7 +19,7 @@ from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import promises
 from .fitting.intents import Descent as Planned
-from .reading.inputs import Training
+from .reading.training import Training
 from .reports.gap_report import GapReport
 from .settings.descents import Descent, PenaltyDescent
 from .settings.face import renamed

@@ -42,7 +42,7 @@ from .reading import additive, cautions, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
 from .reading.elsewhere import refuse_functions
-from .reading.inputs import Training
+from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced

@@ -28,8 +28,8 @@ from .reading.carried import groups_of
 from .reading.cautions import Numbers
 from .reading.coding import SchemaCoding
 from .reading.elsewhere import refuse_functions
-from .reading.inputs import Training
 from .reading.targets import NumericTarget
+from .reading.training import Training, Ways
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
@@ -330,7 +330,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise, X: Any, whose: units.Whose | None) -> inputs.Ways:
+    def _ways(self, promise: Promise, X: Any, whose: units.Whose | None) -> Ways:
         unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
         as_number = self.method != EXPONENTIAL
         plain = self.schema is None and not isinstance(X, RowSource)  # a grid is of coefficients of numbers in public units

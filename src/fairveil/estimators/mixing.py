@@ -23,7 +23,8 @@ from .faces.coded import CodedClassifier, labels_of
 from .fitting import promises
 from .reading.coding import Coding, SchemaCoding
 from .reading.columns import read_labels
-from .reading.inputs import Training, weights_of
+from .reading.inputs import weights_of
+from .reading.training import Training
 from .wrapped import bases
 from .wrapped.decided import codes_of, in_blocks, names_of, unheard, without
 

@@ -44,7 +44,7 @@ from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_
 from .reading import additive, cautions, inputs, units
 from .reading.cautions import Numbers
 from .reading.columns import names_in
-from .reading.inputs import Training
+from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced

@@ -21,7 +21,7 @@ from .descending import DescentClassifier
 from .fitting import promises
 from .fitting.intents import Descent as Planned
 from .fitting.requirements import said
-from .reading.inputs import Training
+from .reading.training import Training
 from .released.as_fit import fit_released
 from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups

@@ -30,7 +30,7 @@ from .fitting.running import journal_in, run
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
-from .reading.inputs import Training
+from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
 from .reports.constraint_report import ConstraintReport

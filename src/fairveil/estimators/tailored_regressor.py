@@ -27,6 +27,7 @@ from .group_objective_regressor import scales
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.targets import NumericTarget
+from .reading.training import Ways
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
@@ -342,7 +343,7 @@ class TailoredRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise) -> inputs.Ways:
+    def _ways(self, promise: Promise) -> Ways:
         unsafe, as_number = bool(self.unsafe_data_dependent_bounds), isinstance(self._solver, Moments)
         ways = promises.ways_of(
             self.schema,

@@ -32,9 +32,7 @@ from .elsewhere import training_of
 from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
 from .targets import beside
-from .training import Coded, need_classes, with_steps
-from .training import Training as Training
-from .training import Ways as Ways
+from .training import Coded, Training, Ways, need_classes, with_steps
 
 THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
