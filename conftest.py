@@ -19,7 +19,11 @@ import pytest
 
 pytest_plugins = ["browsing"]  # tests/browsing.py
 INSTALL_SECONDS = 600
-_SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+_SILENT: Any = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.DEVNULL,
+    "stderr": subprocess.DEVNULL,
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,11 @@ def postgres_url(postgres: Postgres) -> str:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """A PostgreSQL server of its own, on a loopback port, which ends with the tests. Whoever stops it starts it again."""
+    """A PostgreSQL server of its own, on a loopback port, which ends with the tests. Whoever stops
+    it starts it again."""
     programs = _postgres_programs(tmp_path_factory.getbasetemp().parent)
-    # Not in pytest's folder: that is its user's alone, and PostgreSQL has to run as another user where ours is the superuser.
+    # Not in pytest's folder: that is its user's alone, and PostgreSQL has to run as another user
+    # where ours is the superuser.
     folder = Path(tempfile.mkdtemp(prefix="fairveil-postgres-"))
     try:
         yield from _served(programs, folder)
@@ -61,8 +67,22 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 def _served(programs: Path, folder: Path) -> Iterator[Postgres]:
     data, password = folder / "data", folder / "password"
     password.write_text("s3cret@word")
-    run: Any = {"check": True, "capture_output": True, "timeout": 600, "cwd": folder, **_postgres_account(folder)}
-    settings = ["-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--no-locale"]
+    run: Any = {
+        "check": True,
+        "capture_output": True,
+        "timeout": 600,
+        "cwd": folder,
+        **_postgres_account(folder),
+    }
+    settings = [
+        "-U",
+        "me",
+        "--auth=scram-sha-256",
+        f"--pwfile={password}",
+        "--no-sync",
+        "--encoding=UTF8",
+        "--no-locale",
+    ]
     subprocess.run([programs / "initdb", "-D", data, *settings], **run)
     control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
     # With pipes of its own the server would hold ours open.
@@ -79,7 +99,10 @@ def _served(programs: Path, folder: Path) -> Iterator[Postgres]:
 def _start(control: list[str], folder: Path, quiet: Any) -> int:
     for attempt in range(3):
         port = _free_port()
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+        options = (
+            f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c "
+            f"fsync=off"
+        )
         try:
             subprocess.run([*control, "-o", options, "start"], **quiet)
             (folder / "options").write_text(options)
@@ -104,7 +127,9 @@ def _postgres_programs(shared: Path) -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)  # workers side by side
             found = _found_programs() or _installed_programs(shared / "postgres.tried")
     if found is None:
-        pytest.skip("no PostgreSQL programs (initdb) are installed, and they cannot be installed here")
+        pytest.skip(
+            "no PostgreSQL programs (initdb) are installed, and they cannot be installed here"
+        )
     return found
 
 
@@ -113,7 +138,8 @@ def _found_programs() -> Path | None:
     if on_path is not None:
         return Path(on_path).resolve().parent
     found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(re.sub(r"\D", "", path.parts[4]) or 0)
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+        key=lambda path: int(re.sub(r"\D", "", path.parts[4]) or 0),
     )
     return found[-1].parent if found else None
 
@@ -123,10 +149,14 @@ def _installed_programs(tried: Path) -> Path | None:
         return None
     tried.touch()
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = "apt-get install -y postgresql || { apt-get update && apt-get install -y postgresql; }"
+    command = (
+        "apt-get install -y postgresql || { apt-get update && apt-get install -y postgresql; }"
+    )
     try:
         # No pipes: what it started may outlive it, and would hold them open.
-        subprocess.run(["sh", "-c", command], **_SILENT, check=True, timeout=INSTALL_SECONDS, env=environment)
+        subprocess.run(
+            ["sh", "-c", command], **_SILENT, check=True, timeout=INSTALL_SECONDS, env=environment
+        )
     except (subprocess.SubprocessError, OSError):
         return None
     return _found_programs()

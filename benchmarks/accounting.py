@@ -1,6 +1,7 @@
 """Times and tightness of the accountant: `python benchmarks/accounting.py` prints JSON.
 
-Times are the median of several runs on plans that were never priced before; ratios are ours over dp_accounting's.
+Times are the median of several runs on plans that were never priced before; ratios are ours over
+dp_accounting's.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def poisson(rate: float, count: int, part: Callable[[float], Event]) -> Callable
 def their_epsilon(rate: float, z: float, count: int, neighbours: str) -> float:
     """dp_accounting's, at its default grid."""
     accountant = pld.PLDAccountant(RELATIONS[neighbours])
-    accountant.compose(dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(z)), count))
+    accountant.compose(
+        dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(z)), count)
+    )
     return float(accountant.get_epsilon(1e-5))
 
 
@@ -52,7 +55,9 @@ def main() -> None:
     full_batch(Promise(3.0, 1e-6), 10)
     beside = [Gaussian(20.0)]
     report: dict[str, object] = {
-        "full batch, calibration, ms": milliseconds(lambda k: full_batch(Promise(1.0 + k / 10, 1e-6), 200, beside), 50)
+        "full batch, calibration, ms": milliseconds(
+            lambda k: full_batch(Promise(1.0 + k / 10, 1e-6), 200, beside), 50
+        )
     }
     for neighbours in RELATIONS:
         for rate, count in PLANS:
@@ -62,7 +67,9 @@ def main() -> None:
             reference = their_epsilon(rate, 1.0, count, neighbours)
             theirs = round(1e3 * (time.perf_counter() - start), 1)
             report[name] = {
-                "price, ms": milliseconds(lambda k, plan=plan, n=neighbours: epsilon(plan(1.0 + k / 100), 1e-5, n)),  # type: ignore[misc]
+                "price, ms": milliseconds(
+                    lambda k, plan=plan, n=neighbours: epsilon(plan(1.0 + k / 100), 1e-5, n)
+                ),  # type: ignore[misc]
                 "dp_accounting's price, ms": theirs,
                 "calibration, ms": milliseconds(
                     lambda k, plan=plan, n=neighbours: calibrate(  # type: ignore[misc]
@@ -70,7 +77,9 @@ def main() -> None:
                     ),
                     3,
                 ),
-                "epsilon, ours over dp_accounting's": round(epsilon(plan(1.0), 1e-5, neighbours) / reference, 6),
+                "epsilon, ours over dp_accounting's": round(
+                    epsilon(plan(1.0), 1e-5, neighbours) / reference, 6
+                ),
             }
     joint = poisson(0.017, 2000, lambda z: Composed((Gaussian(z), Laplace(z))))
     report["Gaussian with Laplace, calibration, ms"] = milliseconds(

@@ -1,18 +1,21 @@
-"""Additive models without a constraint, beside linear ones and models without privacy: held-out error, a line a model.
+"""Additive models without a constraint, beside linear ones and models without privacy: held-out
+error, a line a model.
 
     python benchmarks/additive.py --seeds 15                      # Adult, Credit, Law School, Communities
     python benchmarks/additive.py --sets adult --epsilon 1 inf --edges 8 16 32 quantiles
 
-A seed is a split (three quarters to train on) and the seed of the noise; delta is 1 / n^2; whole records are protected, and the
-number of rows is bought. Error in per cent, mean and standard error over seeds; seconds of a fit. "boosted" and "logistic" are
-scikit-learn's HistGradientBoostingClassifier and LogisticRegression at their defaults, without privacy, on the same rows.
-`--edges`: equal parts of a range; "quantiles": sixteen edges at exact quantiles of the training rows, which no promise covers
-and which would have to be bought: what is the most that buying them could win.
+A seed is a split (three quarters to train on) and the seed of the noise; delta is 1 / n^2; whole
+records are protected, and the number of rows is bought. Error in per cent, mean and standard error
+over seeds; seconds of a fit. "boosted" and "logistic" are scikit-learn's
+HistGradientBoostingClassifier and LogisticRegression at their defaults, without privacy, on the
+same rows. `--edges`: equal parts of a range; "quantiles": sixteen edges at exact quantiles of the
+training rows, which no promise covers and which would have to be bought: what is the most that
+buying them could win.
 
-`--rivals dp-ebm ebm lightgbm` needs `pip install interpret-core lightgbm`: DP-EBM (private boosted steps, with the same
-declared bounds, epsilon and delta; it protects whole records, whose number it takes as public), EBM and LightGBM without
-privacy, all at their defaults. "DP-EBM, best cut": its scores, cut where they err least on the measured rows, which nobody
-could know.
+`--rivals dp-ebm ebm lightgbm` needs `pip install interpret-core lightgbm`: DP-EBM (private boosted
+steps, with the same declared bounds, epsilon and delta; it protects whole records, whose number it
+takes as public), EBM and LightGBM without privacy, all at their defaults. "DP-EBM, best cut": its
+scores, cut where they err least on the measured rows, which nobody could know.
 """
 
 from __future__ import annotations
@@ -46,7 +49,10 @@ def main() -> None:
     for name in asked.sets:
         whole = load(name, asked.data)
         splits = [split(whole, seed) for seed in range(asked.seeds)]
-        free: list[tuple[str, Callable[..., Any]]] = [("boosted", _boosted), ("logistic", _logistic)]
+        free: list[tuple[str, Callable[..., Any]]] = [
+            ("boosted", _boosted),
+            ("logistic", _logistic),
+        ]
         if "ebm" in asked.rivals:
             free.append(("EBM", _ebm))
         if "lightgbm" in asked.rivals:
@@ -54,10 +60,17 @@ def main() -> None:
         for label, fit in free:
             _line(name, "no privacy", label, [_timed(fit, *one) for one in splits])
         for epsilon in asked.epsilon:
-            _line(name, _shown(epsilon), "linear", [_timed(_ours, *one, None, epsilon, k) for k, one in enumerate(splits)])
+            _line(
+                name,
+                _shown(epsilon),
+                "linear",
+                [_timed(_ours, *one, None, epsilon, k) for k, one in enumerate(splits)],
+            )
             if "dp-ebm" in asked.rivals and not math.isinf(epsilon):
                 for label, best in (("DP-EBM", False), ("DP-EBM, best cut", True)):
-                    found = [_timed(_dp_ebm, *one, epsilon, k, best) for k, one in enumerate(splits)]
+                    found = [
+                        _timed(_dp_ebm, *one, epsilon, k, best) for k, one in enumerate(splits)
+                    ]
                     _line(name, _shown(epsilon), label, found)
             for edges in asked.edges:
                 found = [_timed(_steps, *one, edges, epsilon, k) for k, one in enumerate(splits)]
@@ -68,7 +81,9 @@ def _line(name: str, epsilon: str, label: str, found: list[tuple[float, float]])
     errors, seconds = np.array(found).T
     spread = errors.std(ddof=1) / math.sqrt(len(errors)) if len(errors) > 1 else math.nan
     print(
-        f"| {name} | {epsilon} | {label} | {100 * errors.mean():.2f} ± {100 * spread:.2f} | {seconds.mean():.2f} |", flush=True
+        f"| {name} | {epsilon} | {label} | {100 * errors.mean():.2f} ± {100 * spread:.2f} | "
+        f"{seconds.mean():.2f} |",
+        flush=True,
     )
 
 
@@ -79,16 +94,22 @@ def _timed(fit: Callable[..., Any], train: Coded, test: Coded, *given: Any) -> t
     return float((decide(test) != test.block.labels).mean()), seconds
 
 
-def _ours(train: Coded, model: Any, epsilon: float, seed: int) -> Callable[[Coded], npt.NDArray[Any]]:
+def _ours(
+    train: Coded, model: Any, epsilon: float, seed: int
+) -> Callable[[Coded], npt.NDArray[Any]]:
     delta = 1.0 / train.block.rows**2
-    clf = fv.RateConstrainedClassifier(None, model=model, epsilon=epsilon, delta=delta, random_state=seed)
+    clf = fv.RateConstrainedClassifier(
+        None, model=model, epsilon=epsilon, delta=delta, random_state=seed
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf.fit(train)
     return lambda rows: np.searchsorted(clf.classes_, clf.predict(rows))
 
 
-def _steps(train: Coded, edges: str, epsilon: float, seed: int) -> Callable[[Coded], npt.NDArray[Any]]:
+def _steps(
+    train: Coded, edges: str, epsilon: float, seed: int
+) -> Callable[[Coded], npt.NDArray[Any]]:
     if edges != "quantiles":
         return _ours(train, fv.Additive(bins=int(edges)), epsilon, seed)
     stated = _with_quantiles(train)
@@ -129,11 +150,15 @@ def _ebm(train: Coded) -> Callable[[Coded], npt.NDArray[Any]]:
     from interpret.glassbox import ExplainableBoostingClassifier
 
     X, kinds = _table(train)
-    clf = ExplainableBoostingClassifier(feature_types=kinds, n_jobs=1, random_state=0).fit(X, train.block.labels)
+    clf = ExplainableBoostingClassifier(feature_types=kinds, n_jobs=1, random_state=0).fit(
+        X, train.block.labels
+    )
     return lambda rows: np.asarray(clf.predict(_table(rows)[0]))
 
 
-def _dp_ebm(train: Coded, epsilon: float, seed: int, best: bool) -> Callable[[Coded], npt.NDArray[Any]]:
+def _dp_ebm(
+    train: Coded, epsilon: float, seed: int, best: bool
+) -> Callable[[Coded], npt.NDArray[Any]]:
     from interpret.privacy import DPExplainableBoostingClassifier
 
     X, kinds = _table(train)
@@ -166,7 +191,9 @@ def _lightgbm(train: Coded) -> Callable[[Coded], npt.NDArray[Any]]:
 
     X, kinds = _table(train)
     chosen = [k for k, kind in enumerate(kinds) if kind == "nominal"]
-    clf = LGBMClassifier(n_jobs=1, random_state=0, verbose=-1).fit(X, train.block.labels, categorical_feature=chosen)
+    clf = LGBMClassifier(n_jobs=1, random_state=0, verbose=-1).fit(
+        X, train.block.labels, categorical_feature=chosen
+    )
     return lambda rows: np.asarray(clf.predict(_table(rows)[0]))
 
 
@@ -175,9 +202,17 @@ def _shown(epsilon: float) -> str:
 
 
 def _options() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    options.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0, math.inf], help="inf: without privacy")
+    options.add_argument(
+        "--epsilon",
+        nargs="+",
+        type=float,
+        default=[0.1, 1.0, 10.0, math.inf],
+        help="inf: without privacy",
+    )
     options.add_argument("--edges", nargs="+", default=["16"])
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--rivals", nargs="+", choices=("dp-ebm", "ebm", "lightgbm"), default=[])

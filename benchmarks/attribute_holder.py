@@ -1,11 +1,13 @@
-"""What a release costs where groups are recorded otherwise than as true ones: unmatched, flipped, or distributions.
+"""What a release costs where groups are recorded otherwise than as true ones: unmatched, flipped,
+or distributions.
 
     python benchmarks/attribute_holder.py --rows 2000 8000 --seeds 10
 
-Made-up applicants with two groups. One release of epsilon 1, then linear models with a parity gap of 5 percentage points asked.
-Error and true gap are those of the distribution of decisions on 20,000 other applicants: means over seeds, the standard
-deviation of each in brackets. `bars`: the half-width of the interval of the gap of a fixed rule, in percentage points, and
-`off`: how far its estimate is from the truth on average.
+Made-up applicants with two groups. One release of epsilon 1, then linear models with a parity gap
+of 5 percentage points asked. Error and true gap are those of the distribution of decisions on
+20,000 other applicants: means over seeds, the standard deviation of each in brackets. `bars`: the
+half-width of the interval of the gap of a fixed rule, in percentage points, and `off`: how far its
+estimate is from the truth on average.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def coarse(group: Any, share: Any, rng: np.random.Generator) -> dict[str, Any]:
     """A proxy by halves of the features: right on average in each half."""
     half = (share > 0.5).astype(int)
     means = np.array([group[half == one].mean() for one in (0, 1)])
-    return {"sensitive_features": fv.SoftGroups(np.stack([1 - means[half], means[half]], axis=1), ("f", "m"))}
+    return {
+        "sensitive_features": fv.SoftGroups(
+            np.stack([1 - means[half], means[half]], axis=1), ("f", "m")
+        )
+    }
 
 
 WAYS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -73,7 +79,9 @@ def measured(way: str, rows: int, seed: int, epsilon: float) -> tuple[float, flo
     """Error and true gap of the model elsewhere; half-width and error of an estimated gap."""
     rng = np.random.default_rng(seed)
     x, hired, group, share = applicants(rows, rng)
-    released = fv.release_groups(x, hired, epsilon=epsilon, random_state=seed, **WAYS[way](group, share, rng))
+    released = fv.release_groups(
+        x, hired, epsilon=epsilon, random_state=seed, **WAYS[way](group, share, rng)
+    )
     model = released.fit(x, hired, ASKED)
     other, label, truth, _ = applicants(HELD_OUT, rng)
     law = model.predict_proba(other)[:, 1]
@@ -91,7 +99,9 @@ def measured(way: str, rows: int, seed: int, epsilon: float) -> tuple[float, flo
 
 def main() -> None:
     """Fit, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 8000])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -100,9 +110,13 @@ def main() -> None:
     print("| recorded | rows | error | true gap | bars | off |\n|" + " --- |" * 6)
     for rows in asked.rows:
         for way in WAYS:
-            found = 100 * np.array([measured(way, rows, seed, asked.epsilon) for seed in range(asked.seeds)])
+            found = 100 * np.array(
+                [measured(way, rows, seed, asked.epsilon) for seed in range(asked.seeds)]
+            )
             mean, deviation = found.mean(axis=0), found.std(axis=0, ddof=min(1, asked.seeds - 1))
-            cells = " | ".join(f"{m:.1f} ({s:.1f})" for m, s in zip(mean[:2], deviation[:2], strict=True))
+            cells = " | ".join(
+                f"{m:.1f} ({s:.1f})" for m, s in zip(mean[:2], deviation[:2], strict=True)
+            )
             print(f"| {way} | {rows:,} | {cells} | {mean[2]:.1f} | {mean[3]:.1f} |", flush=True)
 
 

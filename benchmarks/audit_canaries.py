@@ -14,20 +14,29 @@ import fairveil as fv
 from fairveil.facts import Boolean, Category, Number, Schema
 
 SCHEMA = Schema(
-    {f"x{at}": Number(-1, 1) for at in range(6)} | {"sex": Category(("f", "m")), "hired": Boolean()},
+    {f"x{at}": Number(-1, 1) for at in range(6)}
+    | {"sex": Category(("f", "m")), "hired": Boolean()},
     target="hired",
     sensitive="sex",
 )
 
 
 def network(epsilon: float) -> fv.RateConstrainedClassifier:
-    """256 hidden units with large weights, so that gradients of canaries point apart; 4 rounds of all rows."""
+    """256 hidden units with large weights, so that gradients of canaries point apart; 4 rounds of
+    all rows."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
     with torch.no_grad():
         for parameters in module.parameters():
             parameters *= 4.0
-    options = {"rounds": 4, "sampling_rate": 1.0, "public_rows": 150, "clip": 0.3, "delta": 1e-6, "schema": SCHEMA}
+    options = {
+        "rounds": 4,
+        "sampling_rate": 1.0,
+        "public_rows": 150,
+        "clip": 0.3,
+        "delta": 1e-6,
+        "schema": SCHEMA,
+    }
     return fv.RateConstrainedClassifier(None, model=module, epsilon=epsilon, **options)
 
 
@@ -40,10 +49,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for epsilon in map(float, given.epsilon.split(",")):
-        found = fv.audit.one_run(network(epsilon), canaries=given.canaries, guesses=given.guesses, rows=100)
+        found = fv.audit.one_run(
+            network(epsilon), canaries=given.canaries, guesses=given.guesses, rows=100
+        )
         named = ", ".join(name for name, there in found.planted if there) or "nothing"
         print(
-            f"epsilon {epsilon:g}: {found.right} of {found.guesses} right, at least {found.epsilon_lower:.2f}; found: {named}"
+            f"epsilon {epsilon:g}: {found.right} of {found.guesses} right, at least "
+            f"{found.epsilon_lower:.2f}; found: {named}"
         )
 
 

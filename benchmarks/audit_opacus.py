@@ -1,4 +1,5 @@
-"""A network that opacus trains, audited in one run with many canaries; and the same with its noise forgotten.
+"""A network that opacus trains, audited in one run with many canaries; and the same with its noise
+forgotten.
 
     pip install opacus
     python benchmarks/audit_opacus.py [--canaries 200] [--epsilon 1]
@@ -34,17 +35,25 @@ def as_tensors(table: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(features), torch.tensor(np.asarray(table["hired"]).astype(np.float32))
 
 
-def fit(epsilon: float, noise: float) -> Callable[[dict[str, Any], int], Callable[[dict[str, Any]], Any]]:
+def fit(
+    epsilon: float, noise: float
+) -> Callable[[dict[str, Any], int], Callable[[dict[str, Any]], Any]]:
     """A user's own `fit`: full batches, `noise` times what the claim needs."""
-    sigma = get_noise_multiplier(target_epsilon=epsilon, target_delta=DELTA, sample_rate=1.0, steps=ROUNDS)
+    sigma = get_noise_multiplier(
+        target_epsilon=epsilon, target_delta=DELTA, sample_rate=1.0, steps=ROUNDS
+    )
 
     def trained(table: dict[str, Any], seed: int) -> Callable[[dict[str, Any]], Any]:
         torch.manual_seed(seed)
-        plain = torch.nn.Sequential(torch.nn.Linear(len(NUMBERS), 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+        plain = torch.nn.Sequential(
+            torch.nn.Linear(len(NUMBERS), 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)
+        )
         model = GradSampleModule(plain)
         X, y = as_tensors(table)
         steps = torch.optim.SGD(model.parameters(), lr=4.0)
-        optimizer = DPOptimizer(steps, noise_multiplier=noise * sigma, max_grad_norm=CLIP, expected_batch_size=len(X))
+        optimizer = DPOptimizer(
+            steps, noise_multiplier=noise * sigma, max_grad_norm=CLIP, expected_batch_size=len(X)
+        )
         for _ in range(ROUNDS):
             optimizer.zero_grad()
             log_loss(model(X)[:, 0], y).backward()
@@ -68,10 +77,17 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for name, noise in (("as it is", 1.0), ("without its noise", 0.0)):
-        options = {"schema": SCHEMA, "epsilon": given.epsilon, "delta": DELTA, "canaries": given.canaries, "rows": 100}
+        options = {
+            "schema": SCHEMA,
+            "epsilon": given.epsilon,
+            "delta": DELTA,
+            "canaries": given.canaries,
+            "rows": 100,
+        }
         found = fv.audit.one_run(fit(given.epsilon, noise), guesses=given.canaries // 8, **options)
         print(
-            f"opacus, {name}: {found.right} of {found.guesses} right, epsilon >= {found.epsilon_lower:.2f} of {given.epsilon:g}"
+            f"opacus, {name}: {found.right} of {found.guesses} right, epsilon >= "
+            f"{found.epsilon_lower:.2f} of {given.epsilon:g}"
         )
         print("    the claim is refuted" if found.refuted else "    the claim is not refuted")
 

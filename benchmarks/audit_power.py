@@ -1,8 +1,10 @@
-"""Lower bounds of whole-mechanism audits as a share of the claim, and the pairs of runs after which planted bugs are found.
+"""Lower bounds of whole-mechanism audits as a share of the claim, and the pairs of runs after which
+planted bugs are found.
 
     python benchmarks/audit_power.py [--pairs 300] [--epsilon 1.0] [--power] [--only game,fermi]
 
-One line an estimator and adjacency relation: the claim is the plan's own curve. With `--power` planted bugs are run beside.
+One line an estimator and adjacency relation: the claim is the plan's own curve. With `--power`
+planted bugs are run beside.
 """
 
 from __future__ import annotations
@@ -16,10 +18,19 @@ import fairveil as fv
 from fairveil.errors import FairveilError
 from fairveil.facts import Boolean, Category, Number, Schema
 
-COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "job": Category(("a", "b", "c")), "sex": Category(("f", "m"))}
+COLUMNS = {
+    "age": Number(17, 90),
+    "score": Number(0, 10),
+    "job": Category(("a", "b", "c")),
+    "sex": Category(("f", "m")),
+}
 SCHEMA = Schema(COLUMNS | {"hired": Boolean()}, target="hired", sensitive=("sex",), rows=1_000)
 WAGES = Schema(COLUMNS | {"wage": Number(0, 100)}, target="wage", sensitive=("sex",), rows=1_000)
-RELATIONS: tuple[dict[str, Any], ...] = ({}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"})
+RELATIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"neighbours": "replace-one"},
+    {"protects": "sensitive_features"},
+)
 PARITY = "demographic_parity:0.1"
 
 
@@ -39,7 +50,9 @@ def mechanisms() -> list[tuple[str, Any]]:
             ("tailored regression", fv.TailoredRegressor(**more)),
         ]
     sampled = fv.Descent(sampling_rate=0.2, rounds=20)
-    found.append(("rate-constrained, sampled", fv.RateConstrainedClassifier(PARITY, solver=sampled)))
+    found.append(
+        ("rate-constrained, sampled", fv.RateConstrainedClassifier(PARITY, solver=sampled))
+    )
     return found
 
 
@@ -47,16 +60,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--only", default="", help="estimators of these names alone, with commas; add-remove alone")
+    parser.add_argument(
+        "--only", default="", help="estimators of these names alone, with commas; add-remove alone"
+    )
     parser.add_argument("--power", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{given.pairs} pairs of runs, epsilon {given.epsilon:g}; share of the claim that is shown, at 95 % confidence")
+    print(
+        f"{given.pairs} pairs of runs, epsilon {given.epsilon:g}; share of the claim that is "
+        f"shown, at 95 % confidence"
+    )
     only = given.only.split(",") if given.only else []
     for name, estimator in mechanisms():
         if only and (name not in only or estimator.neighbours or estimator.protects != "records"):
             continue
-        estimator.set_params(epsilon=given.epsilon, schema=WAGES if "regression" in name else SCHEMA)
+        estimator.set_params(
+            epsilon=given.epsilon, schema=WAGES if "regression" in name else SCHEMA
+        )
         relation = f"{estimator.protects}, {estimator.neighbours or 'default'}"
         start = time.perf_counter()
         try:
@@ -73,7 +93,8 @@ def main() -> None:
         )
         for one in found.planted:
             print(
-                f"    {one.name:26} {'found' if one.found else 'not found':10} in {one.trials:4} pairs, power {one.power:.2f}"
+                f"    {one.name:26} {'found' if one.found else 'not found':10} in {one.trials:4} "
+                f"pairs, power {one.power:.2f}"
             )
 
 

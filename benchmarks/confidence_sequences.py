@@ -1,13 +1,16 @@
-"""Monitors beside confidence sequences of PyPI's confseq: delay to an alarm after a drift, and widths without one.
+"""Monitors beside confidence sequences of PyPI's confseq: delay to an alarm after a drift, and
+widths without one.
 
     pip install confseq        # it compiles: cmake and the headers of Boost must be there
     python benchmarks/confidence_sequences.py [--runs N]
 
-Without confseq it says so and ends. It prints Markdown. The people are those of `benchmarks/certificates.py monitors`: two
-groups, a bound of 10 points, a false alarm of 5 % over the whole run, a gap of 5 points for 10 periods and then another.
-confseq looks at every decision, without privacy: a sequence of each group at half of the permitted miss (predictable plug-in
-empirical Bernstein), and an alarm where the difference of their ends is above the bound. "From the drift" starts it at the
-drift, which a user does not know. Widths are the bound on a gap of 5 points less 5 points.
+Without confseq it says so and ends. It prints Markdown. The people are those of
+`benchmarks/certificates.py monitors`: two groups, a bound of 10 points, a false alarm of 5 % over
+the whole run, a gap of 5 points for 10 periods and then another. confseq looks at every decision,
+without privacy: a sequence of each group at half of the permitted miss (predictable plug-in
+empirical Bernstein), and an alarm where the difference of their ends is above the bound. "From the
+drift" starts it at the drift, which a user does not know. Widths are the bound on a gap of 5 points
+less 5 points.
 """
 
 from __future__ import annotations
@@ -78,7 +81,9 @@ def ends(told: Floats, sequence: Callable[..., Any]) -> tuple[Floats, Floats]:
     """Ends of the gap (periods,), at each period's end; half of the miss for each group."""
     found = [sequence(told[:, group].ravel(), alpha=MISS / 2) for group in (0, 1)]
     at = np.arange(1, len(told) + 1) * told.shape[2] - 1
-    (low, high), (other_low, other_high) = ((np.asarray(a)[at], np.asarray(b)[at]) for a, b in found)
+    (low, high), (other_low, other_high) = (
+        (np.asarray(a)[at], np.asarray(b)[at]) for a, b in found
+    )
     return np.maximum.accumulate(other_low - high), np.minimum.accumulate(other_high - low)
 
 
@@ -88,7 +93,10 @@ def by_sequence(told: Floats, sequence: Callable[..., Any]) -> int | None:
 
 
 def delays(runs: int, sequence: Callable[..., Any]) -> None:
-    print(f"\nAn alarm after a drift, {runs} runs: found within 30 periods; delay in periods, median and worst tenth\n")
+    print(
+        f"\nAn alarm after a drift, {runs} runs: found within 30 periods; delay in periods, median "
+        f"and worst tenth\n"
+    )
     names = ("fv.Monitor, epsilon 1", "fv.Monitor, no noise", "confseq", "confseq from the drift")
     head("people a period", "gap after the drift", "early alarms of all four", *names)
     for people, gap in product((1000, 3000), (0.15, 0.2, 0.3)):
@@ -97,7 +105,11 @@ def delays(runs: int, sequence: Callable[..., Any]) -> None:
         for _ in range(runs):
             told = decisions(people, gap, rng)
             late = by_sequence(told[BEFORE:], sequence)
-            alarms = [by_bets(told, LAPLACE, rng), by_bets(told, NONE, rng), by_sequence(told, sequence)]
+            alarms = [
+                by_bets(told, LAPLACE, rng),
+                by_bets(told, NONE, rng),
+                by_sequence(told, sequence),
+            ]
             alarms.append(None if late is None else late + BEFORE)
             for at, alarm in enumerate(alarms):
                 early[at] += alarm is not None and alarm <= BEFORE
@@ -113,15 +125,24 @@ def shown(waited: list[float]) -> str:
 
 
 def widths(runs: int, sequence: Callable[..., Any]) -> None:
-    print(f"\nHow far above a gap of 5 points its upper bound lies after so many periods, {runs} runs, in points\n")
+    print(
+        f"\nHow far above a gap of 5 points its upper bound lies after so many periods, {runs} "
+        f"runs, in points\n"
+    )
     head("people a period", "periods", "fv.Monitor, epsilon 1", "fv.Monitor, no noise", "confseq")
     for people in (1000, 3000):
         rng = np.random.default_rng(1)
         told = [decisions(people, 0.05, rng)[:BEFORE] for _ in range(runs)]
         of_sequence = np.array([ends(one, sequence)[1] for one in told])
         for t in (1, 3, 10):
-            ours = [np.mean([_bound(one[t - 1], t, noise, rng) for one in told]) for noise in (LAPLACE, NONE)]
-            cells = [f"{100 * (float(value) - 0.05):.1f}" for value in (*ours, of_sequence[:, t - 1].mean())]
+            ours = [
+                np.mean([_bound(one[t - 1], t, noise, rng) for one in told])
+                for noise in (LAPLACE, NONE)
+            ]
+            cells = [
+                f"{100 * (float(value) - 0.05):.1f}"
+                for value in (*ours, of_sequence[:, t - 1].mean())
+            ]
             row(f"{people:,}", t, *cells)
 
 
@@ -132,12 +153,17 @@ def _bound(period: Floats, t: int, noise: CountNoise, rng: np.random.Generator) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     sequence = sequences()
     if sequence is None:
-        print("skipped: confseq is not there; pip install confseq (it compiles, and needs cmake and the headers of Boost)")
+        print(
+            "skipped: confseq is not there; pip install confseq (it compiles, and needs cmake and "
+            "the headers of Boost)"
+        )
         return
     delays(runs, sequence)
     widths(runs, sequence)

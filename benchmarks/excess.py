@@ -1,19 +1,23 @@
-"""How far private group objectives are above the brute-force optimum on Adult. Prints JSON, a line a setting.
+"""How far private group objectives are above the brute-force optimum on Adult. Prints JSON, a line
+a setting.
 
     python benchmarks/excess.py --markdown
     python benchmarks/excess.py --decisions grid --epsilons 1 --runs 3
 
-Two lists of decisions: "thresholds", one column of Adult against one number; "grid", linear rules of age, education and hours,
-100 directions cut 100 times. The error is made small; what is constrained is an equalized-odds gap, or 1 less the G-mean of
-recalls. Under protects="sensitive_features" nothing that the G-mean asks is protected, so it is run for records alone.
+Two lists of decisions: "thresholds", one column of Adult against one number; "grid", linear rules
+of age, education and hours, 100 directions cut 100 times. The error is made small; what is
+constrained is an equalized-odds gap, or 1 less the G-mean of recalls. Under
+protects="sensitive_features" nothing that the G-mean asks is protected, so it is run for records
+alone.
 
-Exponential sampling: f and g of the chosen decision, exact, against f* = the least f of decisions with g <= 0. "alpha asked":
-the penalty of Corollary 4.2 for it; "-": the default's. "within": in how many runs f - f* and g are at most alpha (the one
-asked for, or each of `--alphas`). "9 of 10": what f - f* and g both stayed under in nine tenths of the runs. "certain": the
-mean of what `certain_` says of f and of g.
+Exponential sampling: f and g of the chosen decision, exact, against f* = the least f of decisions
+with g <= 0. "alpha asked": the penalty of Corollary 4.2 for it; "-": the default's. "within": in
+how many runs f - f* and g are at most alpha (the one asked for, or each of `--alphas`). "9 of 10":
+what f - f* and g both stayed under in nine tenths of the runs. "certain": the mean of what
+`certain_` says of f and of g.
 
-The linear-oracle loop on the same list is compared with the best mixture, by a linear program over all decisions to which
-tangents are added where f or g is not linear.
+The linear-oracle loop on the same list is compared with the best mixture, by a linear program over
+all decisions to which tangents are added where f or g is not linear.
 """
 
 from __future__ import annotations
@@ -95,7 +99,9 @@ class Exact:
             cost = np.append(np.zeros(len(flat)), 1.0)
             whole = np.append(np.ones(len(flat)), 0.0)[np.newaxis]
             bounds = [(0.0, None)] * len(flat) + [(None, None)]
-            found: Any = linprog(cost, np.array(below), limits, whole, [1.0], bounds, method="highs")
+            found: Any = linprog(
+                cost, np.array(below), limits, whole, [1.0], bounds, method="highs"
+            )
             weights = np.maximum(found.x[:-1], 0.0)
             weights /= weights.sum()
             mean = (weights @ flat).reshape(self.losses.shape[1:])
@@ -113,7 +119,10 @@ def source_of(folder: str | None, decisions: str) -> Any:
         return found.rows
     schema = found.schema
     kept = {name: schema.columns[name] for name in GRID}
-    return data.encode(found.table, Schema(kept, target=schema.target, sensitive=schema.sensitive, rows=schema.rows))
+    return data.encode(
+        found.table,
+        Schema(kept, target=schema.target, sensitive=schema.sensitive, rows=schema.rows),
+    )
 
 
 @cache
@@ -122,14 +131,22 @@ def exact(folder: str | None, decisions: str, constraint: str) -> Exact:
     rows = Rows(source_of(folder, decisions))
     of: Class = (thresholds if decisions == "thresholds" else directions)(rows.layout)
     free = fv.Promise(math.inf, 0.0)
-    problem = Problem.of(free, rows.layout, rows.cells("product"), parse_objective("error"), parse_constraint(constraint))
+    problem = Problem.of(
+        free,
+        rows.layout,
+        rows.cells("product"),
+        parse_objective("error"),
+        parse_constraint(constraint),
+    )
     ground = problem.ground
     curator = Curator(rows, free)
     counts = count_rows(curator, ground, 0.0)
     posed = problem.pose(counts, 0.0, 1.0)
     _, rules = of.gather(curator, ground)
     weights = np.array([rule.weights for rule in rules if isinstance(rule, LinearRule)])
-    (counted,) = curator.answer([(PredictionHistogram(Linear(weights), ground.cells, "hard", by_label=True), 0.0)])
+    (counted,) = curator.answer(
+        [(PredictionHistogram(Linear(weights), ground.cells, "hard", by_label=True), 0.0)]
+    )
     losses = np.array([ground.by_class(one, counts) for one in counted]) / posed.rows
     assert posed.h.g is not None
     places = {rule.key: place for place, rule in enumerate(rules)}
@@ -139,7 +156,9 @@ def exact(folder: str | None, decisions: str, constraint: str) -> Exact:
 def fitted(folder: str | None, decisions: str, constraint: str, **how: Any) -> Any:
     """One fit."""
     rows = source_of(folder, decisions)
-    model = built(fv.GroupObjectiveClassifier, "error", constraint, decisions=DECISIONS[decisions], **how)
+    model = built(
+        fv.GroupObjectiveClassifier, "error", constraint, decisions=DECISIONS[decisions], **how
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # g is measured
         return model.fit(rows)
@@ -150,12 +169,21 @@ def seeds(*setting: Any) -> Iterator[int]:
     return (zlib.crc32(repr((*setting, run)).encode()) for run in count())
 
 
-def sampled(asked: argparse.Namespace, truth: Exact, where: dict[str, Any], alpha: float | None) -> dict[str, Any]:
+def sampled(
+    asked: argparse.Namespace, truth: Exact, where: dict[str, Any], alpha: float | None
+) -> dict[str, Any]:
     """Exponential sampling, all runs of a setting."""
     over, above, certain, penalties = [], [], [], []
     start = time.perf_counter()
     for seed in islice(seeds(where, alpha), asked.runs):
-        model = fitted(asked.data, **where, delta=asked.delta, method="exponential", alpha=alpha, random_state=seed)
+        model = fitted(
+            asked.data,
+            **where,
+            delta=asked.delta,
+            method="exponential",
+            alpha=alpha,
+            random_state=seed,
+        )
         f, g = truth.mixed(model.outcome_)
         over.append(f - truth.best)
         above.append(max(0.0, g))
@@ -171,7 +199,10 @@ def sampled(asked: argparse.Namespace, truth: Exact, where: dict[str, Any], alph
         "f*": truth.best,
         "f - f*": {"mean": float(np.mean(over)), "largest": float(np.max(over))},
         "g above 0": {"mean": float(np.mean(above)), "largest": float(np.max(above))},
-        "within": {str(a): int((both <= a).sum()) for a in ((alpha,) if alpha is not None else asked.alphas)},
+        "within": {
+            str(a): int((both <= a).sum())
+            for a in ((alpha,) if alpha is not None else asked.alphas)
+        },
         "9 of 10": float(np.sort(both)[math.ceil(0.9 * len(both)) - 1]),
         "certain": dict(zip(("f", "g"), np.mean(certain, axis=0).tolist(), strict=True)),
         "runs": asked.runs,
@@ -185,7 +216,9 @@ def looped(asked: argparse.Namespace, truth: Exact, where: dict[str, Any]) -> di
     over, above = [], []
     start = time.perf_counter()
     for seed in islice(seeds(where), asked.runs):
-        f, g = truth.mixed(fitted(asked.data, **where, delta=asked.delta, random_state=seed).outcome_)
+        f, g = truth.mixed(
+            fitted(asked.data, **where, delta=asked.delta, random_state=seed).outcome_
+        )
         over.append(f - best)
         above.append(max(0.0, g))
     both = np.maximum(over, above)
@@ -208,10 +241,17 @@ def measured(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for decisions in asked.decisions:
         for constraint in asked.constraints:
             truth = exact(asked.data, decisions, constraint)
-            protections = ["records", "sensitive_features"] if truth.losses.shape[1] > 1 else ["records"]
+            protections = (
+                ["records", "sensitive_features"] if truth.losses.shape[1] > 1 else ["records"]
+            )
             for protects in protections:
                 for epsilon in asked.epsilons:
-                    where = {"decisions": decisions, "constraint": constraint, "protects": protects, "epsilon": epsilon}
+                    where = {
+                        "decisions": decisions,
+                        "constraint": constraint,
+                        "protects": protects,
+                        "epsilon": epsilon,
+                    }
                     for alpha in (None, *asked.alphas):
                         yield sampled(asked, truth, where, alpha)
                     yield looped(asked, truth, where)
@@ -223,16 +263,35 @@ def markdown(lines: list[dict[str, Any]]) -> str:
     for method in ("exponential", "linear-oracle"):
         some = [line for line in lines if line["method"] == method]
         asked = ["alpha asked", "G"] if method == "exponential" else []
-        names = ["decisions", "constraint", "protects", "epsilon", *asked, "f*", "f - f*, mean", "largest", "g above 0, mean"]
+        names = [
+            "decisions",
+            "constraint",
+            "protects",
+            "epsilon",
+            *asked,
+            "f*",
+            "f - f*, mean",
+            "largest",
+            "g above 0, mean",
+        ]
         names += ["largest", "within", "9 of 10", *(["certain of f", "of g"] if asked else [])]
         rows = [names, ["---"] * len(names)]
         for line in some:
             alpha = line.get("alpha asked")
             row = [line["decisions"], line["constraint"], line["protects"], f"{line['epsilon']:g}"]
-            row += ["-" if alpha is None else f"{alpha:g}", f"{line['penalty']:.1f}"] if asked else []
+            row += (
+                ["-" if alpha is None else f"{alpha:g}", f"{line['penalty']:.1f}"] if asked else []
+            )
             row += [f"{line['f*' if asked else 'f* of mixtures']:.4f}"]
-            row += [f"{line[what][of]:.4f}" for what in ("f - f*", "g above 0") for of in ("mean", "largest")]
-            row += [", ".join(f"{count} ({a})" for a, count in line["within"].items()), f"{line['9 of 10']:.3f}"]
+            row += [
+                f"{line[what][of]:.4f}"
+                for what in ("f - f*", "g above 0")
+                for of in ("mean", "largest")
+            ]
+            row += [
+                ", ".join(f"{count} ({a})" for a, count in line["within"].items()),
+                f"{line['9 of 10']:.3f}",
+            ]
             row += [f"{line['certain'][of]:.3f}" for of in ("f", "g")] if asked else []
             rows.append(row)
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
@@ -247,8 +306,12 @@ def usual_folder() -> str | None:
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--decisions", nargs="+", choices=sorted(DECISIONS), default=list(DECISIONS))
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--decisions", nargs="+", choices=sorted(DECISIONS), default=list(DECISIONS)
+    )
     options.add_argument("--constraints", nargs="+", default=list(CONSTRAINTS))
     options.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.5, 1.0])
     options.add_argument("--alphas", type=float, nargs="+", default=[0.02, 0.05, 0.1, 0.2])

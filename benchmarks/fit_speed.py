@@ -1,16 +1,19 @@
-"""Whole fits through the public estimator, against scikit-learn in the same run, and how they grow. Prints JSON.
+"""Whole fits through the public estimator, against scikit-learn in the same run, and how they grow.
+Prints JSON.
 
-1. A default fit (epsilon 1, demographic parity 0.05) on Adult's coded rows against `LogisticRegression()` on their one-hot
-   matrix, as CSR and as a dense array, on all threads of BLAS and on one: whichever is fastest counts. Aim: at most a third.
-2. The same fit given that one-hot matrix itself, dense and as CSR, against `LogisticRegression()` on it. Aim: at most a half,
-   and a third on CSR.
-3. `--rows N ...`: a fit on N coded rows of Adult's shape (6 numbers in float32, 7 codes) that are held in memory: seconds, and
-   how far the process grew at its peak beyond the rows themselves and with them. Aim: 3 GiB at 10 million, and linear time.
+1. A default fit (epsilon 1, demographic parity 0.05) on Adult's coded rows against
+   `LogisticRegression()` on their one-hot matrix, as CSR and as a dense array, on all threads of
+   BLAS and on one: whichever is fastest counts. Aim: at most a third.
+2. The same fit given that one-hot matrix itself, dense and as CSR, against `LogisticRegression()`
+   on it. Aim: at most a half, and a third on CSR.
+3. `--rows N ...`: a fit on N coded rows of Adult's shape (6 numbers in float32, 7 codes) that are
+   held in memory: seconds, and how far the process grew at its peak beyond the rows themselves and
+   with them. Aim: 3 GiB at 10 million, and linear time.
 
-Adult is looked for where `FAIRVEIL_DATA` says, in a folder shared/data beside the repository and in the cache; without it,
-synthetic rows of its shape.
-Jobs take turns, and the least time of each counts: what is left out is what other processes took. Step 3 runs each size in a
-process of its own.
+Adult is looked for where `FAIRVEIL_DATA` says, in a folder shared/data beside the repository and in
+the cache; without it, synthetic rows of its shape.
+Jobs take turns, and the least time of each counts: what is left out is what other processes took.
+Step 3 runs each size in a process of its own.
 """
 
 from __future__ import annotations
@@ -58,18 +61,29 @@ def adult() -> tuple[Any, str]:
         except DataNotFoundError:
             continue
         return found.rows, f"Adult, {found.size:,} rows ({found.where})"
-    return data.synthetic.ManyRows(ADULT_ROWS, seed=0), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
+    return data.synthetic.ManyRows(
+        ADULT_ROWS, seed=0
+    ), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
 
 
-def one_hot(rows: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
+def one_hot(
+    rows: Any,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
     """The dense one-hot matrix, labels and groups of coded rows."""
     parts, labels, groups = [], [], []
     for block in rows.blocks():
-        lines = [np.eye(size)[line] for line, size in zip(block.codes, rows.layout.code_sizes, strict=True)]
+        lines = [
+            np.eye(size)[line]
+            for line, size in zip(block.codes, rows.layout.code_sizes, strict=True)
+        ]
         parts.append(np.hstack([block.numbers.T, *lines]))
         labels.append(block.labels)
         groups.append(block.sensitive[0])
-    return np.ascontiguousarray(np.vstack(parts), dtype=np.float64), np.concatenate(labels), np.concatenate(groups)
+    return (
+        np.ascontiguousarray(np.vstack(parts), dtype=np.float64),
+        np.concatenate(labels),
+        np.concatenate(groups),
+    )
 
 
 def least(jobs: dict[str, Callable[[], Any]], turns: int) -> dict[str, float]:
@@ -115,7 +129,9 @@ def against_sklearn(turns: int) -> dict[str, Any]:
         },
         turns,
     )
-    dense = min(seconds["LogisticRegression, dense"], seconds["LogisticRegression, dense, one thread"])
+    dense = min(
+        seconds["LogisticRegression, dense"], seconds["LogisticRegression, dense, one thread"]
+    )
     peer = min(seconds["LogisticRegression, csr"], dense)
     on_csr = seconds["fit on the CSR matrix"] / seconds["LogisticRegression, csr"]
     return {
@@ -123,7 +139,9 @@ def against_sklearn(turns: int) -> dict[str, Any]:
         "columns of the one-hot matrix": X.shape[1],
         "seconds": seconds,
         "coded rows / LogisticRegression (aim 1/3)": seconds["fit on coded rows"] / peer,
-        "dense matrix / LogisticRegression on it (aim 1/2)": (seconds["fit on the dense matrix"] / dense),
+        "dense matrix / LogisticRegression on it (aim 1/2)": (
+            seconds["fit on the dense matrix"] / dense
+        ),
         "CSR matrix / LogisticRegression on it (aim 1/3)": on_csr,
     }
 
@@ -140,7 +158,8 @@ def large(count: int) -> dict[str, float]:
     """Part 3, for one number of rows."""
     from fairveil.data import synthetic
 
-    classifier().fit(synthetic.ManyRows(1_000, seed=1, precision="float32"))  # imports and compiled code are not counted
+    # imports and compiled code are not counted
+    classifier().fit(synthetic.ManyRows(1_000, seed=1, precision="float32"))
     before = peak()
     source = synthetic.ManyRows(count, seed=0, precision="float32", block_rows=1 << 18)
     rows = Held(source.layout, tuple(source.blocks()))
@@ -159,12 +178,30 @@ def large(count: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=15, help="how often each job is run (default 15)")
-    parser.add_argument("--rows", type=int, nargs="*", default=[], metavar="N", help="sizes for part 3, 1000000 10000000 say")
-    parser.add_argument("--only-rows", type=int, default=0, metavar="N", help="part 3 for one size in this process, and end")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--turns", type=int, default=15, help="how often each job is run (default 15)"
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="*",
+        default=[],
+        metavar="N",
+        help="sizes for part 3, 1000000 10000000 say",
+    )
+    parser.add_argument(
+        "--only-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="part 3 for one size in this process, and end",
+    )
     given = parser.parse_args()
-    warnings.simplefilter("ignore")  # scikit-learn says that it did not converge, we that delta is large: not the point here
+    # scikit-learn says that it did not converge, we that delta is large: not the point here
+    warnings.simplefilter("ignore")
     if given.only_rows:
         print(json.dumps(large(given.only_rows)))
         return
@@ -174,7 +211,10 @@ def main() -> None:
     for count in given.rows:
         print(f"fitting {count:,} rows", file=sys.stderr)
         done = subprocess.run(
-            [sys.executable, __file__, "--only-rows", str(count)], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, __file__, "--only-rows", str(count)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         out["many rows"].append(json.loads(done.stdout))
     print(json.dumps(out, indent=2))

@@ -1,13 +1,15 @@
-"""A frontier of 300 models (5 gaps x 4 epsilons x 15 seeds) against one solo fit of the same table. Prints JSON.
+"""A frontier of 300 models (5 gaps x 4 epsilons x 15 seeds) against one solo fit of the same table.
+Prints JSON.
 
-Adult's shape: 36,632 training rows, 6 numbers and 7 codes (102 one-hot columns), 2 groups; 12,211 held-out rows. Aim: at most
-120 fits. Both are whole calls: reading the rows, planning and pricing, training, publishing; the frontier also measures every
-model on the held-out rows.
+Adult's shape: 36,632 training rows, 6 numbers and 7 codes (102 one-hot columns), 2 groups; 12,211
+held-out rows. Aim: at most 120 fits. Both are whole calls: reading the rows, planning and pricing,
+training, publishing; the frontier also measures every model on the held-out rows.
 
-The arithmetic floor is the fused pass over the rows, clipped gradient and decisions of one model, in a panel of 75, and nothing
-around it: x 120 rounds x 300 models. Jobs take turns in one process, so that the machine's moods hit all of them; processor
-seconds (of all threads) stand beside, for machines that have something else to do: where a job had far fewer cores than there
-are, judge by those.
+The arithmetic floor is the fused pass over the rows, clipped gradient and decisions of one model,
+in a panel of 75, and nothing around it: x 120 rounds x 300 models. Jobs take turns in one process,
+so that the machine's moods hit all of them; processor seconds (of all threads) stand beside, for
+machines that have something else to do: where a job had far fewer cores than there are, judge by
+those.
 """
 
 from __future__ import annotations
@@ -45,12 +47,16 @@ def panel_pass(source: Any, models: int) -> Callable[[], Any]:
     model = Linear(rng.normal(size=(models, 1, 1 + rows.layout.width)) * 0.1)
     costs = rng.normal(size=(models, cells.count, 1, 2)) * 0.1
     questions = [GradientSum(model, 2.0, cells, costs), PredictionHistogram(model, cells)]
-    passes = Passes([(question, [question.scale(rows.layout, None)]) for question in questions], rows)
+    passes = Passes(
+        [(question, [question.scale(rows.layout, None)]) for question in questions], rows
+    )
     return lambda: passes.run(questions, rows.blocks())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=3, help="how often each is run")
     given = parser.parse_args()
 
@@ -78,7 +84,10 @@ def main() -> None:
         times["frontier"].append(seconds(whole))
         times["panel pass"] += [seconds(floor) for _ in range(5)]
         times["solo fit"] += [seconds(solo) for _ in range(5)]
-    middle, worked = ({name: statistics.median(one[k] for one in values) for name, values in times.items()} for k in (0, 1))
+    middle, worked = (
+        {name: statistics.median(one[k] for one in values) for name, values in times.items()}
+        for k in (0, 1)
+    )
     models = len(GAPS) * len(EPSILONS) * SEEDS
     passes = ROUNDS * models / PANEL
     least = middle["panel pass"] * passes
@@ -93,7 +102,9 @@ def main() -> None:
         "arithmetic floor, seconds": least,
         "arithmetic floor / solo fit": least / middle["solo fit"],
         "processor: frontier / solo fit": worked["frontier"] / worked["solo fit"],
-        "processor: arithmetic floor / solo fit": worked["panel pass"] * passes / worked["solo fit"],
+        "processor: arithmetic floor / solo fit": worked["panel pass"]
+        * passes
+        / worked["solo fit"],
         "composed epsilon": found[0].epsilon,
         "met": middle["frontier"] <= AIM * middle["solo fit"],
     }

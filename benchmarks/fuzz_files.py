@@ -1,10 +1,12 @@
-"""Changed files for every reader of the library: what is read is used, what is refused is an error of the library's family.
+"""Changed files for every reader of the library: what is read is used, what is refused is an error
+of the library's family.
 
     python benchmarks/fuzz_files.py                                # 100,000 inputs, some ten minutes
     python benchmarks/fuzz_files.py --inputs 5000 --seed 7 --only "estimator folder" --show
 
-The readers and the changes are those of the test suite (tests/fuzz), which runs a few hundred inputs of each. Memory is limited
-to 4 GiB and one input to 20 seconds; what goes beyond counts as untyped. Memory growth is the largest of one input.
+The readers and the changes are those of the test suite (tests/fuzz), which runs a few hundred
+inputs of each. Memory is limited to 4 GiB and one input to 20 seconds; what goes beyond counts as
+untyped. Memory growth is the largest of one input.
 """
 
 from __future__ import annotations
@@ -47,13 +49,20 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, _stop)
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [reader for reader in readers(Path(folder), all_kinds=True) if given.only in (None, reader.name)]
+        chosen = [
+            reader
+            for reader in readers(Path(folder), all_kinds=True)
+            if given.only in (None, reader.name)
+        ]
         print("| reader | inputs | accepted and used | refused | untyped | slowest | most memory |")
         print("|---|---|---|---|---|---|---|")
         total: collections.Counter[str] = collections.Counter()
         for reader in chosen:
             total += _run(reader, -(-given.inputs // len(chosen)), given.seed, given.show)
-        print(f"| all | {total['inputs']:,} | {total['accepted']:,} | {total['refused']:,} | {total['untyped']:,} | | |")
+        print(
+            f"| all | {total['inputs']:,} | {total['accepted']:,} | {total['refused']:,} | "
+            f"{total['untyped']:,} | | |"
+        )
 
 
 def _run(reader: Reader, inputs: int, seed: int, show: bool) -> collections.Counter[str]:
@@ -77,17 +86,31 @@ def _run(reader: Reader, inputs: int, seed: int, show: bool) -> collections.Coun
         slowest, most = max(slowest, time.perf_counter() - began), max(most, _peak() - before)
     kinds = ", ".join(f"{name} {count:,}" for name, count in refused.most_common())
     wrong = untyped.total()
-    cells = (f"{inputs:,}", f"{accepted:,}", kinds, f"{wrong:,}", f"{slowest:.2f} s", f"{most >> 10} MiB")
+    cells = (
+        f"{inputs:,}",
+        f"{accepted:,}",
+        kinds,
+        f"{wrong:,}",
+        f"{slowest:.2f} s",
+        f"{most >> 10} MiB",
+    )
     print(f"| {reader.name} | {' | '.join(cells)} |", flush=True)
     if show:
         for words, count in untyped.most_common():
             print(f"    {count} {words}", file=sys.stderr)
-    counts: dict[str, Any] = {"inputs": inputs, "accepted": accepted, "refused": refused.total(), "untyped": wrong}
+    counts: dict[str, Any] = {
+        "inputs": inputs,
+        "accepted": accepted,
+        "refused": refused.total(),
+        "untyped": wrong,
+    }
     return collections.Counter(counts)
 
 
 def _told(error: BaseException) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "fairveil" in frame.filename]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "fairveil" in frame.filename
+    ]
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "elsewhere"
     return f"{type(error).__name__}: {str(error)[:100]} @ {place}"
 

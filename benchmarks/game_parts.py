@@ -1,12 +1,14 @@
-"""What limits the oracle game: error at half of the gap with each noise switched off, another class, no chance: Markdown.
+"""What limits the oracle game: error at half of the gap with each noise switched off, another
+class, no chance: Markdown.
 
     python benchmarks/game_parts.py                      # Communities and Crime, epsilon 1, in-sample
     python benchmarks/game_parts.py --figure adult-eo --evaluation held-out
 
-A game at epsilon has three noises: in the sums of features by cell, in the counts of cells, and in the auditor's count of each
-round. One is switched off by dividing its multiplier by 10^6, all else (rounds, basis, radius to which rows are shortened) as
-planned for epsilon. "Half of the gap" is half of what the classifier without a constraint has; errors there lie on straight
-lines between the mean points in the order of what was asked for. None of these games but the first keeps a promise.
+A game at epsilon has three noises: in the sums of features by cell, in the counts of cells, and in
+the auditor's count of each round. One is switched off by dividing its multiplier by 10^6, all else
+(rounds, basis, radius to which rows are shortened) as planned for epsilon. "Half of the gap" is
+half of what the classifier without a constraint has; errors there lie on straight lines between the
+mean points in the order of what was asked for. None of these games but the first keeps a promise.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ Change = Callable[[Game, int], Game]
 
 @dataclass(frozen=True)
 class Part:
-    """One line of the table. `epsilon`: None, the one asked for. `certain`: the likelier class of each row, without chance."""
+    """One line of the table. `epsilon`: None, the one asked for. `certain`: the likelier class of
+    each row, without chance."""
 
     words: str
     change: Change = lambda game, _: game
@@ -60,16 +63,22 @@ class Part:
 
 
 def quiet(*, sums: bool = False, counts: bool = False, audits: bool = False) -> Change:
-    """The same game with less noise in some of its answers, and the basis that it has at its full noise."""
+    """The same game with less noise in some of its answers, and the basis that it has at its full
+    noise."""
 
     def change(game: Game, width: int) -> Game:
         oracle = game.oracle
         assert isinstance(oracle, Regression)
-        ground = replace(game.ground, promise=Promise(LOUD, game.ground.promise.delta, game.ground.promise.protects))
+        ground = replace(
+            game.ground,
+            promise=Promise(LOUD, game.ground.promise.delta, game.ground.promise.protects),
+        )
         return replace(
             game,
             ground=ground,
-            oracle=replace(oracle, width=width, multiplier=oracle.multiplier * (QUIET if sums else 1.0)),
+            oracle=replace(
+                oracle, width=width, multiplier=oracle.multiplier * (QUIET if sums else 1.0)
+            ),
             counts_multiplier=game.counts_multiplier * (QUIET if counts else 1.0),
             audit_multiplier=game.audit_multiplier * (QUIET if audits else 1.0),
         )
@@ -118,7 +127,9 @@ def main() -> None:
         print(_line(part, asked, wanted, rows, start), flush=True)
 
 
-def _line(part: Part, asked: argparse.Namespace, wanted: figures.Wanted, rows: Coded, start: float) -> str:
+def _line(
+    part: Part, asked: argparse.Namespace, wanted: figures.Wanted, rows: Coded, start: float
+) -> str:
     epsilon = part.epsilon or asked.epsilon
     seeds = 1 if math.isinf(epsilon) and asked.evaluation == "in-sample" else asked.seeds
     errors, gaps = np.zeros((seeds, 1 + len(GAMMAS))), np.zeros((seeds, 1 + len(GAMMAS)))
@@ -140,7 +151,11 @@ def _line(part: Part, asked: argparse.Namespace, wanted: figures.Wanted, rows: C
     reached = half[0] >= mean_gaps[0].min()
     deviation = float(at[1:].std(ddof=1)) * math.sqrt(seeds / max(1, seeds - 1))
     narrowest = int(mean_gaps[0].argmin())
-    value = f"{100 * at[0]:.2f} (standard error {100 * deviation:.2f}) @ {100 * half[0]:.1f}" if reached else "not reached"
+    value = (
+        f"{100 * at[0]:.2f} (standard error {100 * deviation:.2f}) @ {100 * half[0]:.1f}"
+        if reached
+        else "not reached"
+    )
     least = f"{100 * lines[0, narrowest]:.2f} @ {100 * mean_gaps[0, narrowest]:.1f}"
     seconds = time.perf_counter() - start
     return f"| {part.words} | {rounds} | {width} | {value} | {least} | {seconds:.0f} |"
@@ -149,19 +164,26 @@ def _line(part: Part, asked: argparse.Namespace, wanted: figures.Wanted, rows: C
 def _played(
     part: Part, promise: Promise, train: Coded, constraint: str | None, seed: int
 ) -> tuple[MixtureModel, Callable[[Coded], Iterator[RowBlock]], int, int]:
-    """The mixture, how rows are coded for it, how many rounds there were, and how many directions its regression had."""
+    """The mixture, how rows are coded for it, how many rounds there were, and how many directions
+    its regression had."""
     notions = promises.notions_of(constraint)
-    training = inputs.read(train, None, None, None, promises.ways_of(None, False, True, 1.0, promise))
+    training = inputs.read(
+        train, None, None, None, promises.ways_of(None, False, True, 1.0, promise)
+    )
     layout, cells = training.rows.layout, training.rows.cells()
     ground = GameInstance.of(promise, layout, cells, notions, public_rows=training.rows.exact_count)
     game = plan(ground, Descent() if part.descent else Regression(), dual_bound=part.dual_bound)
     width = layout.width
     if isinstance(game.oracle, Regression):
         assert train.block.labels is not None
-        width = min(width, game.oracle._width(game.ground, float(np.bincount(train.block.labels).min())))
+        width = min(
+            width, game.oracle._width(game.ground, float(np.bincount(train.block.labels).min()))
+        )
         game = part.change(game, width)
         width = game.oracle.width or width  # type: ignore[attr-defined]
-    curator = Curator(training.rows, game.ground.promise, plan=game.plan, noise=NoiseSource.of(seed))
+    curator = Curator(
+        training.rows, game.ground.promise, plan=game.plan, noise=NoiseSource.of(seed)
+    )
     outcome = play(curator, game)
     return _mixture(outcome, training), training.coding.blocks, outcome.rounds, width
 
@@ -171,18 +193,30 @@ def _mixture(outcome: Equilibrium, training: Any) -> MixtureModel:
     for rule in outcome.rules:
         assert isinstance(rule, LinearRule)
         weights = rule.weights
-        models.append(LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout))
+        models.append(
+            LinearModel(
+                weights[:, 1:],
+                weights[:, 0],
+                classes=training.classes,
+                layout=training.coding.layout,
+            )
+        )
     return MixtureModel(models, np.array(outcome.plays, np.float64))
 
 
 def _options() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--figure", choices=sorted(figures.FIGURES), default="communities-eo")
     options.add_argument("--epsilon", type=float, default=1.0)
     options.add_argument("--evaluation", choices=("held-out", "in-sample"), default="in-sample")
     options.add_argument("--seeds", type=int, default=5)
     beside = ROOT.parent / "shared" / "data"
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None))
+    options.add_argument(
+        "--data",
+        default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None),
+    )
     return options.parse_args()
 
 

@@ -1,11 +1,13 @@
-"""A game of 500 rounds on Adult over the time of one least-squares fit of the same rows. Prints JSON.
+"""A game of 500 rounds on Adult over the time of one least-squares fit of the same rows. Prints
+JSON.
 
     python benchmarks/game_speed.py
 
-The least-squares fits, each on one BLAS thread and on as many as the library takes by itself ("as shipped"):
-scikit-learn's `LinearRegression` and `np.linalg.lstsq` on the dense one-hot matrix with an intercept, and, for whoever wants
-the stricter yardstick, the normal equations (`X'X`, `X'y`, one `solve`) that a game may use itself. Aim: under ten times
-`LinearRegression` as shipped or on one thread, whichever is faster. Jobs take turns; the least time of each counts.
+The least-squares fits, each on one BLAS thread and on as many as the library takes by itself ("as
+shipped"): scikit-learn's `LinearRegression` and `np.linalg.lstsq` on the dense one-hot matrix with
+an intercept, and, for whoever wants the stricter yardstick, the normal equations (`X'X`, `X'y`, one
+`solve`) that a game may use itself. Aim: under ten times `LinearRegression` as shipped or on one
+thread, whichever is faster. Jobs take turns; the least time of each counts.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from fit_speed import adult, least, one_hot
 
 def main() -> None:
     """Time, divide, print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rounds", type=int, default=500)
     options.add_argument("--turns", type=int, default=3)
     options.add_argument("--constraint", default="equalized_odds:0.05")
@@ -39,12 +43,18 @@ def main() -> None:
 
     def game() -> Any:
         model = fv.OracleGameClassifier(
-            asked.constraint, epsilon=1.0, delta=1e-9, protects="sensitive_features", rounds=asked.rounds, random_state=0
+            asked.constraint,
+            epsilon=1.0,
+            delta=1e-9,
+            protects="sensitive_features",
+            rounds=asked.rounds,
+            random_state=0,
         )
         return model.fit(rows)
 
     def normal() -> Any:
-        """The one-hot columns of a category add up to the intercept: a touch of ridge keeps the system regular."""
+        """The one-hot columns of a category add up to the intercept: a touch of ridge keeps the
+        system regular."""
         return np.linalg.solve(ones.T @ ones + 1e-6 * np.eye(ones.shape[1]), ones.T @ target)
 
     fits: dict[str, Callable[[], Any]] = {

@@ -4,19 +4,23 @@
     python benchmarks/group_objectives.py bounds --seeds 5 --epsilons 0.5 1 3
     python benchmarks/group_objectives.py worst --seeds 5 --epsilons 1
 
-`regression`: the largest group's mean squared error of least squares ("error") and of "largest_group_loss", then
-everybody's, and in how many runs the second was worse than the first on the largest by 2 % or more. Sets: `alike`, 3,000
-made-up rows of six groups with one line, so that following small groups brings noise alone; `unlike`, 6,000 rows of five
-groups, the least with 1 %, each with a line of its own; `law`, law school, LSAT by race; `voices`, Parkinson's, total UPDRS
-by bands of age, columns standardised.
+`regression`: the largest group's mean squared error of least squares ("error") and of
+"largest_group_loss", then everybody's, and in how many runs the second was worse than the first on
+the largest by 2 % or more. Sets: `alike`, 3,000 made-up rows of six groups with one line, so that
+following small groups brings noise alone; `unlike`, 6,000 rows of five groups, the least with 1 %,
+each with a line of its own; `law`, law school, LSAT by race; `voices`, Parkinson's, total UPDRS by
+bands of age, columns standardised.
 
-`bounds`: error and largest gap of `GroupObjectiveClassifier("error", "equalized_odds:0.05")` by oracle; of `rare` the share of
-missed positives in the gap's place, at most .2 of them being asked for. Sets: `mild`, 6,000 made-up rows of two groups; `raw`,
-3,000 rows without a schema whose numbers are about 5 and tell the group; `told`, 30,000 rows whose numbers tell the group;
-`four`, 30,000 rows of four groups, the least with 4 %; `rare`, 60,000 rows of which 9 % are positive; `adult`, Adult by sex.
+`bounds`: error and largest gap of `GroupObjectiveClassifier("error", "equalized_odds:0.05")` by
+oracle; of `rare` the share of missed positives in the gap's place, at most .2 of them being asked
+for. Sets: `mild`, 6,000 made-up rows of two groups; `raw`, 3,000 rows without a schema whose
+numbers are about 5 and tell the group; `told`, 30,000 rows whose numbers tell the group; `four`,
+30,000 rows of four groups, the least with 4 %; `rare`, 60,000 rows of which 9 % are positive;
+`adult`, Adult by sex.
 
-`worst`: the largest group's share of wrong decisions of "error" and of "largest_group_loss", without a constraint. Sets as
-above, and `apart`, 8,000 rows of two groups whose lines differ, the second a fifth.
+`worst`: the largest group's share of wrong decisions of "error" and of "largest_group_loss",
+without a constraint. Sets as above, and `apart`, 8,000 rows of two groups whose lines differ, the
+second a fifth.
 """
 
 from __future__ import annotations
@@ -54,13 +58,20 @@ def unlike(seed: int, folder: str | None) -> Made:
     X = rng.uniform(-1, 1, size=(6000, 4))
     lines = np.array([[2, 1, 0, 0], [2, -1, 0, 0], [1, 1, 1, 0], [0, 1, 0, 2], [-1, 0, 2, 1]])
     y = (X * lines[A]).sum(axis=1) + np.array([0, 0.5, -0.5, 1, 1.5])[A]
-    return {"target_bounds": (-6, 6)}, X, y + np.array([0.3, 0.5, 0.4, 1.0, 0.5])[A] * rng.normal(size=6000), A
+    return (
+        {"target_bounds": (-6, 6)},
+        X,
+        y + np.array([0.3, 0.5, 0.4, 1.0, 0.5])[A] * rng.normal(size=6000),
+        A,
+    )
 
 
 def law(seed: int, folder: str | None) -> Made:
     """LSAT by race."""
     table = part("law_school", folder, seed)
-    numbers = [name for name in table if name not in ("lsat", "race") and table[name].dtype.kind in "fi"]
+    numbers = [
+        name for name in table if name not in ("lsat", "race") and table[name].dtype.kind in "fi"
+    ]
     X = np.column_stack([table[name].astype(float) for name in numbers])
     return {"target_bounds": (10, 50)}, X, table["lsat"].astype(float), table["race"]
 
@@ -69,9 +80,20 @@ def voices(seed: int, folder: str | None) -> Made:
     """UPDRS by bands of age."""
     table = part("parkinsons", folder, seed)
     left = ("total_UPDRS", "motor_UPDRS", "subject#", "age", "sex")
-    X = np.column_stack([table[name].astype(float) for name in table if name not in left and table[name].dtype.kind in "fi"])
+    X = np.column_stack(
+        [
+            table[name].astype(float)
+            for name in table
+            if name not in left and table[name].dtype.kind in "fi"
+        ]
+    )
     A = np.digitize(table["age"].astype(float), [50, 55, 60, 65, 70, 75, 80])
-    return {"target_bounds": (0, 60)}, (X - X.mean(axis=0)) / X.std(axis=0), table["total_UPDRS"].astype(float), A
+    return (
+        {"target_bounds": (0, 60)},
+        (X - X.mean(axis=0)) / X.std(axis=0),
+        table["total_UPDRS"].astype(float),
+        A,
+    )
 
 
 def part(name: str, folder: str | None, seed: int) -> dict[str, Any]:
@@ -86,10 +108,15 @@ def mild(seed: int, folder: str | None) -> Made:
     rng = np.random.default_rng(seed)
     A = (rng.random(6000) < 0.3).astype(int)
     X = rng.normal(size=(6000, 5)) + np.outer(A, [1.2, 0, 0, 0, 1.0])
-    y = (X[:, 0] + 0.8 * X[:, 1] - 0.5 * X[:, 2] + 0.6 * A - 0.6 + 0.7 * rng.logistic(size=6000) > 0.3).astype(int)
+    y = (
+        X[:, 0] + 0.8 * X[:, 1] - 0.5 * X[:, 2] + 0.6 * A - 0.6 + 0.7 * rng.logistic(size=6000)
+        > 0.3
+    ).astype(int)
     names = [f"x{j}" for j in range(5)]
     schema = Schema(
-        {**{name: Number(-4, 5) for name in names}, "a": Category((0, 1)), "y": Category((0, 1))}, target="y", sensitive=("a",)
+        {**{name: Number(-4, 5) for name in names}, "a": Category((0, 1)), "y": Category((0, 1))},
+        target="y",
+        sensitive=("a",),
     )
     return {"schema": schema}, dict(zip([*names, "a"], [*X.T, A], strict=True)), y, A
 
@@ -101,7 +128,9 @@ def raw(seed: int, folder: str | None) -> Made:
     X = rng.normal(size=(3000, 4))
     X[:, 3] = 1.5 * (2 * A - 1) + 0.5 * X[:, 3]
     X[:, 2] += A
-    y = (0.8 * X[:, 0] + 0.4 * X[:, 1] + 1.2 * (2 * A - 1) + 0.7 * rng.logistic(size=3000) > 0).astype(int)
+    y = (
+        0.8 * X[:, 0] + 0.4 * X[:, 1] + 1.2 * (2 * A - 1) + 0.7 * rng.logistic(size=3000) > 0
+    ).astype(int)
     return {}, 5.0 * X, y, A
 
 
@@ -120,7 +149,9 @@ def told(seed: int, folder: str | None) -> Made:
     X = rng.normal(size=(len(A), 4))
     X[:, 3] = 1.5 * (2 * A - 1) + 0.5 * X[:, 3]
     X[:, 2] += A
-    y = (0.8 * X[:, 0] + 0.4 * X[:, 1] + 1.2 * (2 * A - 1) + 0.7 * rng.logistic(size=len(A)) > 0).astype(int)
+    y = (
+        0.8 * X[:, 0] + 0.4 * X[:, 1] + 1.2 * (2 * A - 1) + 0.7 * rng.logistic(size=len(A)) > 0
+    ).astype(int)
     return bounded(X, y, A, 5.0)
 
 
@@ -157,10 +188,20 @@ def bounded(X: Any, y: Any, A: Any, most: float) -> Made:
     columns = {name: Number(-most, most) for name in names}
     groups = Category(tuple(range(int(A.max()) + 1)))
     schema = Schema({**columns, "a": groups, "y": Category((0, 1))}, target="y", sensitive=("a",))
-    return {"schema": schema}, dict(zip([*names, "a"], [*np.clip(X, -most, most).T, A], strict=True)), y, A
+    return (
+        {"schema": schema},
+        dict(zip([*names, "a"], [*np.clip(X, -most, most).T, A], strict=True)),
+        y,
+        A,
+    )
 
 
-REGRESSION: dict[str, Callable[[int, str | None], Made]] = {"alike": alike, "unlike": unlike, "law": law, "voices": voices}
+REGRESSION: dict[str, Callable[[int, str | None], Made]] = {
+    "alike": alike,
+    "unlike": unlike,
+    "law": law,
+    "voices": voices,
+}
 BOUNDS: dict[str, Callable[[int, str | None], Made]] = {
     "mild": mild, "raw": raw, "told": told, "four": four, "rare": rare, "adult": adult,
 }  # fmt: skip
@@ -187,10 +228,14 @@ def decided(name: str, oracle: str | None, made: Made, **how: Any) -> tuple[floa
     """Error, and largest gap or share of misses."""
     options, _, y, A = made
     asked = "false_negative_rate:0.2" if name == "rare" else "equalized_odds:0.05"
-    clf = fv.GroupObjectiveClassifier("error", asked, solver=fv.LinearOracle(oracle=oracle), **options, **how)
+    clf = fv.GroupObjectiveClassifier(
+        "error", asked, solver=fv.LinearOracle(oracle=oracle), **options, **how
+    )
     law, wrong = law_of(clf, made)
     missed = float(wrong[y == 1].mean()) if name == "rare" else 0.0
-    return float(wrong.mean()), missed or fv.equalized_odds_gap(y, law, A, classes=tuple(clf.classes_))
+    return float(wrong.mean()), missed or fv.equalized_odds_gap(
+        y, law, A, classes=tuple(clf.classes_)
+    )
 
 
 def worst(asked: argparse.Namespace) -> Iterator[list[str]]:
@@ -205,8 +250,12 @@ def worst(asked: argparse.Namespace) -> Iterator[list[str]]:
                     for seed in range(asked.seeds):
                         made = WORST[name](seed, asked.data)
                         how = {"epsilon": epsilon, "protects": protects, "random_state": seed}
-                        wrong = law_of(fv.GroupObjectiveClassifier(objective, **made[0], **how), made)[1]
-                        runs.append(max(float(wrong[made[3] == key].mean()) for key in np.unique(made[3])))
+                        wrong = law_of(
+                            fv.GroupObjectiveClassifier(objective, **made[0], **how), made
+                        )[1]
+                        runs.append(
+                            max(float(wrong[made[3] == key].mean()) for key in np.unique(made[3]))
+                        )
                     shown.append(f"{np.mean(runs):.3f} ± {np.std(runs):.3f}")
                 yield [name, protects, f"{epsilon:g}", *shown]
 
@@ -219,11 +268,21 @@ def regression(asked: argparse.Namespace) -> Iterator[list[str]]:
             for epsilon in asked.epsilons:
                 runs = []
                 for seed in range(asked.seeds):
-                    made, how = REGRESSION[name](seed, asked.data), {"epsilon": epsilon, "protects": protects}
-                    both = [squares(one, made, random_state=seed, **how) for one in ("error", "largest_group_loss")]
+                    made, how = (
+                        REGRESSION[name](seed, asked.data),
+                        {"epsilon": epsilon, "protects": protects},
+                    )
+                    both = [
+                        squares(one, made, random_state=seed, **how)
+                        for one in ("error", "largest_group_loss")
+                    ]
                     runs.append(np.array(both))
                 told = np.array(runs)
-                shown = [f"{told[:, j, 0].mean():.3g} ± {told[:, j, 0].std():.2g}, {told[:, j, 1].mean():.3g}" for j in (0, 1)]
+                shown = [
+                    f"{told[:, j, 0].mean():.3g} ± {told[:, j, 0].std():.2g}, "
+                    f"{told[:, j, 1].mean():.3g}"
+                    for j in (0, 1)
+                ]
                 worse = int((told[:, 1, 0] > 1.02 * told[:, 0, 0]).sum())
                 yield [name, protects, f"{epsilon:g}", *shown, f"{worse} of {len(told)}"]
 
@@ -243,7 +302,10 @@ def bounds(asked: argparse.Namespace) -> Iterator[list[str]]:
                         runs.append(decided(name, given, BOUNDS[name](seed, asked.data), **how))
                     told = np.array(runs)
                     spread = told.std(axis=0)
-                    shown.append(f"{told[:, 0].mean():.3f} ± {spread[0]:.3f} @ {told[:, 1].mean():.3f} ± {spread[1]:.3f}")
+                    shown.append(
+                        f"{told[:, 0].mean():.3f} ± {spread[0]:.3f} @ {told[:, 1].mean():.3f} ± "
+                        f"{spread[1]:.3f}"
+                    )
                 yield [name, protects, f"{epsilon:g}", *shown]
 
 
@@ -255,17 +317,24 @@ def usual_folder() -> str | None:
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("what", choices=("regression", "bounds", "worst"))
     options.add_argument("--sets", nargs="+", choices=[*REGRESSION, *WORST])
     options.add_argument("--oracles", nargs="+", default=["default"])
     options.add_argument("--protects", nargs="+", default=["records", "sensitive_features"])
-    options.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 3.0, 1000.0, math.inf])
+    options.add_argument(
+        "--epsilons", type=float, nargs="+", default=[0.5, 1.0, 3.0, 1000.0, math.inf]
+    )
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--data", default=usual_folder())
     asked = options.parse_args()
-    warnings.simplefilter("ignore")  # that a bound is missed, and that bounds of columns are not stated: the tables show both
-    for count, line in enumerate({"regression": regression, "bounds": bounds, "worst": worst}[asked.what](asked)):
+    # that a bound is missed, and that bounds of columns are not stated: the tables show both
+    warnings.simplefilter("ignore")
+    for count, line in enumerate(
+        {"regression": regression, "bounds": bounds, "worst": worst}[asked.what](asked)
+    ):
         print("| " + " | ".join(line) + " |", flush=True)
         if count == 0:
             print("|" + " --- |" * len(line), flush=True)

@@ -1,12 +1,14 @@
-"""Hard cases: many groups, small cells, few rows, rare labels, odds, small epsilon. Every method beside what costs nothing.
+"""Hard cases: many groups, small cells, few rows, rare labels, odds, small epsilon. Every method
+beside what costs nothing.
 
     python benchmarks/hard_cases.py --case four-groups adult-race --method descent --epsilon 1 inf --seeds 3 --table
     python benchmarks/hard_cases.py --case all --method descent game --json runs.jsonl --table --picture cases.svg
     python benchmarks/hard_cases.py --case adult-odds --method fairlearn --json runs.jsonl      # appends what is missing
 
-Error and gap are those of held-out rows: a quarter of a real set, 40,000 fresh rows of a synthetic one. A model that decides
-by chance is measured by its probabilities, not by a draw. A seed is a split (or a draw of rows) and the seed of the noise.
-delta is 1 / n^2 of the n training rows, whose number is bought; numbers are scaled by declared bounds.
+Error and gap are those of held-out rows: a quarter of a real set, 40,000 fresh rows of a synthetic
+one. A model that decides by chance is measured by its probabilities, not by a draw. A seed is a
+split (or a draw of rows) and the seed of the noise. delta is 1 / n^2 of the n training rows, whose
+number is bought; numbers are scaled by declared bounds.
 
 Beside each method, at its own held-out gap, seed by seed:
 
@@ -17,11 +19,13 @@ Beside each method, at its own held-out gap, seed by seed:
     over fairlearn its error less that of fairlearn's ExponentiatedGradient, not private, at the same gap (on the lower hull of
                    its points); "-" where fairlearn does not reach the gap
 
-The last column compares with mixing or the constant, whichever is better, in points, with the standard error over seeds of the
-difference. "Even": within two standard errors, or a tenth of a point.
+The last column compares with mixing or the constant, whichever is better, in points, with the
+standard error over seeds of the difference. "Even": within two standard errors, or a tenth of a
+point.
 
-With `--json` runs are appended to a file as they are done, and those that the file holds are not repeated: a long run may be
-broken off. The table and the picture are of all runs that the other arguments name.
+With `--json` runs are appended to a file as they are done, and those that the file holds are not
+repeated: a long run may be broken off. The table and the picture are of all runs that the other
+arguments name.
 """
 
 from __future__ import annotations
@@ -70,28 +74,49 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--case", nargs="+", choices=["all", *CASES], default=["four-groups"], metavar="CASE")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--case", nargs="+", choices=["all", *CASES], default=["four-groups"], metavar="CASE"
+    )
     options.add_argument("--method", nargs="+", choices=METHODS, default=["descent"])
-    options.add_argument("--epsilon", nargs="+", type=float, default=[1.0, math.inf], help="inf: without privacy")
+    options.add_argument(
+        "--epsilon", nargs="+", type=float, default=[1.0, math.inf], help="inf: without privacy"
+    )
     options.add_argument("--notion", nargs="+", help="of the case's; default: all of them")
-    options.add_argument("--gap", nargs="+", type=float, help="bounds to ask for; default: the case's")
-    options.add_argument("--protects", nargs="+", choices=("records", "sensitive_features"), default=["records"])
+    options.add_argument(
+        "--gap", nargs="+", type=float, help="bounds to ask for; default: the case's"
+    )
+    options.add_argument(
+        "--protects", nargs="+", choices=("records", "sensitive_features"), default=["records"]
+    )
     options.add_argument("--seeds", type=int, default=2)
     options.add_argument("--first-seed", type=int, default=0)
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     options.add_argument("--table", action="store_true")
-    options.add_argument("--short", action="store_true", help="a row for each bound, methods or epsilons side by side")
     options.add_argument(
-        "--winners", action="store_true", help="methods side by side at one gap a case, and descent's bias and noise"
+        "--short",
+        action="store_true",
+        help="a row for each bound, methods or epsilons side by side",
+    )
+    options.add_argument(
+        "--winners",
+        action="store_true",
+        help="methods side by side at one gap a case, and descent's bias and noise",
     )
     options.add_argument("--picture", type=Path, help="an SVG, a panel a case")
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or _beside("data"))
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")
     options.add_argument(
-        "--knobs", type=json.loads, default={}, help="constants of descent to try, as JSON; none in a benchmark"
+        "--knobs",
+        type=json.loads,
+        default={},
+        help="constants of descent to try, as JSON; none in a benchmark",
     )
-    options.add_argument("--aim", metavar="PYTHON", help="one that has what hard/rival_aim.py needs")
+    options.add_argument(
+        "--aim", metavar="PYTHON", help="one that has what hard/rival_aim.py needs"
+    )
     options.add_argument("--aim-folder", type=Path, default=ROOT / "benchmarks" / "results" / "aim")
     options.add_argument("--aim-options", default="", help="of hard/rival_aim.py")
     return options.parse_args()

@@ -1,11 +1,13 @@
-"""The oracle game where it is hard: features that tell the group, many groups, several classes, few rows. Markdown.
+"""The oracle game where it is hard: features that tell the group, many groups, several classes, few
+rows. Markdown.
 
     python benchmarks/hard_games.py                          # synthetic cases and those of data that are at hand, 3 seeds
     python benchmarks/hard_games.py --case adult-margins --epsilons 1 --seeds 5
 
-Sensitive features alone are protected. Each line is a mean over seeds (a split and its noise), in per cent, with the standard
-deviation beside it. "mixing" is the model without constraints, into which a constant is mixed until its gap is the line's own:
-a line above it has done harm. Gaps and errors are expectations over the model's draws, on held-out rows.
+Sensitive features alone are protected. Each line is a mean over seeds (a split and its noise), in
+per cent, with the standard deviation beside it. "mixing" is the model without constraints, into
+which a constant is mixed until its gap is the line's own: a line above it has done harm. Gaps and
+errors are expectations over the model's draws, on held-out rows.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def encoded(made: Made) -> splits.Coded:
 
 
 def telling(rows: int) -> Callable[[int, str | None], tuple[splits.Coded, splits.Coded]]:
-    """Two groups that one feature tells; the other says the opposite of the label in one of them: the constraint costs much."""
+    """Two groups that one feature tells; the other says the opposite of the label in one of them:
+    the constraint costs much."""
 
     def draw(rng: np.random.Generator, n: int) -> Made:
         A = rng.integers(2, size=n)
@@ -81,7 +84,9 @@ def telling(rows: int) -> Callable[[int, str | None], tuple[splits.Coded, splits
     return make
 
 
-def many(groups: int, classes: int, rows: int) -> Callable[[int, str | None], tuple[splits.Coded, splits.Coded]]:
+def many(
+    groups: int, classes: int, rows: int
+) -> Callable[[int, str | None], tuple[splits.Coded, splits.Coded]]:
     """Groups of unlike sizes, several classes."""
 
     def draw(rng: np.random.Generator, n: int) -> Made:
@@ -89,7 +94,9 @@ def many(groups: int, classes: int, rows: int) -> Callable[[int, str | None], tu
         A = rng.choice(groups, size=n, p=shares / shares.sum())
         X = rng.normal(size=(n, 5))
         X[:, :3] += np.random.default_rng(3).normal(size=(groups, 3))[A]
-        scores = X @ np.random.default_rng(4).normal(size=(5, classes)) + rng.gumbel(size=(n, classes))
+        scores = X @ np.random.default_rng(4).normal(size=(5, classes)) + rng.gumbel(
+            size=(n, classes)
+        )
         return Made(X, scores.argmax(axis=1), A)
 
     def make(seed: int, _: str | None) -> tuple[splits.Coded, splits.Coded]:
@@ -141,10 +148,17 @@ def gap(case: Case, law: Floats, rows: splits.Coded) -> float:
     labels, widest = block.labels, 0.0
     among = [np.ones(len(labels), bool)]
     if case.notion != "demographic_parity":
-        among = [labels == y for y in ((0,) if case.notion.startswith("false_positive") else range(law.shape[1]))]
+        among = [
+            labels == y
+            for y in ((0,) if case.notion.startswith("false_positive") else range(law.shape[1]))
+        ]
     for column in block.sensitive:
         for those in among:
-            means = [law[those & (column == a)].mean(axis=0) for a in np.unique(column) if (those & (column == a)).any()]
+            means = [
+                law[those & (column == a)].mean(axis=0)
+                for a in np.unique(column)
+                if (those & (column == a)).any()
+            ]
             widest = max(widest, float(np.ptp(means, axis=0).max()))
     return widest
 
@@ -159,7 +173,10 @@ def main() -> None:
     """Fit, measure, print."""
     warnings.simplefilter("ignore")
     asked = _options()
-    print("| case | method | epsilon | asked | error | gap | mixing at that gap | best constant | seconds |")
+    print(
+        "| case | method | epsilon | asked | error | gap | mixing at that gap | best constant | "
+        "seconds |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for name in asked.case or CASES:
         for bound in CASES[name].bounds:
@@ -175,15 +192,25 @@ def _line(name: str, method: str, epsilon: float, bound: float, asked: Any) -> s
         start = time.perf_counter()
         law = _fitted(case, method, epsilon, bound, train, seed).predict_proba(test)
         seconds = time.perf_counter() - start
-        alone = fv.OracleGameClassifier(None, epsilon=epsilon, protects="sensitive_features").fit(train).predict_proba(test)
+        alone = (
+            fv.OracleGameClassifier(None, epsilon=epsilon, protects="sensitive_features")
+            .fit(train)
+            .predict_proba(test)
+        )
         assert test.block.labels is not None
         constant = 1.0 - float(np.bincount(test.block.labels).max()) / len(test.block.labels)
         at, wide, without = gap(case, law, test), gap(case, alone, test), error(alone, test)
         mixed = without + max(0.0, 1.0 - at / wide) * (constant - without)
         found.append([error(law, test), at, mixed, constant, seconds])
-    mean, spread = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) if asked.seeds > 1 else np.zeros(5)
+    mean, spread = (
+        np.mean(found, axis=0),
+        np.std(found, axis=0, ddof=1) if asked.seeds > 1 else np.zeros(5),
+    )
     cells = [f"{100 * m:.1f} ± {100 * s:.1f}" for m, s in zip(mean[:3], spread[:3], strict=True)]
-    return f"| {name} | {method} | {epsilon:g} | {100 * bound:g} | {' | '.join(cells)} | {100 * mean[3]:.1f} | {mean[4]:.1f} |"
+    return (
+        f"| {name} | {method} | {epsilon:g} | {100 * bound:g} | {' | '.join(cells)} | "
+        f"{100 * mean[3]:.1f} | {mean[4]:.1f} |"
+    )
 
 
 def _fitted(case: Case, method: str, epsilon: float, bound: float, train: Any, seed: int) -> Any:
@@ -198,7 +225,9 @@ def _fitted(case: Case, method: str, epsilon: float, bound: float, train: Any, s
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--case", nargs="*", choices=list(CASES))
     parser.add_argument("--methods", nargs="*", default=["game-regression", "game"])
     parser.add_argument("--epsilons", nargs="*", type=float, default=[1.0, 1e4, math.inf])

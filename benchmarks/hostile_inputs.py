@@ -1,8 +1,10 @@
-"""Hostile inputs at length: `python benchmarks/hostile_inputs.py [attempts] [seed]` prints a table for docs/benchmarks.md.
+"""Hostile inputs at length: `python benchmarks/hostile_inputs.py [attempts] [seed]` prints a table
+for docs/benchmarks.md.
 
-Each attempt draws an estimator, and one to three bad arguments from the tables of tests/estimators/hostile_samples.py, or good
-ones of odd kinds; then a fit, a prediction, a score or a measure is called. Counted is how it ended. A fit that was refused
-must leave its estimator unfitted, its ledger as it was, and nothing printed.
+Each attempt draws an estimator, and one to three bad arguments from the tables of
+tests/estimators/hostile_samples.py, or good ones of odd kinds; then a fit, a prediction, a score or
+a measure is called. Counted is how it ended. A fit that was refused must leave its estimator
+unfitted, its ledger as it was, and nothing printed.
 """
 
 from __future__ import annotations
@@ -48,7 +50,11 @@ def arguments(rng: np.random.Generator, name: str) -> tuple[dict[str, Any], int]
     ones = np.ones(len(GOOD.y))
     tables = {
         "X": (hostile.BAD_X, given["X"]),
-        "y": (hostile.BAD_Y | (hostile.BAD_TARGETS if name in hostile.REGRESSORS else hostile.BAD_CLASSES), given["y"]),
+        "y": (
+            hostile.BAD_Y
+            | (hostile.BAD_TARGETS if name in hostile.REGRESSORS else hostile.BAD_CLASSES),
+            given["y"],
+        ),
         "sensitive_features": (hostile.BAD_GROUPS, given["sensitive_features"]),
         "sample_weight": (hostile.BAD_WEIGHTS, ones),
     }
@@ -61,7 +67,9 @@ def arguments(rng: np.random.Generator, name: str) -> tuple[dict[str, Any], int]
     return given, bad
 
 
-def attempt(rng: np.random.Generator, name: str, fitted: dict[str, Any], ledger: Any) -> tuple[str, hostile.Attempt, str]:
+def attempt(
+    rng: np.random.Generator, name: str, fitted: dict[str, Any], ledger: Any
+) -> tuple[str, hostile.Attempt, str]:
     """What was called, what came of it, and what was left behind that should not be."""
     kind = str(rng.choice(["fit", "fit", "fit", "option", "predict", "score", "measure"]))
     if kind in ("fit", "option"):
@@ -85,7 +93,9 @@ def attempt(rng: np.random.Generator, name: str, fitted: dict[str, Any], ledger:
             return "a measure", hostile.attempt(lambda: measure(GOOD.y, GOOD.y, groups)), ""
         return "a measure", hostile.attempt(lambda: measure(GOOD.y, y, GOOD.groups)), ""
     clf = fitted[name]
-    beside: dict[str, Any] = {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+    beside: dict[str, Any] = (
+        {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+    )
     if kind == "predict":
         X = drawn(rng, hostile.BAD_X, GOOD.X)
         return "a prediction", hostile.attempt(lambda: clf.predict(X, **beside)), ""
@@ -115,16 +125,27 @@ def main() -> None:
         finally:
             signal.alarm(0)
         slowest = max(slowest, time.perf_counter() - start)
-        how = "accepted" if found.error is None else "refused" if isinstance(found.error, FairveilError) else "untyped"
+        how = (
+            "accepted"
+            if found.error is None
+            else "refused"
+            if isinstance(found.error, FairveilError)
+            else "untyped"
+        )
         ended[what][how] += 1
         ended[what]["left or printed"] += bool(left or found.printed)
         if how == "untyped" or left or found.printed:
             strange[f"{name}, {what}: {found.error!r:.120} {left} {found.printed:.40}"] += 1
-    print("| called | refused in our family | accepted | another error | something left or printed | hangs |")
+    print(
+        "| called | refused in our family | accepted | another error | something left or printed | "
+        "hangs |"
+    )
     print("|---|---|---|---|---|---|")
     for what in sorted(ended):
         line = ended[what]
-        counts = (str(line[how]) for how in ("refused", "accepted", "untyped", "left or printed", "hangs"))
+        counts = (
+            str(line[how]) for how in ("refused", "accepted", "untyped", "left or printed", "hangs")
+        )
         print(f"| {' | '.join([what, *counts])} |")
     print(f"\n{attempts} attempts, seed {seed}; the slowest took {slowest:.1f} s.")
     for words, times in strange.most_common(20):

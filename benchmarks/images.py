@@ -1,24 +1,29 @@
-"""DP-FERMI with a convolutional network: ten digits, five tints, error against gap. Writes JSON lines, prints checks as JSON.
+"""DP-FERMI with a convolutional network: ten digits, five tints, error against gap. Writes JSON
+lines, prints checks as JSON.
 
     python benchmarks/images.py --out benchmarks/results/images.jsonl --reuse --markdown
     python benchmarks/images.py --out images.jsonl --epsilons inf --protects records            # without privacy
 
-Images: 10,000 of MNIST's training digits, another choice for each seed, and all test digits, tinted by
-`synthetic.Tints(strength=0.4, noise=1.0)`: P(tint r | digit c) = 0.12, and 0.4 more where r = c mod 5. A classifier without
-error has a gap of demographic parity of 0.2; one that reads the tint, because the digit is hard to read, more. Groups are not
-features, but the tint is in the image.
+Images: 10,000 of MNIST's training digits, another choice for each seed, and all test digits, tinted
+by `synthetic.Tints(strength=0.4, noise=1.0)`: P(tint r | digit c) = 0.12, and 0.4 more where r = c
+mod 5. A classifier without error has a gap of demographic parity of 0.2; one that reads the tint,
+because the digit is hard to read, more. Groups are not features, but the tint is in the image.
 
-The network: 5 x 5 and 3 x 3 convolutions of stride 2 (16 and 32 channels), 1,568 to 1,024 to 10: 1.62 million parameters, 4.1
-million operations forward an image (a multiplication and an addition count as two).
+The network: 5 x 5 and 3 x 3 convolutions of stride 2 (16 and 32 channels), 1,568 to 1,024 to 10:
+1.62 million parameters, 4.1 million operations forward an image (a multiplication and an addition
+count as two).
 
-Records: 10 epochs of Poisson batches of 500 in the mean. Sensitive features alone: 30 epochs of four fixed parts, since the
-noise of a run grows with the square root of their number. `USUAL` was chosen by a few runs at epsilon 10 on MNIST's training
-digits, measured on training digits that were left out (but strengths 5 and 10, for 3, by one seed's curves on test digits): no
-guarantee covers that.
+Records: 10 epochs of Poisson batches of 500 in the mean. Sensitive features alone: 30 epochs of
+four fixed parts, since the noise of a run grows with the square root of their number. `USUAL` was
+chosen by a few runs at epsilon 10 on MNIST's training digits, measured on training digits that were
+left out (but strengths 5 and 10, for 3, by one seed's curves on test digits): no guarantee covers
+that.
 
-Each run is appended as it ends; `--reuse` goes on where a file stops. Checked, for each protection and epsilon, over seeds:
+Each run is appended as it ends; `--reuse` goes on where a file stops. Checked, for each protection
+and epsilon, over seeds:
 
-1. the error does not fall and the gap does not rise with the strength, within two standard errors of the paired difference;
+1. the error does not fall and the gap does not rise with the strength, within two standard errors
+   of the paired difference;
 2. some strength has at most half of the gap at strength 0; its error is stated.
 """
 
@@ -65,7 +70,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the models of one protection share. `knobs`: other constants to try; none in a benchmark."""
+    """What the models of one protection share. `knobs`: other constants to try; none in a
+    benchmark."""
 
     epochs: int
     batch: int
@@ -97,7 +103,8 @@ class Split:
 
 
 def fit(split: Split, run: Run, setting: Setting) -> tuple[Array, float]:
-    """Train as asked: predictions for the test images, and what was spent. All that knows of the estimator is here."""
+    """Train as asked: predictions for the test images, and what was spent. All that knows of the
+    estimator is here."""
     rate = setting.batch / setting.training
     model = fv.FermiClassifier(
         notion="demographic_parity",
@@ -119,7 +126,8 @@ def fit(split: Split, run: Run, setting: Setting) -> tuple[Array, float]:
 
 
 def network(seed: int) -> Any:
-    """Few operations and many parameters: the images shrink at once, and most weights are in one dense layer."""
+    """Few operations and many parameters: the images shrink at once, and most weights are in one
+    dense layer."""
     import torch
     from torch import nn
 
@@ -139,7 +147,8 @@ def network(seed: int) -> Any:
 
 
 def size_of(module: Any) -> dict[str, int]:
-    """Parameters, and operations of one image forward, counted layer by layer; activations are not counted."""
+    """Parameters, and operations of one image forward, counted layer by layer; activations are not
+    counted."""
     import torch
     from torch import nn
 
@@ -150,24 +159,37 @@ def size_of(module: Any) -> dict[str, int]:
         each = layer.weight[0].numel()  # products of one output
         counted += 2 * each * out[0].numel()
 
-    hooks = [m.register_forward_hook(count) for m in module.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    hooks = [
+        m.register_forward_hook(count)
+        for m in module.modules()
+        if isinstance(m, nn.Conv2d | nn.Linear)
+    ]
     with torch.no_grad():
         module(torch.zeros(1, 3 * 28 * 28))
     for hook in hooks:
         hook.remove()
-    return {"parameters": sum(p.numel() for p in module.parameters()), "operations_forward": counted}
+    return {
+        "parameters": sum(p.numel() for p in module.parameters()),
+        "operations_forward": counted,
+    }
 
 
 @lru_cache(maxsize=1)
 def split_of(folder: str | None, training: int, seed: int) -> Split:
-    """One seed's images. Training digits are chosen among MNIST's training digits; the test digits are always the same."""
+    """One seed's images. Training digits are chosen among MNIST's training digits; the test digits
+    are always the same."""
     digits = data.mnist_images(folder)
     if digits.training_rows is None:
-        sys.exit("This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of the published one.")
+        sys.exit(
+            "This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of "
+            "the published one."
+        )
     chosen = np.random.default_rng([seed, 0]).permutation(digits.training_rows)[:training]
     parts: list[Array] = []
     for part, rows in ((1, chosen), (2, np.arange(digits.training_rows, len(digits.labels)))):
-        images, groups = TINTS.plant(digits.pixels[rows], digits.labels[rows], np.random.default_rng([seed, part]))
+        images, groups = TINTS.plant(
+            digits.pixels[rows], digits.labels[rows], np.random.default_rng([seed, part])
+        )
         parts += [images.reshape(len(images), -1), digits.labels[rows], groups]
     return Split(*parts)
 
@@ -183,17 +205,24 @@ def measured(run: Run, setting: Setting, threads: int) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     truth, groups = split.y_test, split.groups_test
     shuffled = np.random.default_rng(run.seed)
-    floor = [fv.demographic_parity_gap(truth, predicted, shuffled.permutation(groups)) for _ in range(20)]
+    floor = [
+        fv.demographic_parity_gap(truth, predicted, shuffled.permutation(groups)) for _ in range(20)
+    ]
     return {
         **asdict(run),
         "error": float((predicted != truth).mean()),
         "gap": float(fv.demographic_parity_gap(truth, predicted, groups)),
-        "floor": float(np.mean(floor)),  # of the same predictions, had they nothing to do with the groups
+        # of the same predictions, had they nothing to do with the groups
+        "floor": float(np.mean(floor)),
         "label_gap": float(fv.demographic_parity_gap(truth, truth, groups)),
         "spent": spent,
         "seconds": seconds,
         "images_per_second": setting.epochs * setting.training / seconds,
-        "setting": {name: value for name, value in asdict(setting).items() if name not in ("folder", "strengths")},
+        "setting": {
+            name: value
+            for name, value in asdict(setting).items()
+            if name not in ("folder", "strengths")
+        },
     }
 
 
@@ -201,13 +230,20 @@ def checks(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the runs say of the claims, a line a protection and epsilon."""
     lines = []
     for protects, epsilon in sorted({(run["protects"], run["epsilon"]) for run in runs}):
-        of = {(run["strength"], run["seed"]): run for run in runs if (run["protects"], run["epsilon"]) == (protects, epsilon)}
+        of = {
+            (run["strength"], run["seed"]): run
+            for run in runs
+            if (run["protects"], run["epsilon"]) == (protects, epsilon)
+        }
         strengths, seeds = sorted({s for s, _ in of}), sorted({seed for _, seed in of})
         full = all((s, seed) in of for s in strengths for seed in seeds)
         if not full:
             lines.append({"protects": protects, "epsilon": epsilon, "complete": False})
             continue
-        grids = {name: np.array([[of[s, seed][name] for seed in seeds] for s in strengths]) for name in ("error", "gap")}
+        grids = {
+            name: np.array([[of[s, seed][name] for seed in seeds] for s in strengths])
+            for name in ("error", "gap")
+        }
         mean = {name: grid.mean(axis=1) for name, grid in grids.items()}
         halved = [k for k in range(1, len(strengths)) if mean["gap"][k] <= mean["gap"][0] / 2]
         first = None
@@ -245,28 +281,42 @@ def standard_error(values: Array) -> float:
 
 
 def monotone(grid: Array) -> bool:
-    """No step from a strength to the next goes down by more than two standard errors of the difference, seeds paired."""
+    """No step from a strength to the next goes down by more than two standard errors of the
+    difference, seeds paired."""
     return all(float((b - a).mean()) >= -2.0 * standard_error(b - a) for a, b in pairwise(grid))
 
 
 def table(lines: Sequence[dict[str, Any]]) -> str:
     """The checks as Markdown."""
-    head = "| protects | epsilon | strength: error @ gap (standard errors) | error rises, gap falls | gap halved at |"
+    head = (
+        "| protects | epsilon | strength: error @ gap (standard errors) | error rises, gap falls | "
+        "gap halved at |"
+    )
     out = [head, "| --- | --- | --- | --- | --- |"]
     for line in lines:
         if not line["complete"]:
             out.append(f"| {line['protects']} | {line['epsilon']:g} | not complete | | |")
             continue
         cells = []
-        for strength, error, gap in zip(line["strengths"], line["errors"], line["gaps"], strict=True):
+        for strength, error, gap in zip(
+            line["strengths"], line["errors"], line["gaps"], strict=True
+        ):
             text = f"{100 * error['mean']:.1f} ({100 * error['standard_error']:.1f})"
-            cells.append(f"{strength:g}: {text} @ {100 * gap['mean']:.1f} ({100 * gap['standard_error']:.1f})")
+            cells.append(
+                f"{strength:g}: {text} @ {100 * gap['mean']:.1f} "
+                f"({100 * gap['standard_error']:.1f})"
+            )
         half = line["gap_halved"]
         words = "no strength"
         if half is not None:
-            words = f"{half['strength']:g}: {100 * half['error']:.1f} %, {100 * half['error_more']:+.1f}"
+            words = (
+                f"{half['strength']:g}: {100 * half['error']:.1f} %, "
+                f"{100 * half['error_more']:+.1f}"
+            )
         both = f"{'yes' if line['error_rises'] else 'NO'}, {'yes' if line['gap_falls'] else 'NO'}"
-        out.append(f"| {line['protects']} | {line['epsilon']:g} | {'; '.join(cells)} | {both} | {words} |")
+        out.append(
+            f"| {line['protects']} | {line['epsilon']:g} | {'; '.join(cells)} | {both} | {words} |"
+        )
     return "\n".join(out) + "\n"
 
 
@@ -282,7 +332,14 @@ def drawn(lines: Sequence[dict[str, Any]]) -> str:
             whose: Any = "nothing" if math.isinf(line["epsilon"]) else line["protects"]
             series.append(Series("Fairveil, DP-FERMI", line["epsilon"], whose, spots))
     notes = ("Points of a curve: strengths, from 0 on. Means over seeds, test images.",)
-    figure = FrontierFigure("demographic parity", "MNIST digits, five tints", tuple(series), None, notes, layout="by-epsilon")
+    figure = FrontierFigure(
+        "demographic parity",
+        "MNIST digits, five tints",
+        tuple(series),
+        None,
+        notes,
+        layout="by-epsilon",
+    )
     return svg_frontier(figure, width=960)
 
 
@@ -321,15 +378,22 @@ def main() -> None:
     if asked.out.is_file() and asked.out.stat().st_size and not asked.reuse:
         sys.exit(f"{asked.out} holds runs already: pass --reuse to go on, or name another file.")
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    done = {tuple(run[name] for name in ("protects", "epsilon", "strength", "seed")) for run in stored(asked.out)}
-    left = [run for run in wanted if (run.protects, run.epsilon, run.strength, run.seed) not in done]
+    done = {
+        tuple(run[name] for name in ("protects", "epsilon", "strength", "seed"))
+        for run in stored(asked.out)
+    }
+    left = [
+        run for run in wanted if (run.protects, run.epsilon, run.strength, run.seed) not in done
+    ]
     threads = asked.threads or max(1, (os.cpu_count() or 1) // asked.jobs)
     if asked.jobs == 1:
         for run in left:
             append(asked.out, measured(run, settings[run.protects], threads))
     elif left:
         with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-            for ended in as_completed([pool.submit(measured, run, settings[run.protects], threads) for run in left]):
+            for ended in as_completed(
+                [pool.submit(measured, run, settings[run.protects], threads) for run in left]
+            ):
                 append(asked.out, ended.result())
     runs = [{**run, "spent": float(run["spent"])} for run in stored(asked.out)]
     lines = checks(runs)
@@ -338,17 +402,30 @@ def main() -> None:
     if asked.markdown:
         print(table(lines))
     else:
-        print(json.dumps(_plain({"network": size_of(network(0)), "runs": len(runs), "checks": lines}), indent=2))
+        print(
+            json.dumps(
+                _plain({"network": size_of(network(0)), "runs": len(runs), "checks": lines}),
+                indent=2,
+            )
+        )
 
 
 def _options() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     both = ("records", "sensitive_features")
-    options.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "images.jsonl")
-    options.add_argument("--reuse", action="store_true", help="go on with the runs that --out lacks")
+    options.add_argument(
+        "--out", type=Path, default=ROOT / "benchmarks" / "results" / "images.jsonl"
+    )
+    options.add_argument(
+        "--reuse", action="store_true", help="go on with the runs that --out lacks"
+    )
     options.add_argument("--protects", choices=both, nargs="+", default=both)
     options.add_argument("--epsilons", type=float, nargs="+", default=(10.0, 25.0, 50.0, 100.0))
-    options.add_argument("--strengths", type=float, nargs="+", help="instead of USUAL's, as the next three")
+    options.add_argument(
+        "--strengths", type=float, nargs="+", help="instead of USUAL's, as the next three"
+    )
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--images", type=int, default=TRAINING)
     options.add_argument("--epochs", type=int)
@@ -356,10 +433,20 @@ def _options() -> argparse.Namespace:
     options.add_argument("--clip", type=float)
     options.add_argument("--device", default="cpu")
     beside = ROOT.parent / "shared" / "data"
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None))
+    options.add_argument(
+        "--data",
+        default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None),
+    )
     options.add_argument("--jobs", type=int, default=2, help="processes")
-    options.add_argument("--threads", type=int, help="torch's, of each process; the cores shared out unless given")
-    options.add_argument("--knobs", type=json.loads, default={}, help="constants to try, as JSON; none in a benchmark")
+    options.add_argument(
+        "--threads", type=int, help="torch's, of each process; the cores shared out unless given"
+    )
+    options.add_argument(
+        "--knobs",
+        type=json.loads,
+        default={},
+        help="constants to try, as JSON; none in a benchmark",
+    )
     options.add_argument("--plot", type=Path, help="an SVG")
     options.add_argument("--markdown", action="store_true", help="print a table instead of JSON")
     return options.parse_args()
@@ -367,9 +454,18 @@ def _options() -> argparse.Namespace:
 
 def _setting(asked: argparse.Namespace, usual: Setting) -> Setting:
     """The usual one, but for what was asked otherwise."""
-    other = {name: getattr(asked, name) for name in ("epochs", "batch", "clip") if getattr(asked, name) is not None}
+    other = {
+        name: getattr(asked, name)
+        for name in ("epochs", "batch", "clip")
+        if getattr(asked, name) is not None
+    }
     strengths = usual.strengths if asked.strengths is None else tuple(asked.strengths)
-    shared = {"training": asked.images, "folder": asked.data, "device": asked.device, "knobs": asked.knobs}
+    shared = {
+        "training": asked.images,
+        "folder": asked.data,
+        "device": asked.device,
+        "knobs": asked.knobs,
+    }
     return replace(usual, strengths=strengths, **other, **shared)
 
 

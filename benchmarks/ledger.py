@@ -4,7 +4,8 @@
     python benchmarks/ledger.py --postgres postgresql://...        # and PostgreSQL, in an empty database
     python benchmarks/ledger.py --kills 300 --stops 300 --markdown
 
-The floor is one bare insertion in a transaction of the same database with the same durability, in the same run.
+The floor is one bare insertion in a transaction of the same database with the same durability, in
+the same run.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def main() -> None:
     given = parser.parse_args()
     rows: list[tuple[str, str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, url in (("SQLite", str(Path(folder) / "budget.db")), ("PostgreSQL", given.postgres)):
+        for name, url in (
+            ("SQLite", str(Path(folder) / "budget.db")),
+            ("PostgreSQL", given.postgres),
+        ):
             if url is not None:
                 rows += [(name, what, value) for what, value in _all(url, given, name == "SQLite")]
     line = "| {} | {} | {} |" if given.markdown else "{:12}{:58}{}"
@@ -61,7 +65,9 @@ def _all(url: str, given: argparse.Namespace, is_file: bool) -> list[tuple[str, 
 
 
 def _run(*words: object) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True, check=True
+    )
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 
@@ -71,7 +77,10 @@ def _crowd(url: str) -> list[tuple[str, str]]:
     told = _run("crowd", url, "crowd", "--processes", 8, "--times", 200)
     kept = {line.spend for line in ledger.history() if line.kind == "reserved"}
     lost = len(set(told["spends"]) - kept)
-    words = f"{sum(told['granted'])} granted, {lost} lost, in {told['seconds']:.1f} s; slowest call {told['slowest']:.2f} s"
+    words = (
+        f"{sum(told['granted'])} granted, {lost} lost, in {told['seconds']:.1f} s; slowest call "
+        f"{told['slowest']:.2f} s"
+    )
     return [("8 processes x 200 reservations, room for 1,000", words)]
 
 
@@ -79,11 +88,19 @@ def _kills(url: str, times: int) -> list[tuple[str, str]]:
     ledger = Ledger.create(url, "kills", 500.0, 0.0)
     told = _run("kills", url, "kills", "--times", times)
     kinds = {(line.spend, line.kind) for line in ledger.history()}
-    said = {(spend, what) for what, spend, _ in told["said"] if what in ("reserved", "committed", "refunded")}
+    said = {
+        (spend, what)
+        for what, spend, _ in told["said"]
+        if what in ("reserved", "committed", "refunded")
+    }
     grave = sum(one.grave for one in ledger.check())
     last = ", ".join(f"{name} {count}" for name, count in sorted(told["phases"].items()))
     return [
-        (f"{times} writers killed", f"{len(said - kinds)} of {len(said)} lost, {grave} contradictions (killed after: {last})")
+        (
+            f"{times} writers killed",
+            f"{len(said - kinds)} of {len(said)} lost, {grave} contradictions (killed after: "
+            f"{last})",
+        )
     ]
 
 
@@ -104,21 +121,39 @@ def _speed(url: str, entries: int) -> list[tuple[str, str]]:
     filling = time.perf_counter() - began
     after = _times(lambda: ledger.reserve(ONE), 200)
     floor = _times(_floor(url), 200)
-    command = [sys.executable, "-m", "fairveil", "ledger", "show", url, "--dataset", "speed", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "fairveil",
+        "ledger",
+        "show",
+        url,
+        "--dataset",
+        "speed",
+        "--json",
+    ]
     env = {**os.environ, "PYTHONWARNINGS": "error"}
     show = _times(lambda: subprocess.run(command, check=True, capture_output=True, env=env), 5)
     balance = _times(lambda: ledger.balance(), 5)
     check = _times(lambda: ledger.check(), 1)
-    told = f"{statistics.median(after) * 1e3:.2f} ms (95 of 100 below {sorted(after)[189] * 1e3:.1f})"
+    told = (
+        f"{statistics.median(after) * 1e3:.2f} ms (95 of 100 below {sorted(after)[189] * 1e3:.1f})"
+    )
     ratio = statistics.median(after) / statistics.median(floor)
     ledger.close()
     return [
         ("a reservation, empty ledger", f"{statistics.median(before) * 1e3:.2f} ms"),
         (f"a reservation, {entries:,} entries", told),
-        ("... as a ratio to a bare durable insertion", f"{ratio:.2f} ({statistics.median(floor) * 1e3:.2f} ms)"),
+        (
+            "... as a ratio to a bare durable insertion",
+            f"{ratio:.2f} ({statistics.median(floor) * 1e3:.2f} ms)",
+        ),
         (f"{entries:,} entries written", f"{filling:.0f} s"),
         ("`balance()`", f"{statistics.median(balance):.2f} s"),
-        ("`fairveil ledger show --json`, the process's start included", f"{statistics.median(show):.2f} s"),
+        (
+            "`fairveil ledger show --json`, the process's start included",
+            f"{statistics.median(show):.2f} s",
+        ),
         ("`check()`", f"{check[0]:.1f} s"),
     ]
 

@@ -1,7 +1,9 @@
-"""Attacks on a ledger's file and on the process that uses it: flipped bits, and Ctrl-C between any two steps.
+"""Attacks on a ledger's file and on the process that uses it: flipped bits, and Ctrl-C between any
+two steps.
 
     python benchmarks/ledger_attacks.py --flips 5000 --stride 1
-    python benchmarks/ledger_attacks.py --flips 5000 --stride 1 --opcodes --postgres postgresql://...
+    python benchmarks/ledger_attacks.py --flips 5000 --stride 1 --opcodes --postgres
+    postgresql://...
 
 The same code as in tests/privacy/ledger, at length.
 """
@@ -33,7 +35,13 @@ def flips(times: int, folder: Path) -> str:
         path = folder / f"{number}.db"
         path.write_bytes(flipped(raw, rng))
         found = outcome(path)
-        told["granted, and check agrees" if found == clean else "refused" if found == "refused" else "WRONG"] += 1
+        told[
+            "granted, and check agrees"
+            if found == clean
+            else "refused"
+            if found == "refused"
+            else "WRONG"
+        ] += 1
         path.unlink()
     return ", ".join(f"{count:,} {words}" for words, count in sorted(told.items()))
 
@@ -58,7 +66,8 @@ def main() -> None:
             words = ", ".join(f"{name} {count:,}" for name, count in steps.items())
             unit = "opcodes" if given.opcodes else "lines"
             print(
-                f"{kind}: {tried:,} interrupts, none locked anybody out ({unit}: {words}); {time.perf_counter() - began:.0f} s"
+                f"{kind}: {tried:,} interrupts, none locked anybody out ({unit}: {words}); "
+                f"{time.perf_counter() - began:.0f} s"
             )
 
 

@@ -1,22 +1,28 @@
-"""MNIST 8 against 2 with few eights: budgets by group against plain DP-SGD. Writes JSON lines, prints a table.
+"""MNIST 8 against 2 with few eights: budgets by group against plain DP-SGD. Writes JSON lines,
+prints a table.
 
-    python benchmarks/minority_digit.py --out benchmarks/results/minority_digit.jsonl --reuse --markdown
-    python benchmarks/minority_digit.py --out benchmarks/results/minority_digit.jsonl --reuse --markdown --own
-    python benchmarks/minority_digit.py --out tries.jsonl --reuse --validate --seeds 2 --clip 1 --arms dp-sgd equal-person
+    python benchmarks/minority_digit.py --out benchmarks/results/minority_digit.jsonl --reuse
+    --markdown python benchmarks/minority_digit.py --out benchmarks/results/minority_digit.jsonl
+    --reuse --markdown --own python benchmarks/minority_digit.py --out tries.jsonl --reuse
+    --validate --seeds 2 --clip 1 --arms dp-sgd equal-person
 
-After Alabi and Wiggins ("Beyond Linear Regression"): a LeNet, epsilon 5.73 in all, a logistic regression as the precursor, and
-64 % less error on the digit 8 than Bagdasaryan et al.'s DP-SGD. They state neither delta, nor rows, nor settings. Taken here:
+After Alabi and Wiggins ("Beyond Linear Regression"): a LeNet, epsilon 5.73 in all, a logistic
+regression as the precursor, and 64 % less error on the digit 8 than Bagdasaryan et al.'s DP-SGD.
+They state neither delta, nor rows, nor settings. Taken here:
 
-- rows: all of MNIST's training images of the digit 2, and 500 of the digit 8, others for each seed: the number in the settings
-  for 8 against 2 that Bagdasaryan et al. published with their code;
+- rows: all of MNIST's training images of the digit 2, and 500 of the digit 8, others for each seed:
+  the number in the settings for 8 against 2 that Bagdasaryan et al. published with their code;
 - delta 1e-6, whole records, add-remove; the sizes of the groups are released;
-- the group *is* the label: whoever minimises the mean of the groups' losses weighs the rare class up, and no more;
-- rounds, batches, clip and step size: `USUAL`, the same for every arm. Of a dozen tries with `--validate`, which measures on
-  training images that are left out (1,000 of each digit), it has the least error over two seeds, both digits and three arms
-  (dp-sgd, tailored, equal-person). With `--own` clip and step size are `OWN`, the best of the same tries for each objective,
-  since two objectives do not walk alike. No guarantee covers these choices.
+- the group *is* the label: whoever minimises the mean of the groups' losses weighs the rare class
+  up, and no more;
+- rounds, batches, clip and step size: `USUAL`, the same for every arm. Of a dozen tries with
+  `--validate`, which measures on training images that are left out (1,000 of each digit), it has
+  the least error over two seeds, both digits and three arms (dp-sgd, tailored, equal-person). With
+  `--own` clip and step size are `OWN`, the best of the same tries for each objective, since two
+  objectives do not walk alike. No guarantee covers these choices.
 
-Arms, at one budget. "people": the mean loss of all rows. "groups": the mean of the two digits' mean losses.
+Arms, at one budget. "people": the mean loss of all rows. "groups": the mean of the two digits' mean
+losses.
 
     exact-people, exact-groups    without privacy
     dp-sgd                        people, one sum of all rows
@@ -82,7 +88,8 @@ class Setting:
 
 
 USUAL = Setting()
-OWN = {"people": {"clip": 3.0, "learning_rate": 0.1}, "groups": {"clip": 0.3, "learning_rate": 0.1}}  # by objective
+# by objective
+OWN = {"people": {"clip": 3.0, "learning_rate": 0.1}, "groups": {"clip": 0.3, "learning_rate": 0.1}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +103,8 @@ class Split:
 
 
 def lenet(seed: int) -> Any:
-    """As LeNet of 1989, convolutions of 5 x 5 with strides of 2 and no pooling, for rows of 28 x 28: 53,729 parameters."""
+    """As LeNet of 1989, convolutions of 5 x 5 with strides of 2 and no pooling, for rows of 28 x
+    28: 53,729 parameters."""
     import torch
     from torch import nn
 
@@ -119,20 +127,32 @@ def digits_of(folder: str | None) -> data.Digits:
     """MNIST, with its own test images."""
     found = data.mnist_images(folder)
     if found.training_rows is None:
-        sys.exit("This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of the published one.")
+        sys.exit(
+            "This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of "
+            "the published one."
+        )
     return found
 
 
 def split_of(setting: Setting, seed: int) -> Split:
-    """One seed's images. The test images are all of MNIST's two digits; to validate, training images that are left out."""
+    """One seed's images. The test images are all of MNIST's two digits; to validate, training
+    images that are left out."""
     digits = digits_of(setting.folder)
     labels, first = digits.labels, int(digits.training_rows or 0)
     draws = np.random.default_rng([seed, 0])
-    few, many = (draws.permutation(np.flatnonzero(labels[:first] == digit)) for digit in (MINORITY, MAJORITY))
-    chosen, measured = [few[: setting.minority], many], np.flatnonzero(np.isin(labels, (MINORITY, MAJORITY)))
+    few, many = (
+        draws.permutation(np.flatnonzero(labels[:first] == digit)) for digit in (MINORITY, MAJORITY)
+    )
+    chosen, measured = (
+        [few[: setting.minority], many],
+        np.flatnonzero(np.isin(labels, (MINORITY, MAJORITY))),
+    )
     measured = measured[measured >= first]
     if setting.validate:
-        chosen, measured = [few[: setting.minority], many[LEFT_OUT:]], np.concatenate([few[-LEFT_OUT:], many[:LEFT_OUT]])
+        chosen, measured = (
+            [few[: setting.minority], many[LEFT_OUT:]],
+            np.concatenate([few[-LEFT_OUT:], many[:LEFT_OUT]]),
+        )
     rows = draws.permutation(np.concatenate(chosen))
     parts = [(data.as_floats(digits.pixels[some]), labels[some]) for some in (rows, measured)]
     return Split(*parts[0], *parts[1])
@@ -189,7 +209,10 @@ def measured(arm: str, seed: int, setting: Setting) -> list[dict[str, Any]]:
 def errors_of(says_minority: Array, digits: Array) -> dict[str, float]:
     """Of each digit."""
     few = digits == MINORITY
-    return {"minority": float(np.mean(~says_minority[few])), "majority": float(np.mean(says_minority[~few]))}
+    return {
+        "minority": float(np.mean(~says_minority[few])),
+        "majority": float(np.mean(says_minority[~few])),
+    }
 
 
 def lines_of(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -203,19 +226,29 @@ def lines_of(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         mine = [of[arm, seed] for seed in seeds]
         few, many = (np.array([run[name] for run in mine]) for name in ("minority", "majority"))
-        line: dict[str, Any] = {"arm": arm, "seeds": len(seeds), "minority": spread(few), "majority": spread(many)}
+        line: dict[str, Any] = {
+            "arm": arm,
+            "seeds": len(seeds),
+            "minority": spread(few),
+            "majority": spread(many),
+        }
         line["mean"] = spread((few + many) / 2.0)
         for name in ("share", "epsilon_minority", "epsilon_majority", "seconds"):
             line[name] = float(np.mean([run[name] for run in mine]))
         if plain:
-            line["change"] = change(few, np.array([of["dp-sgd", seed]["minority"] for seed in seeds]))
+            line["change"] = change(
+                few, np.array([of["dp-sgd", seed]["minority"] for seed in seeds])
+            )
         lines.append(line)
     return lines
 
 
 def spread(values: Array) -> list[float]:
     """Mean and its standard error."""
-    return [float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf]
+    return [
+        float(values.mean()),
+        float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf,
+    ]
 
 
 def change(mine: Array, plain: Array) -> list[float]:
@@ -227,19 +260,31 @@ def change(mine: Array, plain: Array) -> list[float]:
 def table(lines: Sequence[dict[str, Any]]) -> str:
     """Markdown: percent, with standard errors."""
     out = [
-        "| arm | seeds | error on 8 | error on 2 | mean of both | error on 8 against DP-SGD | epsilon of 8; of 2 |",
+        "| arm | seeds | error on 8 | error on 2 | mean of both | error on 8 against DP-SGD | "
+        "epsilon of 8; of 2 |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for line in lines:
-        cells = [f"{100 * mean:.2f} ({100 * error:.2f})" for mean, error in (line[n] for n in ("minority", "majority", "mean"))]
-        less = "" if "change" not in line else f"{100 * line['change'][0]:+.0f} ({100 * line['change'][1]:.0f}) %"
+        cells = [
+            f"{100 * mean:.2f} ({100 * error:.2f})"
+            for mean, error in (line[n] for n in ("minority", "majority", "mean"))
+        ]
+        less = (
+            ""
+            if "change" not in line
+            else f"{100 * line['change'][0]:+.0f} ({100 * line['change'][1]:.0f}) %"
+        )
         spent = f"{line['epsilon_minority']:.2f}; {line['epsilon_majority']:.2f}"
         out.append(f"| {line['arm']} | {line['seeds']} | {' | '.join(cells)} | {less} | {spent} |")
-    return "\n".join(out) + f"\n\nPublished: {100 * PUBLISHED:+.0f} % on 8 for tailored against DP-SGD.\n"
+    return (
+        "\n".join(out)
+        + f"\n\nPublished: {100 * PUBLISHED:+.0f} % on 8 for tailored against DP-SGD.\n"
+    )
 
 
 def stored(file: Path, settings: dict[str, Setting]) -> list[dict[str, Any]]:
-    """The runs of a file that have their arm's setting; a line that was cut short by an interruption is dropped."""
+    """The runs of a file that have their arm's setting; a line that was cut short by an
+    interruption is dropped."""
     runs, wanted = [], {arm: _named(setting) for arm, setting in settings.items()}
     wanted |= {MOVED: wanted["dp-sgd"]}
     for line in file.read_text("utf-8").splitlines() if file.is_file() else []:
@@ -269,23 +314,37 @@ def main() -> None:
         sys.exit(f"{asked.out} holds runs already: pass --reuse to go on, or name another file.")
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     done = {(run["arm"], run["seed"]) for run in stored(asked.out, settings)}
-    left = [(arm, seed) for seed, arm in product(range(asked.seeds), asked.arms) if (arm, seed) not in done]
+    left = [
+        (arm, seed)
+        for seed, arm in product(range(asked.seeds), asked.arms)
+        if (arm, seed) not in done
+    ]
     if asked.jobs == 1:
         for arm, seed in left:
             append(asked.out, measured(arm, seed, settings[arm]))
     elif left:
         with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-            for ended in as_completed([pool.submit(measured, arm, seed, settings[arm]) for arm, seed in left]):
+            for ended in as_completed(
+                [pool.submit(measured, arm, seed, settings[arm]) for arm, seed in left]
+            ):
                 append(asked.out, ended.result())
     lines = lines_of(stored(asked.out, settings))
     named = {arm: _named(setting) for arm, setting in settings.items()}
-    print(table(lines) if asked.markdown else json.dumps({"settings": named, "arms": lines}, indent=2))
+    print(
+        table(lines) if asked.markdown else json.dumps({"settings": named, "arms": lines}, indent=2)
+    )
 
 
 def _options() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "minority_digit.jsonl")
-    options.add_argument("--reuse", action="store_true", help="go on with the runs that --out lacks")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--out", type=Path, default=ROOT / "benchmarks" / "results" / "minority_digit.jsonl"
+    )
+    options.add_argument(
+        "--reuse", action="store_true", help="go on with the runs that --out lacks"
+    )
     options.add_argument("--arms", choices=list(ARMS), nargs="+", default=list(ARMS))
     options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--minority", type=int, default=USUAL.minority, help="eights to train on")
@@ -293,10 +352,17 @@ def _options() -> argparse.Namespace:
     options.add_argument("--sampling-rate", type=float, default=USUAL.sampling_rate)
     options.add_argument("--clip", type=float, default=USUAL.clip)
     options.add_argument("--learning-rate", type=float, default=USUAL.learning_rate)
-    options.add_argument("--own", action="store_true", help="clip and step size of the arm's objective, OWN")
-    options.add_argument("--validate", action="store_true", help="measure on training images that are left out")
+    options.add_argument(
+        "--own", action="store_true", help="clip and step size of the arm's objective, OWN"
+    )
+    options.add_argument(
+        "--validate", action="store_true", help="measure on training images that are left out"
+    )
     beside = ROOT.parent / "shared" / "data"
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None))
+    options.add_argument(
+        "--data",
+        default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None),
+    )
     options.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     options.add_argument("--markdown", action="store_true", help="print a table instead of JSON")
     return options.parse_args()

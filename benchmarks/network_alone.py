@@ -1,14 +1,16 @@
 """Whether taking one row away moves what other rows add to a network's sums. Prints JSON.
 
-Networks are drawn: dense ones, convolutions along lines and over images, norms, tables, attention written by hand; widths,
-activations and sizes of rows by chance. Biases are moved so that at one row the pre-activations of dense layers and of
-convolutions are rounding noise around 0: which neurons are on then hangs on the last bit. That row is repeated, others stand
-among them. A row is taken away at the first place, at the last or in between, and
+Networks are drawn: dense ones, convolutions along lines and over images, norms, tables, attention
+written by hand; widths, activations and sizes of rows by chance. Biases are moved so that at one
+row the pre-activations of dense layers and of convolutions are rounding noise around 0: which
+neurons are on then hangs on the last bit. That row is repeated, others stand among them. A row is
+taken away at the first place, at the last or in between, and
 
     total(all rows) - total(all but this one) - total(this one)
 
-is measured, in clips, for the clipped gradient; it should be 0 steps of the grid. So is a soft histogram. `--threads`: torch's.
-At commits up to 93b604f the same command shows what chunks of any number of rows did.
+is measured, in clips, for the clipped gradient; it should be 0 steps of the grid. So is a soft
+histogram. `--threads`: torch's. At commits up to 93b604f the same command shows what chunks of any
+number of rows did.
 """
 
 from __future__ import annotations
@@ -31,7 +33,18 @@ from fairveil.curator.kernels.torch_gradient import engine
 from fairveil.curator.totals.passes import totals
 from fairveil.models import Skeleton
 
-BETWEEN = (nn.ReLU, nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.ELU, nn.Softplus, nn.SiLU, nn.Hardtanh)
+BETWEEN = (
+    nn.ReLU,
+    nn.ReLU,
+    nn.LeakyReLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.GELU,
+    nn.ELU,
+    nn.Softplus,
+    nn.SiLU,
+    nn.Hardtanh,
+)
 KINDS = ("dense", "dense", "dense", "line", "image", "words", "attention")
 
 
@@ -40,7 +53,11 @@ class Words(nn.Module):
 
     def __init__(self, width: int, hidden: int, outputs: int) -> None:
         super().__init__()
-        self.table, self.mix, self.out = nn.Embedding(7, width), nn.Linear(width, hidden), nn.Linear(hidden, outputs)
+        self.table, self.mix, self.out = (
+            nn.Embedding(7, width),
+            nn.Linear(width, hidden),
+            nn.Linear(hidden, outputs),
+        )
 
     def forward(self, x: Any) -> Any:
         return self.out(self.mix(self.table(x.abs().long().clamp_max(6))).relu().mean(1))
@@ -51,7 +68,10 @@ class Attention(nn.Module):
 
     def __init__(self, places: int, width: int, hidden: int, outputs: int) -> None:
         super().__init__()
-        self.mix, self.place = nn.Linear(width, 3 * hidden), nn.Parameter(torch.randn(places, width))
+        self.mix, self.place = (
+            nn.Linear(width, 3 * hidden),
+            nn.Parameter(torch.randn(places, width)),
+        )
         self.last = nn.Linear(hidden, outputs)
 
     def forward(self, x: Any) -> Any:
@@ -67,7 +87,9 @@ def network(rng: np.random.Generator, kind: str) -> tuple[nn.Module, tuple[int, 
     if kind == "dense":
         width, hidden = some(1, 130), [some(1, 100) for _ in range(some(1, 4))]
         sizes = [width, *hidden]
-        layers = [part for a, b in itertools.pairwise(sizes) for part in (nn.Linear(a, b), between())]
+        layers = [
+            part for a, b in itertools.pairwise(sizes) for part in (nn.Linear(a, b), between())
+        ]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs)), (width,), classes
     if kind == "words":
         return Words(some(2, 20), some(2, 40), outputs), (some(1, 9),), classes
@@ -78,20 +100,38 @@ def network(rng: np.random.Generator, kind: str) -> tuple[nn.Module, tuple[int, 
     conv, norms = (nn.Conv1d, nn.Conv2d)[not flat], (nn.GroupNorm(1, middle), nn.Identity())
     shape = (channels, length) if flat else (channels, length, length)
     first = conv(channels, middle, some(1, 4), padding=some(0, 2), stride=some(1, 3))
-    layers = [first, norms[some(0, 2)], between(), conv(middle, some(1, 9), some(1, 3)), between(), nn.Flatten()]
+    layers = [
+        first,
+        norms[some(0, 2)],
+        between(),
+        conv(middle, some(1, 9), some(1, 3)),
+        between(),
+        nn.Flatten(),
+    ]
     with torch.no_grad():
         found = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
     return nn.Sequential(*layers, nn.Linear(found, outputs)), shape, classes
 
 
 def on_the_edge(module: nn.Module, x: Any) -> None:
-    """Move biases so that at x all layers but the last give rounding noise; of a convolution at one position."""
-    named = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Linear | nn.Conv1d | nn.Conv2d)]
+    """Move biases so that at x all layers but the last give rounding noise; of a convolution at one
+    position."""
+    named = [
+        (n, m)
+        for n, m in module.named_modules()
+        if isinstance(m, nn.Linear | nn.Conv1d | nn.Conv2d)
+    ]
     for name, layer in named[:-1]:
         twin, seen = copy.deepcopy(module).double(), []
-        dict(twin.named_modules())[name].register_forward_hook(lambda m, given, out, seen=seen: seen.append(out))
+        dict(twin.named_modules())[name].register_forward_hook(
+            lambda m, given, out, seen=seen: seen.append(out)
+        )
         twin(x.double())
-        flat = seen[0].flatten(2)[0, :, 0] if not isinstance(layer, nn.Linear) else seen[0].reshape(-1, layer.out_features)[0]
+        flat = (
+            seen[0].flatten(2)[0, :, 0]
+            if not isinstance(layer, nn.Linear)
+            else seen[0].reshape(-1, layer.out_features)[0]
+        )
         with torch.no_grad():
             layer.bias -= flat.float()
 
@@ -100,9 +140,16 @@ class Sums:
     """The totals of a gradient and a histogram."""
 
     def __init__(self, skeleton: Skeleton, X: Any, y: Any) -> None:
-        self.X, self.y, self.classes, model = X, y, tuple(range(skeleton.classes)), Network(skeleton, skeleton.start)
+        self.X, self.y, self.classes, model = (
+            X,
+            y,
+            tuple(range(skeleton.classes)),
+            Network(skeleton, skeleton.start),
+        )
         self.asked = [NetworkGradient(model, 1.0), NetworkHistogram(model, None, "soft", True)]
-        self.scales = [question.scale(self.rows(np.arange(1)).layout, None) for question in self.asked]
+        self.scales = [
+            question.scale(self.rows(np.arange(1)).layout, None) for question in self.asked
+        ]
 
     def rows(self, at: Any) -> Rows:
         return Rows.from_arrays(self.X[at], self.y[at], classes=self.classes)
@@ -114,7 +161,9 @@ class Sums:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--networks", type=int, default=300)
     parser.add_argument("--removals", type=int, default=10, help="of each network")
     parser.add_argument("--threads", type=int, default=1)
@@ -122,7 +171,15 @@ def main() -> None:
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(given.threads)
-    rng, ways, tried, moved, histograms, worst, start = np.random.default_rng(given.seed), Counter(), 0, 0, 0, 0.0, time.time()
+    rng, ways, tried, moved, histograms, worst, start = (
+        np.random.default_rng(given.seed),
+        Counter(),
+        0,
+        0,
+        0,
+        0.0,
+        time.time(),
+    )
     broken: Counter[str] = Counter()
     for _ in range(given.networks):
         kind = KINDS[int(rng.integers(len(KINDS)))]
@@ -134,7 +191,9 @@ def main() -> None:
         n = int(rng.choice([*range(2, 21), 33, 64, 65, 127, 129, 299, 513, 2049]))
         X = np.repeat(x[np.newaxis], n, axis=0)
         others = rng.random(n) < 0.3
-        X[others] = rng.normal(size=(int(others.sum()), len(x))) * 10.0 ** rng.uniform(-2, 3, (int(others.sum()), 1))
+        X[others] = rng.normal(size=(int(others.sum()), len(x))) * 10.0 ** rng.uniform(
+            -2, 3, (int(others.sum()), 1)
+        )
         sums, at = Sums(skeleton, X, rng.integers(0, classes, n)), np.arange(n)
         whole, off = sums.of(at), 0.0
         for i in [0, n - 1, *rng.integers(0, n, given.removals - 2).tolist()]:

@@ -1,6 +1,8 @@
-"""What exact noise costs: `python benchmarks/noise.py` prints JSON: medians on one thread, microseconds a call.
+"""What exact noise costs: `python benchmarks/noise.py` prints JSON: medians on one thread,
+microseconds a call.
 
-Beside each sampler stands what NumPy's inexact one takes in the same run, as a ratio: absolute figures move with the load.
+Beside each sampler stands what NumPy's inexact one takes in the same run, as a ratio: absolute
+figures move with the load.
 """
 
 from __future__ import annotations
@@ -40,10 +42,22 @@ def main() -> None:
     releases = iter(range(10**9))
     normals = floats.standard_normal
     timed: dict[str, tuple[Callable[[], object], Callable[[], object] | None]] = {
-        "new stream": (lambda: source.stream("noise", next(releases)), lambda: ChaCha(key=1, rounds=20)),
-        "new stream and 106 rounded Gaussians": (lambda: source.stream("noise", next(releases)).rounded_gaussian(scales), None),
-        "1,000 raw words": (lambda: stream.words(1000), lambda: floats.bit_generator.random_raw(1000)),
-        "1 rounded Gaussian": (lambda: stream.rounded_gaussian(1e6, 1), lambda: np.rint(1e6 * normals(1))),
+        "new stream": (
+            lambda: source.stream("noise", next(releases)),
+            lambda: ChaCha(key=1, rounds=20),
+        ),
+        "new stream and 106 rounded Gaussians": (
+            lambda: source.stream("noise", next(releases)).rounded_gaussian(scales),
+            None,
+        ),
+        "1,000 raw words": (
+            lambda: stream.words(1000),
+            lambda: floats.bit_generator.random_raw(1000),
+        ),
+        "1 rounded Gaussian": (
+            lambda: stream.rounded_gaussian(1e6, 1),
+            lambda: np.rint(1e6 * normals(1)),
+        ),
         "106 rounded Gaussians": (
             lambda: stream.rounded_gaussian(scales),
             lambda: np.rint(scales * normals(106)),
@@ -53,12 +67,18 @@ def main() -> None:
             lambda: np.rint(1e6 * normals(500)),
         ),
         "100 discrete Gaussians": (lambda: stream.discrete_gaussian(10.0, 100), None),
-        "100 discrete Laplaces": (lambda: stream.discrete_laplace(10.0, 100), lambda: floats.laplace(0.0, 10.0, 100)),
+        "100 discrete Laplaces": (
+            lambda: stream.discrete_laplace(10.0, 100),
+            lambda: floats.laplace(0.0, 10.0, 100),
+        ),
         "Poisson batch, 36,632 rows at 0.014": (
             lambda: stream.poisson_batch(rows, rate),
             lambda: np.flatnonzero(floats.random(rows) < rate),
         ),
-        "choice among 10,000": (lambda: stream.choose(scores, 1.0), lambda: np.argmax(floats.gumbel(size=10_000) - scores)),
+        "choice among 10,000": (
+            lambda: stream.choose(scores, 1.0),
+            lambda: np.argmax(floats.gumbel(size=10_000) - scores),
+        ),
     }
     out = {}
     for name, (ours, theirs) in timed.items():

@@ -1,18 +1,23 @@
-"""Persons with several rows: fits that protect persons, beside group privacy of fits that protect rows, at equal guarantees.
+"""Persons with several rows: fits that protect persons, beside group privacy of fits that protect
+rows, at equal guarantees.
 
     python benchmarks/persons.py --seeds 5                        # Parkinsons by subject, and a synthetic panel
     python benchmarks/persons.py --sets panel --people 20000 --seeds 3
 
-Every line of one epsilon and set has the same guarantee: (epsilon, delta) for a person with all of their rows, add-remove.
+Every line of one epsilon and set has the same guarantee: (epsilon, delta) for a person with all of
+their rows, add-remove.
 
 - persons: `unit=`, at most `cap` rows of each.
 - rows, epsilon / cap: `cap` rows of each are drawn, and a fit protects rows at epsilon / cap and
-  delta (e^(epsilon / cap) - 1) / (e^epsilon - 1), which any mechanism turns into (epsilon, delta) for `cap` rows.
-- rows, mu / cap: the same by the curve of Gaussian releases, whose mu grows by the factor `cap`: all that group privacy gives.
+  delta (e^(epsilon / cap) - 1) / (e^epsilon - 1), which any mechanism turns into (epsilon, delta)
+  for `cap` rows.
+- rows, mu / cap: the same by the curve of Gaussian releases, whose mu grows by the factor `cap`:
+  all that group privacy gives.
 
-A seed is a split of persons (a quarter held out) and of the noise. Error, and the gap in demographic parity with the bound of
-0.05, are of the rows of persons held out: mean and standard error over seeds, in per cent and points. delta is 1e-5. The panel:
-1 to 30 rows a person, thirty features that a person's rows share in half of their variance, a group a person.
+A seed is a split of persons (a quarter held out) and of the noise. Error, and the gap in
+demographic parity with the bound of 0.05, are of the rows of persons held out: mean and standard
+error over seeds, in per cent and points. delta is 1e-5. The panel: 1 to 30 rows a person, thirty
+features that a person's rows share in half of their variance, a group a person.
 """
 
 from __future__ import annotations
@@ -40,7 +45,9 @@ Table = dict[str, npt.NDArray[Any]]
 
 def main() -> None:
     """Fit, measure, print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--sets", nargs="+", default=["parkinsons", "panel"])
     options.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     options.add_argument("--seeds", type=int, default=5)
@@ -48,21 +55,37 @@ def main() -> None:
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA"))
     asked = options.parse_args()
     warnings.simplefilter("ignore")
-    print("| set | epsilon | fit | cap | error | error, bound 0.05 | gap, bound 0.05 |\n|---|---|---|---|---|---|---|")
+    print(
+        "| set | epsilon | fit | cap | error | error, bound 0.05 | gap, bound 0.05 "
+        "|\n|---|---|---|---|---|---|---|"
+    )
     for name in asked.sets:
-        table, schema, unit, caps = parkinsons(asked.data) if name == "parkinsons" else panel(asked.people)
+        table, schema, unit, caps = (
+            parkinsons(asked.data) if name == "parkinsons" else panel(asked.people)
+        )
         splits = [split(table, unit, seed) for seed in range(asked.seeds)]
         _line(name, "-", "one class for everybody", "-", [_constant(one, schema) for one in splits])
-        _line(name, "inf", "no privacy", "-", [_ours(one, schema, math.inf, 0.0, k) for k, one in enumerate(splits)])
+        _line(
+            name,
+            "inf",
+            "no privacy",
+            "-",
+            [_ours(one, schema, math.inf, 0.0, k) for k, one in enumerate(splits)],
+        )
         for level in asked.epsilon:
             for cap in caps:
                 told = schema.with_unit(unit, cap)
                 found = [_ours(one, told, level, DELTA, k) for k, one in enumerate(splits)]
                 _line(name, level, "persons", cap, found)
             for cap in caps:
-                drawn = [(some(train, unit, cap, k), test) for k, (train, test) in enumerate(splits)]
+                drawn = [
+                    (some(train, unit, cap, k), test) for k, (train, test) in enumerate(splits)
+                ]
                 small = DELTA * math.expm1(level / cap) / math.expm1(level)
-                for how, at, delta in (("epsilon", level / cap, small), ("mu", by_mu(level, cap), DELTA)):
+                for how, at, delta in (
+                    ("epsilon", level / cap, small),
+                    ("mu", by_mu(level, cap), DELTA),
+                ):
                     if cap > 1:
                         found = [_ours(one, schema, at, delta, k) for k, one in enumerate(drawn)]
                         _line(name, level, f"rows, {how} / cap", cap, found)
@@ -75,9 +98,15 @@ def by_mu(level: float, cap: int) -> float:
 
 
 def parkinsons(folder: str | None) -> tuple[Table, Schema, str, tuple[int, ...]]:
-    """42 patients with 101 to 168 recordings each: is total UPDRS above its median? Groups by sex."""
+    """42 patients with 101 to 168 recordings each: is total UPDRS above its median? Groups by
+    sex."""
     found = data.get("parkinsons", folder)
-    return {name: np.asarray(values) for name, values in found.table.items()}, found.schema, "subject#", (1, 20, 168)
+    return (
+        {name: np.asarray(values) for name, values in found.table.items()},
+        found.schema,
+        "subject#",
+        (1, 20, 168),
+    )
 
 
 def panel(people: int) -> tuple[Table, Schema, str, tuple[int, ...]]:
@@ -94,7 +123,9 @@ def panel(people: int) -> tuple[Table, Schema, str, tuple[int, ...]]:
     columns = {f"x{j}": Number(-4, 4) for j in range(30)}
     return (
         table,
-        Schema({**columns, "group": Category((0, 1)), "label": Category((0, 1))}, "label", ("group",)),
+        Schema(
+            {**columns, "group": Category((0, 1)), "label": Category((0, 1))}, "label", ("group",)
+        ),
         "person",
         (1, 5, 30),
     )
@@ -113,13 +144,17 @@ def some(table: Table, unit: str, cap: int, seed: int) -> Table:
     order = np.random.default_rng(2000 + seed).permutation(len(table[unit]))
     names = table[unit][order]
     by_name = np.argsort(names, kind="stable")
-    starts = np.r_[0, np.flatnonzero(np.diff(np.unique(names, return_inverse=True)[1][by_name])) + 1]
+    starts = np.r_[
+        0, np.flatnonzero(np.diff(np.unique(names, return_inverse=True)[1][by_name])) + 1
+    ]
     rank = np.arange(len(names)) - np.repeat(starts, np.diff(np.r_[starts, len(names)]))
     kept = np.sort(order[by_name[rank < cap]])
     return {k: v[kept] for k, v in table.items()}
 
 
-def _ours(one: tuple[Table, Table], schema: Schema, level: float, delta: float, seed: int) -> tuple[float, float, float]:
+def _ours(
+    one: tuple[Table, Table], schema: Schema, level: float, delta: float, seed: int
+) -> tuple[float, float, float]:
     train, test = one
     y, truth = train[str(schema.target)], test[str(schema.target)]
     out = []
@@ -141,10 +176,14 @@ def _constant(one: tuple[Table, Table], schema: Schema) -> tuple[float, float, f
     return error, error, 0.0
 
 
-def _line(name: str, level: float | str, fit: str, cap: int | str, found: list[tuple[float, float, float]]) -> None:
+def _line(
+    name: str, level: float | str, fit: str, cap: int | str, found: list[tuple[float, float, float]]
+) -> None:
     shown: Callable[[int], str] = lambda j: _mean([100 * one[j] for one in found])  # noqa: E731
     level = f"{level:g}" if isinstance(level, float) else level
-    print(f"| {name} | {level} | {fit} | {cap} | {shown(0)} | {shown(1)} | {shown(2)} |", flush=True)
+    print(
+        f"| {name} | {level} | {fit} | {cap} | {shown(0)} | {shown(1)} | {shown(2)} |", flush=True
+    )
 
 
 def _mean(values: list[float]) -> str:

@@ -1,12 +1,15 @@
-"""Post-processing of a million decisions in 20 groups, beyond the base model: fit and predict, and NumPy's floor. Prints JSON.
+"""Post-processing of a million decisions in 20 groups, beyond the base model: fit and predict, and
+NumPy's floor. Prints JSON.
 
     python benchmarks/post_processing.py
 
-The base model answers from one column of X and is already fitted, so that it costs next to nothing; what it does cost is timed
-alone and taken off. The floor, in the same run: one `np.bincount` of a million row keys (group, label, decision), which is what
-a fit must do at least, and one draw a row against a looked-up probability, which is what a prediction must do at least.
+The base model answers from one column of X and is already fitted, so that it costs next to nothing;
+what it does cost is timed alone and taken off. The floor, in the same run: one `np.bincount` of a
+million row keys (group, label, decision), which is what a fit must do at least, and one draw a row
+against a looked-up probability, which is what a prediction must do at least.
 
-Aim: fit and predict together under a second beyond the base. Jobs take turns; the least time of each counts.
+Aim: fit and predict together under a second beyond the base. Jobs take turns; the least time of
+each counts.
 """
 
 from __future__ import annotations
@@ -46,8 +49,11 @@ class FirstColumn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(X)[:, 0]
 
 
-def sample(rows: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Scores, labels that they foretell better in some groups than in others, and groups of unequal sizes."""
+def sample(
+    rows: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Scores, labels that they foretell better in some groups than in others, and groups of unequal
+    sizes."""
     rng = np.random.default_rng(0)
     groups = rng.choice(GROUPS, size=rows, p=np.arange(1, GROUPS + 1) / (GROUPS * (GROUPS + 1) / 2))
     labels = (rng.random(rows) < 0.2 + 0.02 * groups).astype(np.int64)
@@ -69,12 +75,17 @@ def least(jobs: dict[str, Callable[[], Any]], turns: int) -> dict[str, float]:
 
 def main() -> None:
     """Time, subtract, print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--turns", type=int, default=5)
     options.add_argument("--constraint", default="equalized_odds:0.05")
     options.add_argument(
-        "--predict-method", choices=("auto", "predict"), default="predict", help="auto: thresholds on the score"
+        "--predict-method",
+        choices=("auto", "predict"),
+        default="predict",
+        help="auto: thresholds on the score",
     )
     asked = options.parse_args()
     X, y, groups = sample(asked.rows)
@@ -105,11 +116,16 @@ def main() -> None:
                 "predict": lambda: fitted.predict(X, sensitive_features=groups, random_state=0),
                 "predict_proba": lambda: fitted.predict_proba(X, sensitive_features=groups),
                 "floor of fit: one bincount": lambda: np.bincount(keys, minlength=4 * GROUPS),
-                "floor of predict: look up and draw": lambda: draws.random(asked.rows) < chances[groups, decisions],
+                "floor of predict: look up and draw": lambda: (
+                    draws.random(asked.rows) < chances[groups, decisions]
+                ),
             },
             asked.turns,
         )
-    beyond = {name: seconds[name] - seconds["base predict"] for name in ("fit", "predict", "predict_proba")}
+    beyond = {
+        name: seconds[name] - seconds["base predict"]
+        for name in ("fit", "predict", "predict_proba")
+    }
     out = {
         "rows": asked.rows,
         "groups": GROUPS,
@@ -117,7 +133,8 @@ def main() -> None:
         "seconds beyond the base": beyond,
         "fit and predict beyond the base (aim: 1)": beyond["fit"] + beyond["predict"],
         "fit / one bincount": beyond["fit"] / seconds["floor of fit: one bincount"],
-        "predict / look up and draw": beyond["predict"] / seconds["floor of predict: look up and draw"],
+        "predict / look up and draw": beyond["predict"]
+        / seconds["floor of predict: look up and draw"],
         "python": sys.version.split()[0],
         "numpy": np.__version__,
     }

@@ -1,7 +1,9 @@
-"""Post-processing by scores beside decisions, mixing and fairlearn's ThresholdOptimizer: error and gap on held-out rows.
+"""Post-processing by scores beside decisions, mixing and fairlearn's ThresholdOptimizer: error and
+gap on held-out rows.
 
     python benchmarks/post_processing_errors.py --seeds 5 --json runs.jsonl
-    python benchmarks/post_processing_errors.py --case adult-parity --epsilon 1 --protects sensitive_features
+    python benchmarks/post_processing_errors.py --case adult-parity --epsilon 1 --protects
+    sensitive_features
 
 Methods, each with the default linear base (under records a private one, at its share of epsilon):
 
@@ -13,9 +15,9 @@ Methods, each with the default linear base (under records a private one, at its 
     optimizer     ThresholdOptimizer of fairlearn on logistic regression, not private; bounds of 0 alone
     best          for a false-negative bound: logistic regression, not private, at the one threshold that meets it in training
 
-Error in per cent @ gap in points, held out (a quarter of a real set, 40,000 fresh synthetic rows), means over seeds with the
-standard error of the error's mean. A model that decides by chance is measured by its probabilities. A seed is a split and the
-seed of the noise; delta is 1 / n^2.
+Error in per cent @ gap in points, held out (a quarter of a real set, 40,000 fresh synthetic rows),
+means over seeds with the standard error of the error's mean. A model that decides by chance is
+measured by its probabilities. A seed is a split and the seed of the noise; delta is 1 / n^2.
 """
 
 from __future__ import annotations
@@ -56,7 +58,11 @@ ASKED: tuple[tuple[str, str, float], ...] = (
     ("rare", PARITY, 0.02),
 )
 EPSILONS = (0.1, 0.5, 1.0, math.inf)
-OURS: dict[str, dict[str, Any]] = {"scores": {}, "decisions": {"predict_method": "predict"}, "blind": {"group_aware": False}}
+OURS: dict[str, dict[str, Any]] = {
+    "scores": {},
+    "decisions": {"predict_method": "predict"},
+    "blind": {"group_aware": False},
+}
 
 
 def runs(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -73,7 +79,10 @@ def runs(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     yield done[json.dumps(key)]
                     continue
                 made = made or CASES[name].parts(seed, asked.data)
-                found = {"key": key, "measured": one(name, *made, notion, bound, epsilon, asked.protects, seed)}
+                found = {
+                    "key": key,
+                    "measured": one(name, *made, notion, bound, epsilon, asked.protects, seed),
+                }
                 if asked.json:
                     with asked.json.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(found) + "\n")
@@ -81,9 +90,17 @@ def runs(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def one(
-    name: str, train: Coded, test: Coded, notion: str, bound: float, epsilon: float, protects: str, seed: int
+    name: str,
+    train: Coded,
+    test: Coded,
+    notion: str,
+    bound: float,
+    epsilon: float,
+    protects: str,
+    seed: int,
 ) -> dict[str, Any]:
-    """Each method's held-out error and gap; of `scores`, the share of rows decided by chance, and bins."""
+    """Each method's held-out error and gap; of `scores`, the share of rows decided by chance, and
+    bins."""
     cells = CASES[name].cells(train)
     asked = CASES[name].constraint(notion, bound) if bound else f"{notion}:0"
     judge = Judge.of(asked, cells, 2)
@@ -106,11 +123,15 @@ def one(
                 out["by chance"] = float(((law[:, 1] > 0) & (law[:, 1] < 1)).mean())
                 out["bins"] = int(model.mixing_.shape[1])
         free = fv.RateConstrainedClassifier(None, **options).fit(train)
-        table = table_of(np.asarray(free.predict(test)[:, np.newaxis] == free.classes_, float), test, cells)
+        table = table_of(
+            np.asarray(free.predict(test)[:, np.newaxis] == free.classes_, float), test, cells
+        )
         out["unconstrained"] = [error_of(table), judge.gap(table)]
         out["mixing"] = [judge.mixing(table, out["scores"][1]), out["scores"][1]]
         if bound == 0.0:
-            law = fairlearn_fits.threshold(_numeric(train, cells), notion, methods._numeric_of(train, cells))(test)
+            law = fairlearn_fits.threshold(
+                _numeric(train, cells), notion, methods._numeric_of(train, cells)
+            )(test)
             out["optimizer"] = _measured(law, test, cells, judge)
         if notion == MISSES:
             out["best"] = _measured(_best(train, test, cells, bound), test, cells, judge)
@@ -138,7 +159,10 @@ def _measured(law: Floats, rows: Coded, cells: Cells, judge: Judge) -> list[floa
 def table(found: list[dict[str, Any]]) -> list[str]:
     """A line a case and epsilon."""
     columns = ("scores", "decisions", "blind", "mixing", "unconstrained", "optimizer", "best")
-    lines = [f"| case, asked | epsilon | {' | '.join(columns)} | bins | by chance |", "| --- " * (len(columns) + 4) + "|"]
+    lines = [
+        f"| case, asked | epsilon | {' | '.join(columns)} | bins | by chance |",
+        "| --- " * (len(columns) + 4) + "|",
+    ]
     by: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in found:
         name, notion, bound, protects, _, epsilon = run["key"]
@@ -146,10 +170,16 @@ def table(found: list[dict[str, Any]]) -> list[str]:
     for (name, notion, bound, _, epsilon), runs_of in by.items():
         cells = [_shown([run[column] for run in runs_of if column in run]) for column in columns]
         bins = "-".join(
-            str(value) for value in sorted({min(run["bins"] for run in runs_of), max(run["bins"] for run in runs_of)})
+            str(value)
+            for value in sorted(
+                {min(run["bins"] for run in runs_of), max(run["bins"] for run in runs_of)}
+            )
         )
         chance = 100.0 * float(np.mean([run["by chance"] for run in runs_of]))
-        lines.append(f"| {name}, {notion} {bound:g} | {epsilon} | {' | '.join(cells)} | {bins} | {chance:.0f} % |")
+        lines.append(
+            f"| {name}, {notion} {bound:g} | {epsilon} | {' | '.join(cells)} | {bins} | "
+            f"{chance:.0f} % |"
+        )
     return lines
 
 
@@ -170,14 +200,19 @@ def _read(path: Path | None) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     """Fit what is missing, print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--case", nargs="+", choices=sorted({name for name, _, _ in ASKED}))
     options.add_argument("--epsilon", nargs="+", type=float, default=list(EPSILONS))
     options.add_argument("--protects", choices=("records", "sensitive_features"), default="records")
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     beside = ROOT.parent / "shared" / "data"
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None))
+    options.add_argument(
+        "--data",
+        default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None),
+    )
     print("\n".join(table(list(runs(options.parse_args())))))
 
 

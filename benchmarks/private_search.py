@@ -1,11 +1,14 @@
-"""A private search beside the defaults at the same epsilon, and the true price of a plain grid search.
+"""A private search beside the defaults at the same epsilon, and the true price of a plain grid
+search.
 
-    python benchmarks/private_search.py [--epsilon 1.0] [--seeds 3] [--rows 8000] [--sets adult,...] [--scoring error]
+    python benchmarks/private_search.py [--epsilon 1.0] [--seeds 3] [--rows 8000] [--sets adult,...]
+    [--scoring error]
 
-Error and demographic parity gap on rows that nobody trained on, means over seeds. "plain grid": what `GridSearchCV(cv=5)` over
-the same candidates spends, if each of its fits has the whole epsilon. "search" is `way="auto"`, whose floor is the estimator
-as it was given: "searched" is the share of seeds in which anything was searched, "changed" in which a candidate took its place.
-Hard cases start from bad parameters, or from a linear model where none is good.
+Error and demographic parity gap on rows that nobody trained on, means over seeds. "plain grid":
+what `GridSearchCV(cv=5)` over the same candidates spends, if each of its fits has the whole
+epsilon. "search" is `way="auto"`, whose floor is the estimator as it was given: "searched" is the
+share of seeds in which anything was searched, "changed" in which a candidate took its place. Hard
+cases start from bad parameters, or from a linear model where none is good.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from fairveil.privacy.events import Gaussian, Repeated
 
 CANDIDATES = {"solver__clip": [0.5, 1.0, 2.0, 4.0], "solver__rounds": [30, 120]}
 SHAPES = {"model": [None, "additive"]}
-HARD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # name: (rows, what the estimator is given, candidates)
+# name: (rows, what the estimator is given, candidates)
+HARD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "curved": ("curved", {}, SHAPES),
     "synthetic-short": ("synthetic", {"solver": fv.Descent(rounds=3)}, CANDIDATES),
     "synthetic-tight": ("synthetic", {"solver": fv.Descent(clip=0.02)}, CANDIDATES),
@@ -40,7 +44,8 @@ DELTA = 1e-6
 
 
 def made(seed: int, rows: int, *, hard: bool) -> tuple[Any, Any, Any]:
-    """Synthetic rows; hard: one number is a thousand times as large as the others, and only the others tell."""
+    """Synthetic rows; hard: one number is a thousand times as large as the others, and only the
+    others tell."""
     rng = np.random.default_rng(seed)
     A = rng.integers(2, size=rows)
     X = rng.normal(size=(rows, 5)) + 0.5 * A[:, None]
@@ -62,7 +67,11 @@ def sets(names: list[str], rows: int, seed: int) -> Any:
     """(name, rows to train, rows to test): arrays or tables with a schema."""
     for name in names:
         if name.startswith("synthetic") or name == "curved":
-            X, y, A = curved(seed, 2 * rows) if name == "curved" else made(seed, 2 * rows, hard=name.endswith("hard"))
+            X, y, A = (
+                curved(seed, 2 * rows)
+                if name == "curved"
+                else made(seed, 2 * rows, hard=name.endswith("hard"))
+            )
             yield name, None, (X[:rows], y[:rows], A[:rows]), (X[rows:], y[rows:], A[rows:])
             continue
         found = fv.data.get(name)
@@ -129,13 +138,18 @@ def main() -> None:
                 seconds, (error, gap) = time.perf_counter() - start, measured(clf, schema, test)
                 searched = way != "defaults" and clf.price_.way != "defaults"
                 changed = searched and clf.best_params_ not in ({}, start_from, {"model": None})
-                found.setdefault((case, way), []).append((error, gap, float(searched), float(changed), seconds))
+                found.setdefault((case, way), []).append(
+                    (error, gap, float(searched), float(changed), seconds)
+                )
     print("| rows | way | error | gap | searched | changed | seconds |")
     print("|---|---|---|---|---|---|---|")
     for (name, way), values in found.items():
         error, gap, searched, changed, seconds = np.mean(values, axis=0)
         spread = np.std([one[0] for one in values]) / np.sqrt(max(1, len(values) - 1))
-        shown = f"{100 * error:.1f} ± {100 * spread:.1f} % | {100 * gap:.1f} points | {searched:.0%} | {changed:.0%}"
+        shown = (
+            f"{100 * error:.1f} ± {100 * spread:.1f} % | {100 * gap:.1f} points | {searched:.0%} | "
+            f"{changed:.0%}"
+        )
         print(f"| {name} | {way} | {shown} | {seconds:.0f} |")
 
 

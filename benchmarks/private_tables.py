@@ -1,10 +1,12 @@
-"""Private tables on real sets, in figures: how often intervals are narrow enough to be of use, how wide, and how often wrong.
+"""Private tables on real sets, in figures: how often intervals are narrow enough to be of use, how
+wide, and how often wrong.
 
     python benchmarks/private_tables.py [--draws N] [--data NAME ...]
 
-A logistic regression is fitted to a random half. The other half is the population, whose rates and gaps are known; people are
-drawn from it with replacement. Each draw is one `private_audit` by the first two sensitive columns (one, where a set has one),
-at epsilon 0.5, 1, 3 and without noise, with intervals that hold each by itself at 95 %. It prints Markdown.
+A logistic regression is fitted to a random half. The other half is the population, whose rates and
+gaps are known; people are drawn from it with replacement. Each draw is one `private_audit` by the
+first two sensitive columns (one, where a set has one), at epsilon 0.5, 1, 3 and without noise, with
+intervals that hold each by itself at 95 %. It prints Markdown.
 """
 
 from __future__ import annotations
@@ -37,19 +39,35 @@ def people(names: list[str]) -> Iterator[tuple[str, Array, Array, dict[str, Arra
         columns = GROUPS[name]
         source = fv.data.get(name, sensitive=list(columns)).rows
         blocks = list(source.blocks())
-        numbers = np.concatenate([np.asarray(block.numbers, np.float64) for block in blocks], axis=1)
+        numbers = np.concatenate(
+            [np.asarray(block.numbers, np.float64) for block in blocks], axis=1
+        )
         codes = np.concatenate([np.asarray(block.codes) for block in blocks], axis=1)
         hot = [codes[j] == k for j in range(len(codes)) for k in range(source.layout.code_sizes[j])]
         features = np.concatenate([numbers, np.array(hot, np.float64)]).T
         labels = np.concatenate([np.asarray(block.labels) for block in blocks])
         groups = np.concatenate([np.asarray(block.sensitive) for block in blocks], axis=1)
-        train, held = np.split(np.random.default_rng(0).permutation(len(labels)), [len(labels) // 2])
-        decided = LogisticRegression(max_iter=300).fit(features[train], labels[train]).predict(features[held])
-        yield name, decided, labels[held], {column: groups[j][held] for j, column in enumerate(columns)}
+        train, held = np.split(
+            np.random.default_rng(0).permutation(len(labels)), [len(labels) // 2]
+        )
+        decided = (
+            LogisticRegression(max_iter=300)
+            .fit(features[train], labels[train])
+            .predict(features[held])
+        )
+        yield (
+            name,
+            decided,
+            labels[held],
+            {column: groups[j][held] for j, column in enumerate(columns)},
+        )
 
 
-def measured(decided: Array, y: Array, groups: dict[str, Array], epsilon: float, draws: int) -> list[str]:
-    """Rates of groups: undefined, narrow, mean width, misses; the gap of selection rates: width, misses; the pair named."""
+def measured(
+    decided: Array, y: Array, groups: dict[str, Array], epsilon: float, draws: int
+) -> list[str]:
+    """Rates of groups: undefined, narrow, mean width, misses; the gap of selection rates: width,
+    misses; the pair named."""
     keys = np.stack(list(groups.values()))
     cells = sorted(set(map(tuple, keys.T.tolist())))
     undefined = narrow = missed = rates = named = gap_missed = 0
@@ -97,12 +115,15 @@ def measured(decided: Array, y: Array, groups: dict[str, Array], epsilon: float,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--data", nargs="*", choices=sorted(GROUPS), default=list(GROUPS))
     given = parser.parse_args()
     print(
-        "| data, people | epsilon | groups | undefined | at most 10 points wide | width: mean, widest tenth | misses "
+        "| data, people | epsilon | groups | undefined | at most 10 points wide | width: mean, "
+        "widest tenth | misses "
         "| gap: defined | its width | its misses | pair named with 95 % |\n" + "|---" * 11 + "|"
     )
     for name, decided, y, groups in people(given.data):

@@ -2,8 +2,9 @@
 
     python benchmarks/public_warnings.py
 
-People who do not exist: an income (about 50,000), an age (about 40), a share (about 0.5), and a target linear in them.
-Each estimator is fitted to the same rows twice: as they come without a schema, and by a schema with public bounds.
+People who do not exist: an income (about 50,000), an age (about 40), a share (about 0.5), and a
+target linear in them. Each estimator is fitted to the same rows twice: as they come without a
+schema, and by a schema with public bounds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def people() -> tuple[dict[str, Any], Any, Any, Any]:
     groups = rng.integers(2, size=ROWS)
     plain = rng.normal(size=(ROWS, 3)) + 0.3 * groups[:, np.newaxis]
     raw = plain * [15_000, 12, 0.15] + [50_000, 40, 0.5]
-    columns = {name: raw[:, j].clip(one.low, one.high) for j, (name, one) in enumerate(UNITS.items())}
+    columns = {
+        name: raw[:, j].clip(one.low, one.high) for j, (name, one) in enumerate(UNITS.items())
+    }
     score = plain @ [1.5, 1.0, -1.0]
     labels = (score + 0.5 * rng.normal(size=ROWS) > 0).astype(int)
     return columns, labels, 100 + 5 * score + 3 * rng.normal(size=ROWS), groups
@@ -42,15 +45,23 @@ def schema_of(target: Any) -> Schema:
     return Schema(UNITS | {"y": target, "group": Category((0, 1))}, target="y", sensitive="group")
 
 
-def fitted(make: Callable[..., Any], X: Any, y: Any, groups: Any, **options: Any) -> tuple[Any, str]:
+def fitted(
+    make: Callable[..., Any], X: Any, y: Any, groups: Any, **options: Any
+) -> tuple[Any, str]:
     """The predictions of a fit and the library's warnings before it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = make(random_state=SEED, **options).fit(X, y, sensitive_features={"group": groups})
-        by_group = {"sensitive_features": {"group": groups}} if isinstance(model, fv.OddsPostProcessor) else {}
+        by_group = (
+            {"sensitive_features": {"group": groups}}
+            if isinstance(model, fv.OddsPostProcessor)
+            else {}
+        )
         predicted = model.predict(X, **by_group)
     ours = [one.category.__name__ for one in caught if issubclass(one.category, FairveilWarning)]
-    return predicted, ", ".join(name for name in dict.fromkeys(ours) if name != "ConstraintNotMet") or "none"
+    return predicted, ", ".join(
+        name for name in dict.fromkeys(ours) if name != "ConstraintNotMet"
+    ) or "none"
 
 
 def net() -> Any:
@@ -63,7 +74,9 @@ def net() -> Any:
 
 CLASSIFIERS: dict[str, Callable[..., Any]] = {
     "RateConstrainedClassifier": lambda **more: fv.RateConstrainedClassifier(PARITY, **more),
-    "RateConstrainedClassifier, a module": lambda **more: fv.RateConstrainedClassifier(PARITY, model=net(), **more),
+    "RateConstrainedClassifier, a module": lambda **more: fv.RateConstrainedClassifier(
+        PARITY, model=net(), **more
+    ),
     "FermiClassifier": lambda **more: fv.FermiClassifier(strength=0.1, **more),
     "OracleGameClassifier": lambda **more: fv.OracleGameClassifier(PARITY, **more),
     "OddsPostProcessor": lambda **more: fv.OddsPostProcessor(constraints=PARITY, **more),
@@ -81,8 +94,14 @@ def main() -> None:
     columns, labels, target, groups = people()
     raw = np.stack(list(columns.values()), axis=1)
     constant = 100 * min(labels.mean(), 1 - labels.mean())
-    print(f"{ROWS:,} rows, epsilon 1, records protected; the best constant errs on {constant:.1f} %.\n")
-    print("| classifier | errors without a schema | warnings | errors with one | warnings |\n|---|---|---|---|---|")
+    print(
+        f"{ROWS:,} rows, epsilon 1, records protected; the best constant errs on {constant:.1f} "
+        f"%.\n"
+    )
+    print(
+        "| classifier | errors without a schema | warnings | errors with one | warnings "
+        "|\n|---|---|---|---|---|"
+    )
     of_labels, of_target = schema_of(Category((0, 1))), schema_of(Number(*BOUNDS))
     for name, make in CLASSIFIERS.items():
         cells = [name]
@@ -91,7 +110,10 @@ def main() -> None:
             cells += [f"{100 * np.mean(predicted != labels):.1f} %", said]
         print(f"| {' | '.join(cells)} |")
     print(f"\nThe target's variance is {target.var():.0f}.\n")
-    print("| regressor | mean squared error without a schema | warnings | with one | warnings |\n|---|---|---|---|---|")
+    print(
+        "| regressor | mean squared error without a schema | warnings | with one | warnings "
+        "|\n|---|---|---|---|---|"
+    )
     for name, make in REGRESSORS.items():
         cells = [name]
         for X, options in ((raw, {"target_bounds": BOUNDS}), (columns, {"schema": of_target})):

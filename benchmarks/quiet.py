@@ -1,8 +1,10 @@
-"""What it costs that user code is not heard: answers with the masking, and with the same function called as it is.
+"""What it costs that user code is not heard: answers with the masking, and with the same function
+called as it is.
 
     python benchmarks/quiet.py
 
-Processor time, so that what else the machine does matters little; both ways in turn, the quickest of each.
+Processor time, so that what else the machine does matters little; both ways in turn, the quickest
+of each.
 """
 
 from __future__ import annotations
@@ -48,12 +50,19 @@ def asked(way: object, ask: Callable[[], object]) -> Callable[[], object]:
 
 def main() -> None:
     """Print the table."""
-    print(f"a call that does nothing: {microseconds([partial(quietly, Troubles(), int)], 500)[0]:.0f} us")
+    print(
+        f"a call that does nothing: "
+        f"{microseconds([partial(quietly, Troubles(), int)], 500)[0]:.0f} us"
+    )
     print("| rows | answer, heard (us) | answer, masked (us) | ratio |\n|---|---|---|---|")
     for rows, calls in ((100, 200), (10_000, 40), (200_000, 4)):
         numbers = np.random.default_rng(0).random((rows, 5))
-        question = RowFunction(lambda block: np.tanh(block.numbers.T), 5, 1.0, frozenset({"features"}))
-        curator = Curator(Rows.from_arrays(numbers), Promise(1e9, 1e-6), noise=NoiseSource.seeded(0))
+        question = RowFunction(
+            lambda block: np.tanh(block.numbers.T), 5, 1.0, frozenset({"features"})
+        )
+        curator = Curator(
+            Rows.from_arrays(numbers), Promise(1e9, 1e-6), noise=NoiseSource.seeded(0)
+        )
         ask = partial(curator.answer, [(question, 50.0)])
         plain, masked = microseconds([asked(heard, ask), asked(quietly, ask)], calls)
         print(f"| {rows:,} | {plain:.0f} | {masked:.0f} | {masked / plain:.2f} |")

@@ -1,17 +1,21 @@
-"""Two figures of the paper on rate constraints, by its own algorithm: hard against soft duals (E.4), and the clip (E.6).
+"""Two figures of the paper on rate constraints, by its own algorithm: hard against soft duals
+(E.4), and the clip (E.6).
 
     python benchmarks/rate_duals.py --figure duals --seeds 5       # Adult, demographic parity by sex
     python benchmarks/rate_duals.py --figure clip --seeds 3        # Adult, false negative rate, no noise
 
-The algorithm is written out here, 40 lines, so that nothing of the library's own changes is in it: descent and ascent on
+The algorithm is written out here, 40 lines, so that nothing of the library's own changes is in it:
+descent and ascent on
 
     mean loss(w) + sum_j duals_j (value_j(w) - bound_j),      every row's gradient of both parts together clipped to C,
 
-with softmax decisions of a temperature in the gradient, and duals that follow either the same soft decisions or hard ones. Like
-the paper's: numbers scaled by training moments, constant dual steps, duals at least 0. Unlike it: all rows in every round,
-Gaussian noise for gradient (70 % of the squared budget) and histogram (30 %) as one event, records under add-remove, momentum,
-and the average of the last third of the iterates in place of the best checkpoint on exact training data. Beside it: the
-library's own fit. The figure of clips prints training value and held-out error in per cent, that of duals held-out error @ gap.
+with softmax decisions of a temperature in the gradient, and duals that follow either the same soft
+decisions or hard ones. Like the paper's: numbers scaled by training moments, constant dual steps,
+duals at least 0. Unlike it: all rows in every round, Gaussian noise for gradient (70 % of the
+squared budget) and histogram (30 %) as one event, records under add-remove, momentum, and the
+average of the last third of the iterates in place of the best checkpoint on exact training data.
+Beside it: the library's own fit. The figure of clips prints training value and held-out error in
+per cent, that of duals held-out error @ gap.
 """
 
 from __future__ import annotations
@@ -55,7 +59,14 @@ class Way:
     rounds: int = ROUNDS
 
 
-def published(X: Floats, y: npt.NDArray[Any], cells: npt.NDArray[Any], system: ConstraintSystem, way: Way, seed: int) -> Floats:
+def published(
+    X: Floats,
+    y: npt.NDArray[Any],
+    cells: npt.NDArray[Any],
+    system: ConstraintSystem,
+    way: Way,
+    seed: int,
+) -> Floats:
     """The weights, the intercept last. `cells`: the group of each row."""
     rng = np.random.default_rng(seed)
     n, groups = len(y), system.shape[0]
@@ -65,7 +76,9 @@ def published(X: Floats, y: npt.NDArray[Any], cells: npt.NDArray[Any], system: C
     of_gradient, of_histogram = z / math.sqrt(0.7) * way.clip if z else 0.0, z / math.sqrt(0.3)
     place = cells * 2 + y
     counts = np.bincount(place, minlength=2 * groups).astype(float).reshape(groups, 2)
-    counts = np.maximum(counts + of_histogram / math.sqrt(way.rounds) * rng.normal(size=counts.shape), 1.0)
+    counts = np.maximum(
+        counts + of_histogram / math.sqrt(way.rounds) * rng.normal(size=counts.shape), 1.0
+    )
     w, velocity, duals = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(len(system.bounds))
     late, kept = np.zeros(X.shape[1]), 0
     for round in range(way.rounds):
@@ -83,7 +96,9 @@ def published(X: Floats, y: npt.NDArray[Any], cells: npt.NDArray[Any], system: C
         gradient = (X.T @ pull + of_gradient * rng.normal(size=len(w))) / n
         velocity = MOMENTUM * velocity - RATE * gradient
         w = w + velocity
-        duals = np.maximum(duals + DUAL_RATE * (system.exact_values(histogram, counts) - system.bounds), 0.0)
+        duals = np.maximum(
+            duals + DUAL_RATE * (system.exact_values(histogram, counts) - system.bounds), 0.0
+        )
         if round >= (1.0 - LATE) * way.rounds:
             late, kept = late + w, kept + 1
     return np.asarray(late / kept)
@@ -111,14 +126,19 @@ class Split:
         deviation[deviation == 0] = 1.0
         numbers = len(train.block.numbers)
         mean[numbers:], deviation[numbers:] = 0.0, 1.0
-        one = [np.hstack([(part - mean) / deviation, np.ones((len(part), 1))]) for part in (X, held)]
+        one = [
+            np.hstack([(part - mean) / deviation, np.ones((len(part), 1))]) for part in (X, held)
+        ]
         return Split(train, test, *one)
 
     def measured(self, law: Floats, held: Floats, constraint: str) -> tuple[float, float, float]:
         """Training value, held-out error and value, of probabilities of the second class."""
         cells = CASES["adult-parity"].cells(self.train)
         judge = Judge.of(constraint, cells, 2)
-        tables = [table_of(np.stack([1.0 - p, p], axis=1), rows, cells) for p, rows in ((law, self.train), (held, self.test))]
+        tables = [
+            table_of(np.stack([1.0 - p, p], axis=1), rows, cells)
+            for p, rows in ((law, self.train), (held, self.test))
+        ]
         return judge.gap(tables[0]), error_of(tables[1]), judge.gap(tables[1])
 
     def run(self, constraint: str, way: Way, seed: int) -> tuple[float, float, float]:
@@ -126,10 +146,21 @@ class Split:
         cells = CASES["adult-parity"].cells(self.train)
         assert self.train.block.sensitive is not None
         (groups,) = cells.ids(self.train.block.sensitive)
-        w = published(self.X, np.asarray(self.train.block.labels), groups, Judge.of(constraint, cells, 2).system, way, seed)
-        return self.measured((self.X @ w > 0).astype(float), (self.held @ w > 0).astype(float), constraint)
+        w = published(
+            self.X,
+            np.asarray(self.train.block.labels),
+            groups,
+            Judge.of(constraint, cells, 2).system,
+            way,
+            seed,
+        )
+        return self.measured(
+            (self.X @ w > 0).astype(float), (self.held @ w > 0).astype(float), constraint
+        )
 
-    def ours(self, constraint: str, epsilon: float, clip: float | None, seed: int) -> tuple[float, float, float]:
+    def ours(
+        self, constraint: str, epsilon: float, clip: float | None, seed: int
+    ) -> tuple[float, float, float]:
         """One fit of the library, at its defaults but for the clip."""
         knobs = () if clip is None else (("clip", clip),)
         wanted = Wanted("descent", None, constraint, None, epsilon, "records", seed, knobs)
@@ -140,13 +171,25 @@ class Split:
 def duals(splits: Sequence[Split], epsilon: float) -> Iterator[tuple[str, ...]]:
     """Hard against soft duals, at temperatures; the library's own fit beside them."""
     ways = {"hard duals": Way(True, epsilon=epsilon)}
-    ways |= {f"soft duals, temperature {t:g}": Way(False, t, epsilon=epsilon) for t in (1.0, 0.5, 0.25, 0.1)}
+    ways |= {
+        f"soft duals, temperature {t:g}": Way(False, t, epsilon=epsilon)
+        for t in (1.0, 0.5, 0.25, 0.1)
+    }
     ways |= {f"hard duals, temperature {t:g}": Way(True, t, epsilon=epsilon) for t in (0.25,)}
     bounds = (0.15, 0.1, 0.05, 0.02)
     yield ("duals", *(f"asked {100 * bound:g}" for bound in bounds))
     for name, way in ways.items():
-        yield (name, *(_point([s.run(f"demographic_parity:{b}", way, j) for j, s in enumerate(splits)]) for b in bounds))
-    ours = [[s.ours(f"demographic_parity:{b}", epsilon, None, j) for j, s in enumerate(splits)] for b in bounds]
+        yield (
+            name,
+            *(
+                _point([s.run(f"demographic_parity:{b}", way, j) for j, s in enumerate(splits)])
+                for b in bounds
+            ),
+        )
+    ours = [
+        [s.ours(f"demographic_parity:{b}", epsilon, None, j) for j, s in enumerate(splits)]
+        for b in bounds
+    ]
     yield ("the library's fit", *(_point(one) for one in ours))
 
 
@@ -156,12 +199,18 @@ def clips(splits: Sequence[Split], bound: float) -> Iterator[tuple[str, ...]]:
     yield ("clip", "hard duals", "soft duals", "the library, epsilon 10,000")
     for clip in CLIPS:
         found = [
-            [s.run(constraint, Way(hard, clip=clip, epsilon=math.inf, rounds=800), j) for j, s in enumerate(splits)]
+            [
+                s.run(constraint, Way(hard, clip=clip, epsilon=math.inf, rounds=800), j)
+                for j, s in enumerate(splits)
+            ]
             for hard in (True, False)
         ]
         name = f"{clip:g}" if math.isfinite(clip) else "none"
         finite = math.isfinite(clip)
-        ours = [s.ours(constraint, 10_000.0 if finite else math.inf, clip if finite else None, j) for j, s in enumerate(splits)]
+        ours = [
+            s.ours(constraint, 10_000.0 if finite else math.inf, clip if finite else None, j)
+            for j, s in enumerate(splits)
+        ]
         yield (name, *(_value(one) for one in (*found, ours)))
 
 
@@ -177,14 +226,19 @@ def _value(runs: list[tuple[float, float, float]]) -> str:
 
 def main() -> None:
     """Fit, print Markdown."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--figure", choices=("duals", "clip"), default="duals")
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--epsilon", type=float, default=1.0, help="of the figure of duals")
     options.add_argument("--bound", type=float, default=0.1, help="of the figure of clips")
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")
     beside = ROOT.parent / "shared" / "data"
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None))
+    options.add_argument(
+        "--data",
+        default=os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None),
+    )
     asked = options.parse_args()
     warnings.simplefilter("ignore", FairveilWarning)
     splits = [Split.of(seed, asked.data, asked.most) for seed in range(asked.seeds)]

@@ -1,12 +1,15 @@
-"""Groups released once: one release beside searches that ask round by round, and beside exact groups.
+"""Groups released once: one release beside searches that ask round by round, and beside exact
+groups.
 
     python benchmarks/release_once.py --case communities --epsilon 0.3 1 3 --seeds 5
-    python benchmarks/release_once.py --case communities-odds adult-odds --rows 500 1500 5000 20000 --epsilon 0.1 1 --seeds 5
-    python benchmarks/release_once.py --case communities --frontier --seeds 5
+    python benchmarks/release_once.py --case communities-odds adult-odds --rows 500 1500 5000 20000
+    --epsilon 0.1 1 --seeds 5 python benchmarks/release_once.py --case communities --frontier
+    --seeds 5
 
-The sensitive column alone is protected. `communities` measures on the rows of the fit, as the papers do; other cases are those
-of benchmarks/hard, measured on held-out rows. Error and gap are those of the distribution of decisions, in per cent and points:
-means over seeds, the standard deviation of each in brackets. A seed is the split and the noise.
+The sensitive column alone is protected. `communities` measures on the rows of the fit, as the
+papers do; other cases are those of benchmarks/hard, measured on held-out rows. Error and gap are
+those of the distribution of decisions, in per cent and points: means over seeds, the standard
+deviation of each in brackets. A seed is the split and the noise.
 
     once      release_groups, then its linear models for each gap: one price for all gaps
     clusters  the same without noise: what the bias inside clusters does; not private
@@ -71,16 +74,22 @@ def _lines(case: str, rows: int | None, method: str, epsilon: float, seeds: int)
             found[gap].append(_measured(law(test), test))
         spent += time.perf_counter() - start
     for gap, pairs in found.items():
-        (error, hole), (s, t) = np.mean(pairs, axis=0) * 100, np.std(pairs, axis=0, ddof=min(1, seeds - 1)) * 100
+        (error, hole), (s, t) = (
+            np.mean(pairs, axis=0) * 100,
+            np.std(pairs, axis=0, ddof=min(1, seeds - 1)) * 100,
+        )
         words = "not private" if math.isinf(epsilon) else f"{epsilon:g}"
         asked = "-" if gap is None else f"{100 * gap:g}"
         yield (
-            f"| {case} | {size:,} | {method} | {words} | {asked} | {error:.1f} ({s:.1f}) | {hole:.1f} ({t:.1f}) | "
+            f"| {case} | {size:,} | {method} | {words} | {asked} | {error:.1f} ({s:.1f}) | "
+            f"{hole:.1f} ({t:.1f}) | "
             f"{spent / seeds:.0f} |"
         )
 
 
-def _fits(method: str, train: Coded, epsilon: float, seed: int) -> Iterator[tuple[float | None, Callable[[Coded], Any]]]:
+def _fits(
+    method: str, train: Coded, epsilon: float, seed: int
+) -> Iterator[tuple[float | None, Callable[[Coded], Any]]]:
     """A distribution of decisions for each gap; None: without a bound."""
     if method == "exact":
         yield from _exact(train)
@@ -93,19 +102,32 @@ def _fits(method: str, train: Coded, epsilon: float, seed: int) -> Iterator[tupl
         return
     kind = fv.RateConstrainedClassifier if method == "descent" else fv.OracleGameClassifier
     for gap in GAPS:
-        options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "protects": "sensitive_features", "random_state": seed}
+        options: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": DELTA,
+            "protects": "sensitive_features",
+            "random_state": seed,
+        }
         model = kind(f"equalized_odds:{gap}", **options).fit(train)
         yield gap, lambda rows, model=model: _law(model, rows)
 
 
 def _exact(train: Coded) -> Iterator[tuple[float | None, Callable[[Coded], Any]]]:
-    """The linear models of a release, found with the groups themselves in the place of memberships."""
+    """The linear models of a release, found with the groups themselves in the place of
+    memberships."""
     released = fv.release_groups(train, epsilon=math.inf, random_state=0)
     for gap in (None, *GAPS):
-        system = resolve(notions_of(None if gap is None else f"equalized_odds:{gap}"), released.cells, released.classes)
+        system = resolve(
+            notions_of(None if gap is None else f"equalized_odds:{gap}"),
+            released.cells,
+            released.classes,
+        )
         rows = released_classifier.soft_of(released, train, None, system).rows
         groups = train.block.sensitive
-        soft = soft_search.Soft.of(replace(rows, members=np.eye(released.cells.count)[released.cells.ids(groups)[0]]), system)
+        soft = soft_search.Soft.of(
+            replace(rows, members=np.eye(released.cells.count)[released.cells.ids(groups)[0]]),
+            system,
+        )
         lines, fixed = soft_search.path(soft), soft_search.constants(soft)
         laws = [np.eye(2)[soft.rows.decided(v)] for v in lines] + [law for _, law in fixed]
         shares, _ = soft_search.Candidates.of(soft, laws).mixture(system.bounds)
@@ -116,8 +138,14 @@ def _exact(train: Coded) -> Iterator[tuple[float | None, Callable[[Coded], Any]]
 
 
 def _law(model: Any, rows: Coded) -> Any:
-    certain = isinstance(model, fv.RateConstrainedClassifier) and not isinstance(model.model_, fv.models.MixtureModel)
-    return model.predict(rows)[:, np.newaxis] == model.classes_ if certain else model.predict_proba(rows)
+    certain = isinstance(model, fv.RateConstrainedClassifier) and not isinstance(
+        model.model_, fv.models.MixtureModel
+    )
+    return (
+        model.predict(rows)[:, np.newaxis] == model.classes_
+        if certain
+        else model.predict_proba(rows)
+    )
 
 
 def _measured(law: Any, rows: Coded) -> tuple[float, float]:
@@ -131,7 +159,9 @@ def _parts(case: str, seed: int, rows: int | None) -> tuple[Coded, Coded]:
     if case == "communities":
         whole = _whole(communities.rows("communities", None))
         return whole, whole
-    train, test = CASES[case.removesuffix("-odds") if case == "communities-odds" else case].parts(seed)
+    train, test = CASES[case.removesuffix("-odds") if case == "communities-odds" else case].parts(
+        seed
+    )
     if rows is not None:
         train = train[np.random.default_rng(seed).permutation(train.block.rows)[:rows]]
     return train, test
@@ -140,27 +170,35 @@ def _parts(case: str, seed: int, rows: int | None) -> tuple[Coded, Coded]:
 def _frontier(asked: argparse.Namespace) -> None:
     """Fifty models from one release: error at the largest gap within each limit."""
     print(
-        "| epsilon | models | error at gap 15 | 10 | 7.5 | 5 | 2.5 | price of fifty fits by descent | seconds |\n|"
-        + " --- |" * 9
+        "| epsilon | models | error at gap 15 | 10 | 7.5 | 5 | 2.5 | price of fifty fits by "
+        "descent | seconds |\n|" + " --- |" * 9
     )
     for epsilon in asked.epsilon:
         lines, start = [], time.perf_counter()
         for seed in range(asked.seeds):
             train, test = _parts("communities", seed, None)
-            models = fv.release_groups(train, epsilon=epsilon, random_state=seed).frontier(train, None, gaps=FIFTY)
+            models = fv.release_groups(train, epsilon=epsilon, random_state=seed).frontier(
+                train, None, gaps=FIFTY
+            )
             points = [_measured(model.predict_proba(test), test) for model in models]
             lines.append(
-                [min((e for e, gap in points if gap <= limit), default=math.nan) for limit in (0.15, 0.1, 0.075, 0.05, 0.025)]
+                [
+                    min((e for e, gap in points if gap <= limit), default=math.nan)
+                    for limit in (0.15, 0.1, 0.075, 0.05, 0.025)
+                ]
             )
         errors = " | ".join(f"{100 * x:.1f}" for x in np.nanmean(lines, axis=0))
         print(
-            f"| {epsilon:g} | 50 | {errors} | {50 * epsilon:g} | {(time.perf_counter() - start) / asked.seeds:.0f} |",
+            f"| {epsilon:g} | 50 | {errors} | {50 * epsilon:g} | "
+            f"{(time.perf_counter() - start) / asked.seeds:.0f} |",
             flush=True,
         )
 
 
 def _options() -> argparse.Namespace:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     words.add_argument("--case", nargs="+", default=["communities"])
     words.add_argument("--rows", nargs="+", type=int)
     words.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS))

@@ -1,19 +1,23 @@
-"""How many rows group objectives really need, beside what theory asks for. Prints one JSON object a line; minutes on one core.
+"""How many rows group objectives really need, beside what theory asks for. Prints one JSON object a
+line; minutes on one core.
 
     python benchmarks/sample_complexity.py --markdown
 
-1. **Exponential mechanism**: f the error, g the equalized-odds gap less a bound, 200 thresholds for K groups of equal size,
-   nine problems drawn at random. Losses are those of 40,000 rows, and n scales the noise alone, so the chance that f or g
-   exceeds by alpha is a sum of exact probabilities, and the fewest rows with which it is at most 0.1 are found by bisection.
-   Four numbers (means of logarithms over the problems): what `plan_sample_size` asks for; what a list of 200 asks for in which
-   one decision is right and all others are off by just more than alpha, the bound's own worst case; what these thresholds ask
-   for under the same mechanism; and under the library's, whose R comes from slopes and G from f's range at these shares.
-2. **The loop** (`GroupObjectiveClassifier`, linear rules): excess of f and g of the mixture, measured on the training rows
-   against the fit without noise, for more and more rows, with what Corollary 5.11 as corrected asks for at that excess (0.01
-   if it is less).
+1. **Exponential mechanism**: f the error, g the equalized-odds gap less a bound, 200 thresholds for
+   K groups of equal size, nine problems drawn at random. Losses are those of 40,000 rows, and n
+   scales the noise alone, so the chance that f or g exceeds by alpha is a sum of exact
+   probabilities, and the fewest rows with which it is at most 0.1 are found by bisection. Four
+   numbers (means of logarithms over the problems): what `plan_sample_size` asks for; what a list of
+   200 asks for in which one decision is right and all others are off by just more than alpha, the
+   bound's own worst case; what these thresholds ask for under the same mechanism; and under the
+   library's, whose R comes from slopes and G from f's range at these shares.
+2. **The loop** (`GroupObjectiveClassifier`, linear rules): excess of f and g of the mixture,
+   measured on the training rows against the fit without noise, for more and more rows, with what
+   Corollary 5.11 as corrected asks for at that excess (0.01 if it is less).
 
-Slopes are least squares of logarithms; where a large alpha asks for next to nothing they are steep. Theory bounds every
-problem; where a problem's candidates are spread out, or its constraint binds few of them, far fewer rows do.
+Slopes are least squares of logarithms; where a large alpha asks for next to nothing they are steep.
+Theory bounds every problem; where a problem's candidates are spread out, or its constraint binds
+few of them, far fewer rows do.
 """
 
 from __future__ import annotations
@@ -43,12 +47,17 @@ ALPHAS, GROUPS = (0.2, 0.1, 0.05, 0.02), (2, 4, 8, 16)
 ROWS, SEEDS = (1_000, 3_000, 10_000, 30_000, 100_000), (0, 1, 2)
 CLASSES = (0, 1)
 PROBLEMS, KINDS = 9, ("asked", "hardest", "needed", "needed by the library's")
-WAYS = (("linear-oracle", "sensitive_features"), ("frank-wolfe", "sensitive_features"), ("linear-oracle", "records"))
+WAYS = (
+    ("linear-oracle", "sensitive_features"),
+    ("frank-wolfe", "sensitive_features"),
+    ("linear-oracle", "records"),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Losses of every threshold, (thresholds, groups, labels, classes), and f and g at their frame."""
+    """Losses of every threshold, (thresholds, groups, labels, classes), and f and g at their
+    frame."""
 
     losses: Floats
     cells: Cells
@@ -58,8 +67,8 @@ class Problem:
 
 
 def problem(groups: int, seed: int, rows: int = 40_000) -> Problem:
-    """Scores with a mean by group and label: the further apart two groups, the further apart their rates. Four in ten
-    thresholds keep the bound."""
+    """Scores with a mean by group and label: the further apart two groups, the further apart their
+    rates. Four in ten thresholds keep the bound."""
     rng = np.random.default_rng((seed, groups))
     group, label = np.arange(rows) % groups, (rng.random(rows) < rng.uniform(0.3, 0.7)).astype(int)
     shift = rng.uniform(0.3, 1.2) * np.linspace(0.0, 1.0, groups)
@@ -74,11 +83,18 @@ def problem(groups: int, seed: int, rows: int = 40_000) -> Problem:
     shares = losses[0].sum(axis=-1)
     frame = Frame(cells, CLASSES, shares)
     gap = Gap("equalized_odds").at(frame)
-    return Problem(losses, cells, shares, Error().at(frame), gap.less(float(np.quantile(gap.value(losses), 0.4))))
+    return Problem(
+        losses,
+        cells,
+        shares,
+        Error().at(frame),
+        gap.less(float(np.quantile(gap.value(losses), 0.4))),
+    )
 
 
 def fewest(values: tuple[Floats, Floats], penalty: float, widest: float, alpha: float) -> int:
-    """The fewest rows n with which exp(-epsilon n h / widest) is off by more than alpha with a chance of at most 0.1."""
+    """The fewest rows n with which exp(-epsilon n h / widest) is off by more than alpha with a
+    chance of at most 0.1."""
     f, g = values
     h = f + penalty * np.maximum(g, 0.0)
     bad = (f > f[g <= 0.0].min() + alpha) | (g > alpha)
@@ -92,17 +108,30 @@ def fewest(values: tuple[Floats, Floats], penalty: float, widest: float, alpha: 
 
 def exponential(groups: int, alpha: float) -> dict[str, Any]:
     """One line of the first table: geometric means over problems."""
-    found = np.array([_rows_of(problem(groups, seed), alpha) for seed in range(PROBLEMS)], np.float64)
+    found = np.array(
+        [_rows_of(problem(groups, seed), alpha) for seed in range(PROBLEMS)], np.float64
+    )
     means = np.exp(np.log(found).mean(axis=0)).round().astype(int).tolist()
     spread = [int(end) for end in (found[:, 3].min(), found[:, 3].max())]
-    return {"what": "exponential", "groups": groups, "alpha": alpha, **dict(zip(KINDS, means, strict=True)), "from, to": spread}
+    return {
+        "what": "exponential",
+        "groups": groups,
+        "alpha": alpha,
+        **dict(zip(KINDS, means, strict=True)),
+        "from, to": spread,
+    }
 
 
 def _rows_of(one: Problem, alpha: float) -> list[int]:
     """Of each of `KINDS`."""
     constants = (one.f.lipschitz, one.g.lipschitz)
     plan = fv.plan_sample_size(
-        alpha, groups=one.losses[0].size, candidates=LISTED, epsilon=EPSILON, failure=FAILURE, lipschitz=constants
+        alpha,
+        groups=one.losses[0].size,
+        candidates=LISTED,
+        epsilon=EPSILON,
+        failure=FAILURE,
+        lipschitz=constants,
     )
     asked = next(line["rows"] for line in plan.table() if line["theorem"] == "Theorem 5.2")
     values = one.f.value(one.losses), one.g.value(one.losses)
@@ -111,7 +140,9 @@ def _rows_of(one: Problem, alpha: float) -> list[int]:
     hardest = np.where(first, 0.0, alpha * (1.0 + 1e-9)), np.zeros(LISTED)
     penalty = corollary_4_2(one.f, alpha, wide=range_of(one.f, one.shares))
     low, high = Joint(one.f, one.g, penalty).slopes
-    layout = RowLayout(0, classes=CLASSES, sensitive=one.cells.columns, sensitive_names=one.cells.names)
+    layout = RowLayout(
+        0, classes=CLASSES, sensitive=one.cells.columns, sensitive_names=one.cells.names
+    )
     promise = fv.Promise(EPSILON, DELTA, neighbours="replace-one")
     closer = float(of_decisions(low, high, one.cells, promise, layout, reads_groups=False))
     return [
@@ -161,8 +192,17 @@ def loop(rows: int, protects: str, method: str) -> dict[str, Any]:
     found = np.array([falls(EPSILON, seed) for seed in SEEDS])
     excess = np.maximum(np.maximum(found[:, 0] - best, found[:, 1]), 0.0)
     alpha = max(float(excess.mean()), 0.01)
-    options: dict[str, Any] = {"vc": 3} if protects == "sensitive_features" else {"candidates": 10_000}
-    plan = fv.plan_sample_size(alpha, groups=8, epsilon=EPSILON, delta=DELTA, lipschitz=(f.lipschitz, g.lipschitz), **options)
+    options: dict[str, Any] = (
+        {"vc": 3} if protects == "sensitive_features" else {"candidates": 10_000}
+    )
+    plan = fv.plan_sample_size(
+        alpha,
+        groups=8,
+        epsilon=EPSILON,
+        delta=DELTA,
+        lipschitz=(f.lipschitz, g.lipschitz),
+        **options,
+    )
     asked = next(line["rows"] for line in plan.table() if line["theorem"] == "Corollary 5.11")
     return {
         "what": "loop",
@@ -186,15 +226,38 @@ def slopes(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for name, fixed, value in (("alpha", "groups", GROUPS[-1]), ("groups", "alpha", ALPHAS[-1])):
         chosen = [line for line in lines if line["what"] == "exponential" and line[fixed] == value]
-        across = [1.0 / line["alpha"] if name == "alpha" else float(line["groups"]) for line in chosen]
+        across = [
+            1.0 / line["alpha"] if name == "alpha" else float(line["groups"]) for line in chosen
+        ]
         if len(chosen) > 1:
             powers = {kind: slope(across, [line[kind] for line in chosen]) for kind in KINDS}
-            found.append({"what": "slope", "in": "1/alpha" if name == "alpha" else "K", fixed: value, **powers})
+            found.append(
+                {
+                    "what": "slope",
+                    "in": "1/alpha" if name == "alpha" else "K",
+                    fixed: value,
+                    **powers,
+                }
+            )
     for method, protects in WAYS:
-        chosen = [line for line in lines if (line.get("method"), line.get("protects")) == (method, protects)]
+        chosen = [
+            line
+            for line in lines
+            if (line.get("method"), line.get("protects")) == (method, protects)
+        ]
         if len(chosen) > 1:
-            power = slope([line["rows"] for line in chosen], [max(line["excess"], 1e-6) for line in chosen])
-            found.append({"what": "slope", "in": "rows", "method": method, "protects": protects, "excess": power})
+            power = slope(
+                [line["rows"] for line in chosen], [max(line["excess"], 1e-6) for line in chosen]
+            )
+            found.append(
+                {
+                    "what": "slope",
+                    "in": "rows",
+                    "method": method,
+                    "protects": protects,
+                    "excess": power,
+                }
+            )
     return found
 
 
@@ -204,15 +267,39 @@ def markdown(lines: Sequence[dict[str, Any]]) -> str:
     counts, powers = dict.fromkeys(KINDS, _count), dict.fromkeys(KINDS, _two)
     heads: dict[str, dict[str, Callable[[Any], str]]] = {
         "exponential": {"groups": str, "alpha": str, **counts},
-        "loop": {"method": str, "protects": str, "rows": _count, "excess of f": _four, "excess of g": _four, "asked": _count},
-        "slope": {"in": str, "groups": str, "alpha": str, "method": str, "protects": str, **powers, "excess": _two},
+        "loop": {
+            "method": str,
+            "protects": str,
+            "rows": _count,
+            "excess of f": _four,
+            "excess of g": _four,
+            "asked": _count,
+        },
+        "slope": {
+            "in": str,
+            "groups": str,
+            "alpha": str,
+            "method": str,
+            "protects": str,
+            **powers,
+            "excess": _two,
+        },
     }
     for what, columns in heads.items():
         chosen = [line for line in lines if line["what"] == what]
         if chosen:
-            rows = [" | ".join(show(line[name]) if name in line else "" for name, show in columns.items()) for line in chosen]
+            rows = [
+                " | ".join(
+                    show(line[name]) if name in line else "" for name, show in columns.items()
+                )
+                for line in chosen
+            ]
             head = [" | ".join(columns), "|".join("---" for _ in columns)]
-            tables.append("\n".join(f"| {row} |" if "---" not in row else f"|{row}|" for row in (*head, *rows)))
+            tables.append(
+                "\n".join(
+                    f"| {row} |" if "---" not in row else f"|{row}|" for row in (*head, *rows)
+                )
+            )
     return "\n\n".join(tables)
 
 
@@ -230,7 +317,9 @@ def _four(value: Any) -> str:
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--alphas", type=float, nargs="+", default=ALPHAS)
     options.add_argument("--groups", type=int, nargs="+", default=GROUPS)
     options.add_argument("--rows", type=int, nargs="*", default=ROWS, help="of the loop")

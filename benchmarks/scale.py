@@ -1,4 +1,5 @@
-"""Rows beyond memory: a pass over a coded store beside the same pass in memory and over Parquet, in rows of Adult's shape.
+"""Rows beyond memory: a pass over a coded store beside the same pass in memory and over Parquet, in
+rows of Adult's shape.
 
     python benchmarks/scale.py --rows 1e6 1e7
     python benchmarks/scale.py --rows 1e8 --kinds store --folder /mnt/large
@@ -7,16 +8,19 @@
     python benchmarks/scale.py --rows 1e7 --kinds store --threads 1 2 --repeats 3
     python benchmarks/scale.py --rows 6.4e7 --machines 64
 
-6 numbers (float32), 7 categories of 102 columns in all, a label, two groups. A pass answers what a round of rate-constrained
-descent asks: the gradient with costs by group, and the histogram of decisions; numbers are scaled inside, as a fit scales them.
-Each kind runs in a process of its own, after one pass that is not timed (compilation, page cache). Shown are the fastest of the
-others, for other work on the machine only adds to a pass, their median, and the peak of private memory (`RssAnon`, without
-pages of mapped files), the workers' included. CPU time is that of all processes, a pass on the mean: other work on the machine
-hardly moves it. `opened` is what `data.open` gives of a Parquet file that is too large to hold; `parquet` streams. Kinds take
-turns, `--repeats` times, and ratios are of the fastest.
+6 numbers (float32), 7 categories of 102 columns in all, a label, two groups. A pass answers what a
+round of rate-constrained descent asks: the gradient with costs by group, and the histogram of
+decisions; numbers are scaled inside, as a fit scales them. Each kind runs in a process of its own,
+after one pass that is not timed (compilation, page cache). Shown are the fastest of the others, for
+other work on the machine only adds to a pass, their median, and the peak of private memory
+(`RssAnon`, without pages of mapped files), the workers' included. CPU time is that of all
+processes, a pass on the mean: other work on the machine hardly moves it. `opened` is what
+`data.open` gives of a Parquet file that is too large to hold; `parquet` streams. Kinds take turns,
+`--repeats` times, and ratios are of the fastest.
 `--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes.
-`--machines M`: M shards of one store are asked one after another, each by one thread, and a round on M machines is put together
-from the times: slowest shard, packing and unpacking as measured, and a network of .5 ms a message and 1 Gbit/s at the driver.
+`--machines M`: M shards of one store are asked one after another, each by one thread, and a round
+on M machines is put together from the times: slowest shard, packing and unpacking as measured, and
+a network of .5 ms a message and 1 Gbit/s at the driver.
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ from fairveil.facts import Cells, RowBlock, RowLayout
 SIZES = (9, 16, 7, 15, 6, 5, 38)
 KINDS = ("memory", "store", "opened", "parquet", "processes", "dask")
 PASSES = 7
-LATENCY, BANDWIDTH = 0.5e-3, 125e6  # of the network that is supposed: seconds a message, bytes a second at the driver
+# of the network that is supposed: seconds a message, bytes a second at the driver
+LATENCY, BANDWIDTH = 0.5e-3, 125e6
 SCHEMA = data.Schema(
     {f"n{j}": data.Number(-1, 1) for j in range(6)}
     | {f"c{j}": data.Category(tuple(range(size))) for j, size in enumerate(SIZES)}
@@ -84,7 +89,9 @@ class Made:
             numbers = rng.uniform(-1, 1, (6, n)).astype(np.float32)
             codes = np.stack([rng.integers(0, size, n, np.uint8) for size in SIZES])
             groups = rng.integers(0, 2, (1, n), np.uint16)
-            labels = (numbers.sum(axis=0) + 0.5 * groups[0] + rng.normal(size=n) > 0).astype(np.int32)
+            labels = (numbers.sum(axis=0) + 0.5 * groups[0] + rng.normal(size=n) > 0).astype(
+                np.int32
+            )
             yield RowBlock(numbers, codes, labels, groups)
 
 
@@ -93,14 +100,26 @@ def main() -> None:
     asked = _options()
     if asked.one is not None:
         threads = asked.threads[0]
-        print(json.dumps(_measured(asked.one, int(asked.rows[0]), Path(asked.folder), asked.fit, threads, asked.workers)))
+        print(
+            json.dumps(
+                _measured(
+                    asked.one,
+                    int(asked.rows[0]),
+                    Path(asked.folder),
+                    asked.fit,
+                    threads,
+                    asked.workers,
+                )
+            )
+        )
         return
     if asked.machines:
         _machines(int(asked.rows[0]), asked.machines, asked.folder)
         return
     what = "fit, s" if asked.fit else "pass, ns a row"
     print(
-        f"| rows | kind | threads | {what} | median | x first | CPU, ns a row | x first | private memory, GiB "
+        f"| rows | kind | threads | {what} | median | x first | CPU, ns a row | x first | private "
+        f"memory, GiB "
         "| on disk, B a row | made in, s |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
@@ -113,11 +132,17 @@ def main() -> None:
         base, base_work = (min(one[name] for one in found[ways[0]]) for name in ("time", "work"))
         for kind, threads in ways:
             runs = found[kind, threads]
-            best, median = min(one["time"] for one in runs), statistics.median(one["median"] for one in runs)
+            best, median = (
+                min(one["time"] for one in runs),
+                statistics.median(one["median"] for one in runs),
+            )
             work = min(one["work"] for one in runs)
-            peak, size, made = (max(one[name] for one in runs) for name in ("peak", "bytes", "made"))
+            peak, size, made = (
+                max(one[name] for one in runs) for name in ("peak", "bytes", "made")
+            )
             print(
-                f"| {rows:.1e} | {kind} | {threads or 'all'} | {best:.1f} | {median:.1f} | {best / base:.2f} | {work:.1f} "
+                f"| {rows:.1e} | {kind} | {threads or 'all'} | {best:.1f} | {median:.1f} | "
+                f"{best / base:.2f} | {work:.1f} "
                 f"| {work / base_work:.2f} | {peak:.2f} "
                 f"| {size:.0f} | {made:.1f} |",
                 flush=True,
@@ -128,15 +153,34 @@ def _apart(asked: Any, kind: str, threads: int | None, rows: int) -> dict[str, f
     """One kind in a process of its own."""
     folder = Path(tempfile.mkdtemp(dir=asked.folder))
     try:
-        command = [sys.executable, __file__, "--one", kind, "--rows", str(rows), "--folder", str(folder)]
-        command += ["--workers", str(asked.workers), "--threads", str(threads or 0), *(["--fit"] if asked.fit else [])]
-        found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        command = [
+            sys.executable,
+            __file__,
+            "--one",
+            kind,
+            "--rows",
+            str(rows),
+            "--folder",
+            str(folder),
+        ]
+        command += [
+            "--workers",
+            str(asked.workers),
+            "--threads",
+            str(threads or 0),
+            *(["--fit"] if asked.fit else []),
+        ]
+        found: dict[str, float] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
         return found
     finally:
         shutil.rmtree(folder)
 
 
-def _measured(kind: str, rows: int, folder: Path, fit: bool, threads: int | None, workers: int) -> dict[str, float]:
+def _measured(
+    kind: str, rows: int, folder: Path, fit: bool, threads: int | None, workers: int
+) -> dict[str, float]:
     start = time.perf_counter()
     source, size = _source(kind, rows, folder, workers)
     made = time.perf_counter() - start
@@ -177,8 +221,9 @@ def _held(kind: str, source: Any) -> Rows:
 
 
 class _Watched:
-    """The most private memory of this process and those below it, looked at now and then: looking takes time of its own, which
-    `work` has, and would slow a cluster whose scheduler lives in this process."""
+    """The most private memory of this process and those below it, looked at now and then: looking
+    takes time of its own, which `work` has, and would slow a cluster whose scheduler lives in this
+    process."""
 
     def __init__(self) -> None:
         self.peak, self.work, self._ended = 0, 0.0, threading.Event()
@@ -252,21 +297,28 @@ def _machines(rows: int, machines: int, folder: str | None) -> None:
     finally:
         shutil.rmtree(place)
     network = 2 * LATENCY + (sent + came) / BANDWIDTH
-    print("| machines | rows each | slowest shard, ms | packing, ms | network, ms | a round, ms | ns a row and machine |")
+    print(
+        "| machines | rows each | slowest shard, ms | packing, ms | network, ms | a round, ms | ns "
+        "a row and machine |"
+    )
     print("|---|---|---|---|---|---|---|")
     for each in (rows // machines, 1e9 / machines):
         shard_time = slowest * each / (rows // machines)
         whole = shard_time + work + network
         mark = "" if each == rows // machines else " (extrapolated)"
         print(
-            f"| {machines} | {each:.2e}{mark} | {shard_time * 1e3:.1f} | {work * 1e3:.1f} | {network * 1e3:.1f} "
+            f"| {machines} | {each:.2e}{mark} | {shard_time * 1e3:.1f} | {work * 1e3:.1f} | "
+            f"{network * 1e3:.1f} "
             f"| {whole * 1e3:.1f} | {whole / each * 1e9:.1f} |"
         )
 
 
 def _asks(layout: RowLayout) -> list[Ask]:
     """What a round of rate-constrained descent asks."""
-    cells, model = Cells(layout.sensitive, "product", layout.sensitive_names), Linear(np.full((1, 1 + layout.width), 0.1))
+    cells, model = (
+        Cells(layout.sensitive, "product", layout.sensitive_names),
+        Linear(np.full((1, 1 + layout.width), 0.1)),
+    )
     return [
         Ask(GradientSum(model, 1.0, cells, np.full((2, 1, 2), 0.3)), 0.0),
         Ask(PredictionHistogram(model, cells, "hard", by_label=True), 0.0),
@@ -278,7 +330,10 @@ def _scales(ask: Ask, layout: RowLayout) -> Iterator[Any]:
 
 
 def _passes(rows: Rows, threads: int | None) -> Iterator[float]:
-    curator, asks = Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads), _asks(rows.layout)
+    curator, asks = (
+        Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads),
+        _asks(rows.layout),
+    )
     for _ in range(1 + PASSES):
         start = time.perf_counter()
         curator.answer(asks)
@@ -323,8 +378,12 @@ def _write_parquet(made: Made, path: Path) -> None:
         columns |= {f"c{j}": line for j, line in enumerate(block.codes)}
         assert block.labels is not None
         assert block.sensitive is not None
-        columns["sex"] = pa.DictionaryArray.from_arrays(block.sensitive[0].astype(np.int8), ["f", "m"])
-        columns["hired"] = pa.DictionaryArray.from_arrays(block.labels.astype(np.int8), ["no", "yes"])
+        columns["sex"] = pa.DictionaryArray.from_arrays(
+            block.sensitive[0].astype(np.int8), ["f", "m"]
+        )
+        columns["hired"] = pa.DictionaryArray.from_arrays(
+            block.labels.astype(np.int8), ["no", "yes"]
+        )
         return pa.table(columns)
 
     writer = None
@@ -337,10 +396,14 @@ def _write_parquet(made: Made, path: Path) -> None:
 
 
 def _options() -> Any:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--folder", default=None, help="where stores and files are made, and deleted")
+    parser.add_argument(
+        "--folder", default=None, help="where stores and files are made, and deleted"
+    )
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--threads", type=int, nargs="+", default=[None], help="of a pass; 0: all")
     parser.add_argument("--repeats", type=int, default=1)

@@ -1,4 +1,5 @@
-"""A door under load, faults and noise: figures for docs/serving_measured.md. `python benchmarks/serving.py --help`.
+"""A door under load, faults and noise: figures for docs/serving_measured.md.
+`python benchmarks/serving.py --help`.
 
 --analysts 50 --runs 2000     as many analysts at once, as many runs in all: budget exactly spent, none lost
 --kills 200                   server and analyst are killed at random points; every fit goes on or is charged, once
@@ -35,7 +36,15 @@ from doors import SCHEMA, place_in, served
 from test_serving_crashes import free_port, started
 
 import fairveil as fv
-from fairveil.curator import Ask, CellCounts, Curator, GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    GradientSum,
+    Linear,
+    PredictionHistogram,
+    Rows,
+)
 from fairveil.data import Encoding, get, open_store, write_store
 from fairveil.facts import Cells
 from fairveil.privacy.events import Gaussian, Repeated, compose
@@ -58,12 +67,14 @@ def rows_elsewhere(data: Any) -> Any:
 
 
 def load(analysts: int, runs: int, folder: Path) -> None:
-    """So many analysts at once; the budget is for exactly so many runs, and a tenth more are tried."""
+    """So many analysts at once; the budget is for exactly so many runs, and a tenth more are
+    tried."""
     plan, promise = Repeated(Gaussian(40.0), 3), Promise(1.0, 1e-6)
     probe = fv.Ledger.create(None, "probe", 1000.0, 1e-4)
     probe.reserve(plan, promise, purpose="probe").commit()
     probe.reserve(plan, promise, purpose="probe").commit()
-    # In a Renyi filter every run costs alike: the epsilon that so many runs need is read off a ledger of plenty.
+    # In a Renyi filter every run costs alike: the epsilon that so many runs need is read off a
+    # ledger of plenty.
     each = probe.balance().spent_share / 2
     place = place_in(folder, epsilon=1000.0, seeded=False, limits=GENEROUS)
     done: Counter[str] = Counter()
@@ -92,13 +103,23 @@ def load(analysts: int, runs: int, folder: Path) -> None:
         states = Counter(run.state + " " + run.how for run in door.records.runs(most=10**6))
     balance = place.ledger().balance()
     rate = 5 * runs / seconds
-    print(f"load: {analysts} analysts, {runs} runs of 3 asks in {seconds:.0f} s ({rate:.0f} requests/s): {dict(done)}")
-    print(f"  records {dict(states)}; ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}")
-    print(f"  spent share {balance.spent_share:.9f}, expected {each * done['finished']:.9f}; findings {place.ledger().check()}")
+    print(
+        f"load: {analysts} analysts, {runs} runs of 3 asks in {seconds:.0f} s ({rate:.0f} "
+        f"requests/s): {dict(done)}"
+    )
+    print(
+        f"  records {dict(states)}; ledger: committed {balance.committed}, open {balance.open}, "
+        f"refunded {balance.refunded}"
+    )
+    print(
+        f"  spent share {balance.spent_share:.9f}, expected {each * done['finished']:.9f}; "
+        f"findings {place.ledger().check()}"
+    )
 
 
 def exact(folder: Path) -> None:
-    """Runs at once for a budget that holds only some of them: what was granted fits, and what was refused would not have."""
+    """Runs at once for a budget that holds only some of them: what was granted fits, and what was
+    refused would not have."""
     plan, promise = Repeated(Gaussian(4.0), 4), Promise(4.0, 1e-6)
     place = place_in(folder, epsilon=20.0, seeded=False, limits=GENEROUS)
     done: Counter[str] = Counter()
@@ -120,7 +141,10 @@ def exact(folder: Path) -> None:
             list(pool.map(work, range(200)))
         fits = door.datasets["applicants"].ledger.fits(plan, promise)
     balance = place.ledger().balance()
-    print(f"exactly spent: {dict(done)}; spent {balance.spent_share:.4f}, one more fits: {fits}, open {balance.open}")
+    print(
+        f"exactly spent: {dict(done)}; spent {balance.spent_share:.4f}, one more fits: {fits}, "
+        f"open {balance.open}"
+    )
 
 
 def fv_errors() -> type[Exception]:
@@ -130,13 +154,18 @@ def fv_errors() -> type[Exception]:
 
 
 def kills(count: int, folder: Path, seed: int = 0) -> None:
-    """One place, one fit after another; in each the server or the analyst is killed at a random call of a random point.
+    """One place, one fit after another; in each the server or the analyst is killed at a random
+    call of a random point.
 
-    Both are forks of one process that has imported all, so that a server is up again soon. At the end the clock ends what
-    killed analysts left, and records and ledger are compared, run by run.
+    Both are forks of one process that has imported all, so that a server is up again soon. At the
+    end the clock ends what killed analysts left, and records and ledger are compared, run by run.
     """
     connection.WAIT = 0.2
-    rng, place, port = random.Random(seed), place_in(folder, epsilon=5000.0, seeded=False, limits=GENEROUS), free_port()
+    rng, place, port = (
+        random.Random(seed),
+        place_in(folder, epsilon=5000.0, seeded=False, limits=GENEROUS),
+        free_port(),
+    )
     records = Records(folder / "door", serves=False)
     token = Tokens(records).issue("analyst")
     records.close()
@@ -146,7 +175,11 @@ def kills(count: int, folder: Path, seed: int = 0) -> None:
     outcomes: Counter[str] = Counter()
     servers = Servers(forks, place.config, port)
     for number in range(count):
-        point, at, when = rng.choice(list(POINTS)), rng.randint(1, 6), rng.choice(["before", "after"])
+        point, at, when = (
+            rng.choice(list(POINTS)),
+            rng.randint(1, 6),
+            rng.choice(["before", "after"]),
+        )
         of_analyst = point == "sent"
         servers.start(*(() if of_analyst else (point, str(at), when)))
         told, tell = forks.Pipe(duplex=False)
@@ -167,7 +200,11 @@ def kills(count: int, folder: Path, seed: int = 0) -> None:
         elif found is not None:
             statement = PrivacyStatement.from_json(found[0])
             wrong = [] if statement.events == alone else ["other events than the plan's"]
-            wrong += [str(finding) for finding in place.ledger().check([statement.ledger]) if finding.grave]
+            wrong += [
+                str(finding)
+                for finding in place.ledger().check([statement.ledger])
+                if finding.grave
+            ]
             wrong += [str(finding) for finding in statement.check() if finding.grave]
             wrong += faults(place, ended=False)
             outcomes[f"WRONG {point} {at} {when}: {wrong}" if wrong else "whole, paid once"] += 1
@@ -178,11 +215,15 @@ def kills(count: int, folder: Path, seed: int = 0) -> None:
     door.close()
     balance = place.ledger().balance()
     print(f"kills: {dict(outcomes)}; ended by the clock {ended}")
-    print(f"  ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}; faults {faults(place)}")
+    print(
+        f"  ledger: committed {balance.committed}, open {balance.open}, refunded "
+        f"{balance.refunded}; faults {faults(place)}"
+    )
 
 
 class Servers:
-    """One server after another on one port: who is killed is followed by the next, until they are stopped."""
+    """One server after another on one port: who is killed is followed by the next, until they are
+    stopped."""
 
     def __init__(self, forks: Any, config: Path, port: int) -> None:
         self._forks, self._given = forks, (str(config), str(port))
@@ -203,7 +244,9 @@ class Servers:
 
     def _next(self, *point: str) -> Any:
         up = self._forks.Event()
-        process = self._forks.Process(target=crashing_door.main, args=(*self._given, *point), kwargs={"up": up.set})
+        process = self._forks.Process(
+            target=crashing_door.main, args=(*self._given, *point), kwargs={"up": up.set}
+        )
         process.start()
         while not up.wait(0.02) and process.is_alive():
             pass
@@ -224,11 +267,24 @@ def fuzz(count: int, folder: Path, seed: int = 0) -> None:
     with served(place) as (door, url):
         token = door.tokens.issue("hostile")
         data = fv.remote(url, "applicants", token=token)
-        curator = RemoteCurator(rows_elsewhere(data), Promise(50.0, 1e-6), plan=Repeated(Gaussian(60.0), 100_000))
+        curator = RemoteCurator(
+            rows_elsewhere(data), Promise(50.0, 1e-6), plan=Repeated(Gaussian(60.0), 100_000)
+        )
         packing = Packing()
         told = ask_described(Ask(GradientSum(Linear(np.zeros(6)), 1.0, CELLS), 60.0), packing)
         good = packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""})
-        words = [b"null", b"1e999", b"-1", b'"x"', b"[" * 50, b"{}", b"true", b"9" * 30, b'"\\ud800"', bytes(64)]
+        words = [
+            b"null",
+            b"1e999",
+            b"-1",
+            b'"x"',
+            b"[" * 50,
+            b"{}",
+            b"true",
+            b"9" * 30,
+            b'"\\ud800"',
+            bytes(64),
+        ]
         line = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=60)
         begin, first = time.perf_counter(), 0
         for number in range(count):
@@ -240,8 +296,12 @@ def fuzz(count: int, folder: Path, seed: int = 0) -> None:
                 else:
                     raw[at : at + rng.randrange(9)] = rng.choice(words)
             if rng.random() < 0.6 and len(raw) > 8:
-                raw[4:8] = min((len(raw) - 8), int.from_bytes(good[4:8], "little") + rng.randint(-2, 2)).to_bytes(4, "little")
-            act = rng.choice(["ask", "ask", "ask", "choose", "attach", "rescale", "statement", "table", "x"])
+                raw[4:8] = min(
+                    (len(raw) - 8), int.from_bytes(good[4:8], "little") + rng.randint(-2, 2)
+                ).to_bytes(4, "little")
+            act = rng.choice(
+                ["ask", "ask", "ask", "choose", "attach", "rescale", "statement", "table", "x"]
+            )
             path = f"/v1/runs/{curator._run if rng.random() < 0.95 else 'f' * 32}/{act}"
             headers = {
                 "Authorization": f"Bearer {token if rng.random() < 0.98 else token[:-1]}",
@@ -263,9 +323,13 @@ def fuzz(count: int, folder: Path, seed: int = 0) -> None:
         curator.close()
         data.close()
     last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"fuzz: {count} requests in {seconds:.0f} s: {dict(sorted(statuses.items()))}, releases {released}")
     print(
-        f"  peak memory after a tenth {first / 1024:.0f} MB, at the end {last / 1024:.0f} MB (server and client in one process)"
+        f"fuzz: {count} requests in {seconds:.0f} s: {dict(sorted(statuses.items()))}, releases "
+        f"{released}"
+    )
+    print(
+        f"  peak memory after a tenth {first / 1024:.0f} MB, at the end {last / 1024:.0f} MB "
+        f"(server and client in one process)"
     )
 
 
@@ -279,8 +343,10 @@ def latency(count: int, folder: Path) -> None:
     fv.Ledger.create(str(folder / "budget.db"), "adult", 10_000.0, 1e-4)
     signing_keys.new_key(folder / "holder.key")
     (folder / "holder.toml").write_text(
-        '[door]\nname = "O"\nfolder = "door"\nsigning_key = "holder.key"\nport = 0\n[limits]\nrequests_a_minute = 1000000\n'
-        '[datasets.adult]\nrows = "adult.store"\nschema = "adult.toml"\nledger = "budget.db"\nseeded = true\n'
+        '[door]\nname = "O"\nfolder = "door"\nsigning_key = "holder.key"\nport = '
+        "0\n[limits]\nrequests_a_minute = 1000000\n"
+        '[datasets.adult]\nrows = "adult.store"\nschema = "adult.toml"\nledger = '
+        '"budget.db"\nseeded = true\n'
     )
     records = Records(folder / "door", serves=False)
     token = Tokens(records).issue("analyst")
@@ -310,10 +376,16 @@ def latency(count: int, folder: Path) -> None:
                 curator.answer(asks)
                 times.append(1e3 * (time.perf_counter() - begin))
             p50, p99 = np.percentile(times[5:], [50, 99])
-            print(f"latency of an ask on Adult, {name}: p50 {p50:.1f} ms, p99 {p99:.1f} ms ({count} asks)")
+            print(
+                f"latency of an ask on Adult, {name}: p50 {p50:.1f} ms, p99 {p99:.1f} ms ({count} "
+                f"asks)"
+            )
             curator.close()
         for name, make in (
-            ("RateConstrainedClassifier", lambda: fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0)),
+            (
+                "RateConstrainedClassifier",
+                lambda: fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0),
+            ),
             ("FermiClassifier", lambda: fv.FermiClassifier(random_state=0)),
         ):
             make().fit(rows)
@@ -325,8 +397,12 @@ def latency(count: int, folder: Path) -> None:
                     spans[place].append(time.perf_counter() - begin)
             here, there = (float(np.median(spans[place])) for place in ("local", "door"))
             same = (make().fit(rows).predict_proba(rows) == found.predict_proba(rows)).all()
-            fastest = min(spans["door"]) / min(spans["local"])  # what other work on the machine disturbed least
-            told = f"local {here:.2f} s, door {there:.2f} s, {there / here:.1f} times, fastest of 15 {fastest:.1f} times"
+            # what other work on the machine disturbed least
+            fastest = min(spans["door"]) / min(spans["local"])
+            told = (
+                f"local {here:.2f} s, door {there:.2f} s, {there / here:.1f} times, fastest of 15 "
+                f"{fastest:.1f} times"
+            )
             told += f" ({min(spans['local']):.2f} and {min(spans['door']):.2f} s); same bits {same}"
             print(f"default fit of {name} on Adult: {told}")
         data.close()
@@ -338,8 +414,16 @@ def latency(count: int, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, usual in (("analysts", 50), ("runs", 2000), ("kills", 200), ("fuzz", 100_000), ("latency", 200)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, usual in (
+        ("analysts", 50),
+        ("runs", 2000),
+        ("kills", 200),
+        ("fuzz", 100_000),
+        ("latency", 200),
+    ):
         parser.add_argument(f"--{name}", type=int, default=usual)
     given = parser.parse_args()
     print(f"cores {os.cpu_count()}, load {os.getloadavg()[0]:.1f}")

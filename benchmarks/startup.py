@@ -1,4 +1,5 @@
-"""How long a fresh process takes for `import fairveil` and for `fairveil --help`, beside Python alone. Aim: under 0.3 s."""
+"""How long a fresh process takes for `import fairveil` and for `fairveil --help`, beside Python
+alone. Aim: under 0.3 s."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ RUNS = 15
 JOBS = {
     "python alone": ["-c", "pass"],
     "import fairveil": ["-c", "import fairveil"],
-    "import fairveil; Promise, events": ["-c", "import fairveil as fv; fv.Promise; fv.privacy.events.Gaussian"],
+    "import fairveil; Promise, events": [
+        "-c",
+        "import fairveil as fv; fv.Promise; fv.privacy.events.Gaussian",
+    ],
     "fairveil --help": ["-m", "fairveil", "--help"],
 }
 
@@ -30,7 +34,10 @@ def main() -> None:
         for name, arguments in JOBS.items():
             times[name].append(seconds(arguments))
     for name, values in times.items():
-        print(f"{name:34} median {statistics.median(values):.3f} s   slowest {max(values):.3f} s   of {RUNS}")
+        print(
+            f"{name:34} median {statistics.median(values):.3f} s   slowest {max(values):.3f} s   "
+            f"of {RUNS}"
+        )
 
 
 if __name__ == "__main__":

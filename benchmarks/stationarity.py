@@ -1,25 +1,31 @@
-"""How stationary the model of noisy descent-ascent is, against the rate of Lowy et al. (Theorems 3.4 and E.1). Prints JSON.
+"""How stationary the model of noisy descent-ascent is, against the rate of Lowy et al. (Theorems
+3.4 and E.1). Prints JSON.
 
     python benchmarks/stationarity.py --out benchmarks/results --reuse --markdown
 
-Phi(theta) = max over W of F(theta, W) = mean log loss + strength x D(theta), D the exponential Renyi mutual information of soft
-prediction and group. The maximum has a closed form, so |grad Phi|^2 is measured exactly, on the training rows, at the iterate
-that the theorem speaks of: one drawn uniformly from all of them (the last one beside it). The theorem:
+Phi(theta) = max over W of F(theta, W) = mean log loss + strength x D(theta), D the exponential
+Renyi mutual information of soft prediction and group. The maximum has a closed form, so |grad
+Phi|^2 is measured exactly, on the training rows, at the iterate that the theorem speaks of: one
+drawn uniformly from all of them (the last one beside it). The theorem:
 
     E |grad Phi|^2 = O( sqrt(max(d, k l) ln(1/delta)) / (epsilon n) ),
 
-for some number of rounds of Algorithm 2: `learning.SaddleDescent` with this F, all rows a round, one step size for all runs.
-Two sweeps over whole private runs of logistic regression on synthetic rows:
+for some number of rounds of Algorithm 2: `learning.SaddleDescent` with this F, all rows a round,
+one step size for all runs. Two sweeps over whole private runs of logistic regression on synthetic
+rows:
 
-1. n and epsilon, the best number of rounds each: the measured values against epsilon n, beside the rate's line of slope -1
-   through the first point. A slope of -1 or less is within the rate, which is an upper bound.
-2. rounds: how many are needed until the mean is below a given value; without noise descent needs O(1 / value).
+1. n and epsilon, the best number of rounds each: the measured values against epsilon n, beside the
+   rate's line of slope -1 through the first point. A slope of -1 or less is within the rate, which
+   is an upper bound.
+2. rounds: how many are needed until the mean is below a given value; without noise descent needs
+   O(1 / value).
 
-A walk of noise alone ends where predictions saturate and gradients vanish: stationary, and of no use. So a number of rounds
-counts only where the mean of Phi is below its value at the start.
+A walk of noise alone ends where predictions saturate and gradients vanish: stationary, and of no
+use. So a number of rounds counts only where the mean of Phi is below its value at the start.
 
-Means over seeds, which draw the noise and the iterate; rows are the same for all. The theorem knows no clipping: the clip is
-above every row's gradient in theta, and the largest that a row has at the result is written down.
+Means over seeds, which draw the noise and the iterate; rows are the same for all. The theorem knows
+no clipping: the clip is above every row's gradient in theta, and the largest that a row has at the
+result is written down.
 """
 
 from __future__ import annotations
@@ -66,7 +72,8 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of numbers, labels 0 and 1, groups 0, ..., and Phi of a linear model theta = (intercept, weights) on them."""
+    """Rows of numbers, labels 0 and 1, groups 0, ..., and Phi of a linear model theta = (intercept,
+    weights) on them."""
 
     X: Floats
     y: npt.NDArray[Any]
@@ -88,7 +95,9 @@ class Problem:
         score = theta[0] + self.X @ theta[1:]
         loss = float(np.mean(np.logaddexp(0.0, score) - self.y * score))
         both = self.histogram(expit(score))
-        return loss + self.strength * (float((both**2 / self.shares[:, np.newaxis] / both.sum(axis=0)).sum()) - 1.0)
+        return loss + self.strength * (
+            float((both**2 / self.shares[:, np.newaxis] / both.sum(axis=0)).sum()) - 1.0
+        )
 
     def gradient(self, theta: Floats) -> Floats:
         """grad Phi."""
@@ -100,10 +109,11 @@ class Problem:
         return float((np.abs(self.residuals(theta)) * np.sqrt(1.0 + (self.X**2).sum(axis=1))).max())
 
     def residuals(self, theta: Floats) -> Floats:
-        """A row's gradient over (1, x). By Danskin's theorem grad Phi is F's gradient at W's maximum, held fixed there:
-        W[r, j] = P[r, j] / (sqrt(p[r]) P[j]).
+        """A row's gradient over (1, x). By Danskin's theorem grad Phi is F's gradient at W's
+        maximum, held fixed there: W[r, j] = P[r, j] / (sqrt(p[r]) P[j]).
 
-        There a row of group s costs sum_j F_j c[s, j] with c[s, j] = -|W_j|^2 + 2 W[s, j] / sqrt(p[s]) (Lemma D.1).
+        There a row of group s costs sum_j F_j c[s, j] with c[s, j] = -|W_j|^2 + 2 W[s, j] /
+        sqrt(p[s]) (Lemma D.1).
         """
         p = expit(theta[0] + self.X @ theta[1:])
         both, root = self.histogram(p), np.sqrt(self.shares)[:, np.newaxis]
@@ -117,7 +127,12 @@ class Problem:
 def problem_of(rows: int) -> Problem:
     """Rows whose numbers, in [-1, 1], tell of label and group alike: both lie along their sum."""
     population = synthetic.GroupedClasses(
-        classes=2, sensitive_sizes=(GROUPS,), numbers=NUMBERS, category_sizes=(), separation=2.0, shift=1.5
+        classes=2,
+        sensitive_sizes=(GROUPS,),
+        numbers=NUMBERS,
+        category_sizes=(),
+        separation=2.0,
+        shift=1.5,
     )
     table = population.draw(rows, 7)
     X = np.clip(np.column_stack([table[f"x{j}"] for j in range(NUMBERS)]) / 4.0, -1.0, 1.0)
@@ -125,7 +140,8 @@ def problem_of(rows: int) -> Problem:
 
 
 def saddle(problem: Problem) -> SaddleProblem:
-    """f by its gradients (Lemma D.1); w is W[r, j], flattened. Groups' shares are constants of the problem, taken as public.
+    """f by its gradients (Lemma D.1); w is W[r, j], flattened. Groups' shares are constants of the
+    problem, taken as public.
 
     A row of group s costs F_j c[s, j], c as in `Problem.residuals`; its gradient in W[r, j] is
     strength x 2 F_j (1[r = s] / sqrt(p[s]) - W[r, j]).
@@ -140,23 +156,32 @@ def saddle(problem: Problem) -> SaddleProblem:
         costs = 2.0 * matrix / root[:, np.newaxis] - (matrix**2).sum(axis=0)
         difference = (costs[:, 1] - costs[:, 0])[block.sensitive[0]]
         residual = p - block.labels + strength * difference * p * (1.0 - p)
-        return np.asarray((residual * np.concatenate([np.ones((1, block.rows)), block.numbers])).T, np.float64)
+        return np.asarray(
+            (residual * np.concatenate([np.ones((1, block.rows)), block.numbers])).T, np.float64
+        )
 
     def ascent(block: Block, theta: Floats, w: Floats) -> Floats:
         p = soft(block, theta)
         decisions = np.stack([1.0 - p, p], axis=1)  # (rows, 2)
         own = np.eye(GROUPS)[block.sensitive[0]] / root  # (rows, groups)
         pull = own[:, :, np.newaxis] - w.reshape(1, GROUPS, 2)
-        return np.asarray((2.0 * strength * pull * decisions[:, np.newaxis, :]).reshape(block.rows, -1))
+        return np.asarray(
+            (2.0 * strength * pull * decisions[:, np.newaxis, :]).reshape(block.rows, -1)
+        )
 
-    start = np.full((GROUPS, 2), root[:, np.newaxis])  # the maximum for predictions that do not depend on groups
-    return SaddleProblem(descent, ascent, np.zeros(1 + NUMBERS), start.ravel(), CLIP, CLIP_W, radius_w=RADIUS)
+    # the maximum for predictions that do not depend on groups
+    start = np.full((GROUPS, 2), root[:, np.newaxis])
+    return SaddleProblem(
+        descent, ascent, np.zeros(1 + NUMBERS), start.ravel(), CLIP, CLIP_W, radius_w=RADIUS
+    )
 
 
 def private(problem: Problem, run: Run) -> Floats:
     """theta of one private run, in the units of X: all that knows of the search is here."""
     promise = Promise(run.epsilon, DELTA)
-    rows = Rows.from_arrays(problem.X, problem.y, [problem.groups], classes=(0, 1), groups=[tuple(range(GROUPS))])
+    rows = Rows.from_arrays(
+        problem.X, problem.y, [problem.groups], classes=(0, 1), groups=[tuple(range(GROUPS))]
+    )
     search = SaddleDescent.of(
         promise,
         rows.layout,
@@ -169,7 +194,12 @@ def private(problem: Problem, run: Run) -> Floats:
         generator=np.random.default_rng([run.seed, run.rounds]),
     )
     curator = Curator(
-        rows, promise, plan=search.plan, noise=NoiseSource.seeded(run.seed), public_rows=len(problem.y), threads=1
+        rows,
+        promise,
+        plan=search.plan,
+        noise=NoiseSource.seeded(run.seed),
+        public_rows=len(problem.y),
+        threads=1,
     )
     return descend(curator, search).theta
 
@@ -191,25 +221,43 @@ def rate(rows: int, epsilon: float) -> float:
     return math.sqrt(max(1 + NUMBERS, 2 * GROUPS) * math.log(1.0 / DELTA)) / (epsilon * rows)
 
 
-def means(runs: Sequence[dict[str, Any]], iterate: str) -> dict[tuple[int, float], dict[int, tuple[float, float]]]:
-    """By rows and epsilon, then by rounds: the mean of |grad Phi|^2 over seeds, and its standard error."""
+def means(
+    runs: Sequence[dict[str, Any]], iterate: str
+) -> dict[tuple[int, float], dict[int, tuple[float, float]]]:
+    """By rows and epsilon, then by rounds: the mean of |grad Phi|^2 over seeds, and its standard
+    error."""
     found: dict[tuple[int, float], dict[int, tuple[float, float]]] = {}
-    for rows, epsilon, rounds in sorted({(run["rows"], run["epsilon"], run["rounds"]) for run in runs}):
+    for rows, epsilon, rounds in sorted(
+        {(run["rows"], run["epsilon"], run["rounds"]) for run in runs}
+    ):
         here = (rows, epsilon, rounds, iterate)
-        values = np.array([r["stationarity"] for r in runs if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here])
-        phi = np.array([r["phi"] for r in runs if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here])
-        if len(values) > 1 and phi.mean() < math.log(2.0):  # at the start, where every prediction is 1/2
+        values = np.array(
+            [
+                r["stationarity"]
+                for r in runs
+                if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here
+            ]
+        )
+        phi = np.array(
+            [r["phi"] for r in runs if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here]
+        )
+        # at the start, where every prediction is 1/2
+        if len(values) > 1 and phi.mean() < math.log(2.0):
             error = float(values.std(ddof=1)) / math.sqrt(len(values))
             found.setdefault((rows, epsilon), {})[rounds] = float(values.mean()), error
     return found
 
 
 def lines_of(runs: Sequence[dict[str, Any]], iterate: str) -> list[dict[str, Any]]:
-    """A line for each n and epsilon: the best rounds, what they reach, the rate, and the rounds to each target."""
+    """A line for each n and epsilon: the best rounds, what they reach, the rate, and the rounds to
+    each target."""
     lines = []
     for (rows, epsilon), by_rounds in means(runs, iterate).items():
         best = min(by_rounds, key=lambda rounds: by_rounds[rounds][0])
-        reached = {target: [n for n, (mean, _) in by_rounds.items() if mean <= target] for target in TARGETS}
+        reached = {
+            target: [n for n, (mean, _) in by_rounds.items() if mean <= target]
+            for target in TARGETS
+        }
         lines.append(
             {
                 "iterate": iterate,
@@ -220,7 +268,9 @@ def lines_of(runs: Sequence[dict[str, Any]], iterate: str) -> list[dict[str, Any
                 "stationarity": by_rounds[best][0],
                 "standard_error": by_rounds[best][1],
                 "rate": rate(rows, epsilon),
-                "rounds_to": {f"{target:g}": min(some, default=None) for target, some in reached.items()},
+                "rounds_to": {
+                    f"{target:g}": min(some, default=None) for target, some in reached.items()
+                },
                 "by_rounds": {str(n): mean for n, (mean, _) in by_rounds.items()},
             }
         )
@@ -229,7 +279,11 @@ def lines_of(runs: Sequence[dict[str, Any]], iterate: str) -> list[dict[str, Any
 
 def slope(lines: Sequence[dict[str, Any]]) -> float | None:
     """Least squares in log-log of stationarity on epsilon n, where both are finite."""
-    spots = [(line["epsilon_n"], line["stationarity"]) for line in lines if math.isfinite(line["epsilon_n"])]
+    spots = [
+        (line["epsilon_n"], line["stationarity"])
+        for line in lines
+        if math.isfinite(line["epsilon_n"])
+    ]
     if len({x for x, _ in spots}) < 2:
         return None
     x, y = np.log(np.array(spots)).T
@@ -238,8 +292,18 @@ def slope(lines: Sequence[dict[str, Any]]) -> float | None:
 
 def table(lines: Sequence[dict[str, Any]]) -> str:
     """The lines as Markdown."""
-    heads = ["iterate", "n", "epsilon", "best rounds", "mean squared gradient (s.e.)", "over the rate"]
-    out = ["| " + " | ".join([*heads, *(f"rounds to {t:g}" for t in TARGETS)]) + " |", "| --- " * (6 + len(TARGETS)) + "|"]
+    heads = [
+        "iterate",
+        "n",
+        "epsilon",
+        "best rounds",
+        "mean squared gradient (s.e.)",
+        "over the rate",
+    ]
+    out = [
+        "| " + " | ".join([*heads, *(f"rounds to {t:g}" for t in TARGETS)]) + " |",
+        "| --- " * (6 + len(TARGETS)) + "|",
+    ]
     for line in lines:
         cells = [line["iterate"], f"{line['rows']:,}", f"{line['epsilon']:g}", str(line["rounds"])]
         cells += [f"{line['stationarity']:.2e} ({line['standard_error']:.0e})"]
@@ -259,11 +323,19 @@ def draw(lines: Sequence[dict[str, Any]], file: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "stationarity"  # the same file for the same numbers
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for iterate, marker in (("uniform", "o"), ("last", "s")):
-        mine = [line for line in lines if line["iterate"] == iterate and math.isfinite(line["epsilon"])]
+        mine = [
+            line for line in lines if line["iterate"] == iterate and math.isfinite(line["epsilon"])
+        ]
         if not mine:
             continue
         x, y = [line["epsilon_n"] for line in mine], [line["stationarity"] for line in mine]
-        left.errorbar(x, y, [2 * line["standard_error"] for line in mine], fmt=marker, label=f"{iterate} iterate")
+        left.errorbar(
+            x,
+            y,
+            [2 * line["standard_error"] for line in mine],
+            fmt=marker,
+            label=f"{iterate} iterate",
+        )
         if iterate == "uniform":
             through = y[0] / mine[0]["rate"]
             left.plot(x, [through * line["rate"] for line in mine], "k--", label="the rate's slope")
@@ -274,7 +346,10 @@ def draw(lines: Sequence[dict[str, Any]], file: Path) -> None:
     for axes, name in ((left, "epsilon n"), (right, "rounds, uniform iterate")):
         axes.set(xscale="log", yscale="log", xlabel=name, ylabel="mean of |grad Phi|^2")
         axes.legend(fontsize=7)
-    figure.savefig(file, metadata={"Date": None, "Title": "Stationarity of noisy descent-ascent against the rate"})
+    figure.savefig(
+        file,
+        metadata={"Date": None, "Title": "Stationarity of noisy descent-ascent against the rate"},
+    )
 
 
 def stored(file: Path) -> list[dict[str, Any]]:
@@ -285,9 +360,13 @@ def stored(file: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run what is lacking, then tell."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder")
-    options.add_argument("--reuse", action="store_true", help="go on with the runs that the folder's file lacks")
+    options.add_argument(
+        "--reuse", action="store_true", help="go on with the runs that the folder's file lacks"
+    )
     options.add_argument("--rows", type=int, nargs="+", default=(2_000, 8_000, 32_000))
     options.add_argument("--epsilons", type=float, nargs="+", default=(0.5, 2.0, 8.0))
     options.add_argument("--rounds", type=int, nargs="+", default=(10, 30, 100, 300, 1_000))
@@ -301,10 +380,15 @@ def main() -> None:
         sys.exit(f"{file} is there: pass --reuse to go on, or another --out.")
     names = ("rows", "epsilon", "rounds", "iterate", "seed")
     done = {tuple(run[name] for name in names) for run in stored(file)}
-    every = product(asked.rows, asked.epsilons, asked.rounds, ("uniform", "last"), range(asked.seeds))
+    every = product(
+        asked.rows, asked.epsilons, asked.rounds, ("uniform", "last"), range(asked.seeds)
+    )
     left = [Run(*one) for one in every if one not in done]
     if left:
-        with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool, file.open("a", encoding="utf-8") as out:
+        with (
+            ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool,
+            file.open("a", encoding="utf-8") as out,
+        ):
             for ended in as_completed([pool.submit(measured, run) for run in left]):
                 run = ended.result()
                 out.write(json.dumps({**run, "epsilon": str(run["epsilon"])}) + "\n")
@@ -312,7 +396,10 @@ def main() -> None:
     runs = stored(file)
     lines = [*lines_of(runs, "uniform"), *lines_of(runs, "last")]
     draw(lines, asked.out / "stationarity.svg")
-    slopes = {iterate: slope([line for line in lines if line["iterate"] == iterate]) for iterate in ("uniform", "last")}
+    slopes = {
+        iterate: slope([line for line in lines if line["iterate"] == iterate])
+        for iterate in ("uniform", "last")
+    }
     if asked.markdown:
         print(table(lines))
         print(f"Slopes in log-log (the rate: -1): {slopes}")

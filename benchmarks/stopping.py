@@ -1,9 +1,11 @@
-"""Rounds, seconds and the gap that is left where nothing is private: bounds on means of recalls. Prints Markdown.
+"""Rounds, seconds and the gap that is left where nothing is private: bounds on means of recalls.
+Prints Markdown.
 
     python benchmarks/stopping.py
 
-`GroupObjectiveClassifier("error", bound, epsilon=inf)` among thresholds and lists of linear rules, on 3,000 made-up rows of two
-to four classes. Of three and four classes the first bound cannot be met. "above the least": no mixture is better by more.
+`GroupObjectiveClassifier("error", bound, epsilon=inf)` among thresholds and lists of linear rules,
+on 3,000 made-up rows of two to four classes. Of three and four classes the first bound cannot be
+met. "above the least": no mixture is better by more.
 """
 
 from __future__ import annotations
@@ -37,16 +39,38 @@ def settings() -> Iterator[tuple[str, int, Any, dict[str, Any]]]:
                 name = f"{type(kind).__name__} <= {bound:g}, {classes} classes"
                 yield name, classes, kind.at_most(bound), {"decisions": "thresholds"}
     for kind in (objectives.GMean(), objectives.HMean()):
-        yield f"{type(kind).__name__} <= 0.155, directions", 2, kind.at_most(0.155), {"decisions": "directions"}
+        yield (
+            f"{type(kind).__name__} <= 0.155, directions",
+            2,
+            kind.at_most(0.155),
+            {"decisions": "directions"},
+        )
 
 
 def main() -> None:
     """Fit and print."""
-    rows = [["bound", "rounds", "seconds", "why it stopped", "rules", "error", "mean", "above the least"], ["---"] * 8]
+    rows = [
+        [
+            "bound",
+            "rounds",
+            "seconds",
+            "why it stopped",
+            "rules",
+            "error",
+            "mean",
+            "above the least",
+        ],
+        ["---"] * 8,
+    ]
     for name, classes, constraint, options in settings():
         X, y, A = rows_of(classes)
         clf = fv.GroupObjectiveClassifier(
-            "error", constraint, epsilon=math.inf, protects="sensitive_features", random_state=0, **options
+            "error",
+            constraint,
+            epsilon=math.inf,
+            protects="sensitive_features",
+            random_state=0,
+            **options,
         )
         start = time.perf_counter()
         with warnings.catch_warnings():
@@ -54,7 +78,16 @@ def main() -> None:
             found = clf.fit(X, y, sensitive_features=A).outcome_
         seconds = time.perf_counter() - start
         numbers = [f"{found.objective:.5f}", f"{found.values[0]:.5f}", f"{found.excess:.1e}"]
-        rows.append([name, str(found.rounds), f"{seconds:.1f}", found.reason.name, str(len(found.rules)), *numbers])
+        rows.append(
+            [
+                name,
+                str(found.rounds),
+                f"{seconds:.1f}",
+                found.reason.name,
+                str(len(found.rules)),
+                *numbers,
+            ]
+        )
     print("\n".join("| " + " | ".join(row) + " |" for row in rows))
 
 

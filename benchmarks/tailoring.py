@@ -1,4 +1,5 @@
-"""Budgets by group: the published comparison with corrected noise, and arms that differ in nothing but their shares.
+"""Budgets by group: the published comparison with corrected noise, and arms that differ in nothing
+but their shares.
 
     python benchmarks/tailoring.py --table 1 --markdown
     python benchmarks/tailoring.py --table 4 --markdown
@@ -8,20 +9,23 @@
     python benchmarks/tailoring.py --figure relations --markdown
     python benchmarks/tailoring.py --data-set law_school --markdown
 
-Prints JSON, a line a setting; `--out` writes it to a file, too, and `--reuse` takes from that file what it has. Tables 2
-and 3 are in `tailoring_speed.py`.
+Prints JSON, a line a setting; `--out` writes it to a file, too, and `--reuse` takes from that file
+what it has. Tables 2 and 3 are in `tailoring_speed.py`.
 
-Synthetic rows: x is uniform on [-1, 1] and y = b_k x + N(0, s_k^2) in group k; y is public to [-H, H], H the largest
+Synthetic rows: x is uniform on [-1, 1] and y = b_k x + N(0, s_k^2) in group k; y is public to [-H,
+H], H the largest
 |b_k| + 4 s_k. The paper does not say what x is. MSPE is a group's mean squared prediction error on its *law*, in closed form:
 held out, without noise of its own. rho-zCDP is mu = sqrt(2 rho) of a Gaussian, whose epsilon at delta 1e-6 is asked for.
 Slopes (10, -10), (-10, -1) and (1, -1) of the paper are mirror images of those here, and equal in law.
 
-Arms. "pooled": one sum of all rows and their mean error, the whole budget; what the paper compares with. "tailored": the mean
-of the groups' errors, standard errors' shares that add up to the budget; the paper's, corrected. All others minimise what
-"tailored" does: equal shares of the same total; equal shares, and "least-noise", at the guarantee that the worst off person of
-"tailored" has, as if its shares had been public (which flatters "tailored"); and "least-noise" of the same total.
-Methods: "descent" and "moments" of the estimator, at their defaults; "published" is a descent of 50 steps whose gradients are
-clipped to 2 and whose coefficients are kept in the box [-5, 5], in every arm (in units of x; the intercept is ours).
+Arms. "pooled": one sum of all rows and their mean error, the whole budget; what the paper compares
+with. "tailored": the mean of the groups' errors, standard errors' shares that add up to the budget;
+the paper's, corrected. All others minimise what "tailored" does: equal shares of the same total;
+equal shares, and "least-noise", at the guarantee that the worst off person of "tailored" has, as if
+its shares had been public (which flatters "tailored"); and "least-noise" of the same total.
+Methods: "descent" and "moments" of the estimator, at their defaults; "published" is a descent of 50
+steps whose gradients are clipped to 2 and whose coefficients are kept in the box [-5, 5], in every
+arm (in units of x; the intercept is ours).
 """
 
 from __future__ import annotations
@@ -53,14 +57,16 @@ DELTA = 1e-6
 CLIP, BOX = 2.0, 5.0  # the paper's, in units of x and y; its gradients are 2 x (x'c - y)
 ROUNDS = 50  # the paper does not say how many
 SPREAD = 3.0**-0.5  # of x
-LAST = {"moments": 0.8, "descent": 0.7, "published": 0.7}  # of the squared budget of "tailored": what groups share
+# of the squared budget of "tailored": what groups share
+LAST = {"moments": 0.8, "descent": 0.7, "published": 0.7}
 CODES = (0, 1)
 PER_CENT = 0.02
 
 
 @dataclass(frozen=True)
 class Law:
-    """Groups of rows. `second`: None, or the share of a second column's small group, and its slope's distance."""
+    """Groups of rows. `second`: None, or the share of a second column's small group, and its
+    slope's distance."""
 
     sizes: tuple[int, ...]
     slopes: tuple[float, ...]
@@ -79,7 +85,11 @@ class Law:
         groups = {"g": Category(tuple(range(len(self.sizes))))}
         if self.second is not None:
             groups["h"] = Category(CODES)
-        columns: dict[str, Column] = {"x": Number(-1, 1), **groups, "y": Number(-self.half, self.half)}
+        columns: dict[str, Column] = {
+            "x": Number(-1, 1),
+            **groups,
+            "y": Number(-self.half, self.half),
+        }
         return Schema(columns, target="y", sensitive=tuple(groups))
 
     def rows(self, seed: int, precision: str = "float64") -> Any:
@@ -124,7 +134,8 @@ class Law:
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to spend a budget. `at`: "total", or "worst": the guarantee of the worst off person of "tailored"."""
+    """One way to spend a budget. `at`: "total", or "worst": the guarantee of the worst off person
+    of "tailored"."""
 
     name: str
     at: str
@@ -136,16 +147,27 @@ TAILORED = Arm("tailored", "total", {"allocation": "standard-error", "spend": "t
 EQUAL_TOTAL = Arm("equal, same total", "total", {"allocation": "equal", "spend": "total"})
 EQUAL_WORST = Arm("equal, same worst person", "worst", {"allocation": "equal"})
 LEAST_WORST = Arm("least-noise, same worst person", "worst", {"allocation": "least-noise"})
-LEAST_TOTAL = Arm("least-noise, same total", "total", {"allocation": "least-noise", "spend": "total"})
+LEAST_TOTAL = Arm(
+    "least-noise, same total", "total", {"allocation": "least-noise", "spend": "total"}
+)
 ARMS = (TAILORED, POOLED, EQUAL_TOTAL, EQUAL_WORST, LEAST_WORST, LEAST_TOTAL)
-PERSONS = tuple(Arm(rule, "total", {"allocation": rule}) for rule in ("equal", "standard-error", "size", "least-noise"))
+PERSONS = tuple(
+    Arm(rule, "total", {"allocation": rule})
+    for rule in ("equal", "standard-error", "size", "least-noise")
+)
 
 
 def options_of(method: str, half: float, arm: Arm) -> dict[str, Any]:
-    """Of the estimator: "published" is descent with the paper's clip and box, in units of x over its deviation and of y / H."""
+    """Of the estimator: "published" is descent with the paper's clip and box, in units of x over
+    its deviation and of y / H."""
     if method != "published":
         return {"method": method, "delta": DELTA, **arm.options}
-    published = {"clip": CLIP / 2.0 / half / SPREAD, "radius": BOX * SPREAD / half, "region": "box", "rounds": ROUNDS}
+    published = {
+        "clip": CLIP / 2.0 / half / SPREAD,
+        "radius": BOX * SPREAD / half,
+        "region": "box",
+        "rounds": ROUNDS,
+    }
     return {"method": "descent", "delta": DELTA, **published, **arm.options}
 
 
@@ -217,8 +239,19 @@ class Setting:
             if len(runs) >= least and max(self._error(runs)) < PER_CENT:
                 break
         arms = {arm.name: summary([one[arm.name] for one in runs]) for arm in self.arms}
-        told = {"sizes": self.law.sizes, "slopes": self.law.slopes, "noises": self.law.noises, "half": self.law.half}
-        where = {"setting": self.name, **told, "rho": self.rho, "epsilon": epsilon_of(self.rho), "method": self.method}
+        told = {
+            "sizes": self.law.sizes,
+            "slopes": self.law.slopes,
+            "noises": self.law.noises,
+            "half": self.law.half,
+        }
+        where = {
+            "setting": self.name,
+            **told,
+            "rho": self.rho,
+            "epsilon": epsilon_of(self.rho),
+            "method": self.method,
+        }
         return where | {
             "least": self.law.least,
             "runs": len(runs),
@@ -227,19 +260,29 @@ class Setting:
         }
 
     def _error(self, runs: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[float]:
-        values = [[float(one[arm.name][of]) for one in runs] for arm in self.arms for of in ("smallest", "largest")]
-        return [float(np.std(some, ddof=1) / math.sqrt(len(some)) / np.mean(some)) for some in values]
+        values = [
+            [float(one[arm.name][of]) for one in runs]
+            for arm in self.arms
+            for of in ("smallest", "largest")
+        ]
+        return [
+            float(np.std(some, ddof=1) / math.sqrt(len(some)) / np.mean(some)) for some in values
+        ]
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means, and standard errors of what is plotted."""
-    out: dict[str, Any] = {key: np.mean([one[key] for one in runs], axis=0).tolist() for key in runs[0]}
+    out: dict[str, Any] = {
+        key: np.mean([one[key] for one in runs], axis=0).tolist() for key in runs[0]
+    }
     for key in ("smallest", "largest", "excess"):
-        out[f"{key}, error"] = float(np.std([one[key] for one in runs], ddof=1) / math.sqrt(len(runs)))
+        out[f"{key}, error"] = float(
+            np.std([one[key] for one in runs], ddof=1) / math.sqrt(len(runs))
+        )
     return out
 
 
-# -- what is measured ------------------------------------------------------------------------------------------------------
+# -- what is measured ------------------------------------------------------------------------------
 
 FIVE = Law((10_000, 500, 500, 500, 500), (-3.0, 4.7, 5.2, 5.25, 4.6), (1.0,) * 5)
 TWO_SLOPES = {"(-10, 10)": (-10.0, 10.0), "(10, 1)": (10.0, 1.0), "(-1, 1)": (-1.0, 1.0)}
@@ -268,7 +311,13 @@ def figure_two(methods: Sequence[str], ratios: Sequence[int]) -> Iterator[Settin
         cases += [(TWO_SLOPES["(-1, 1)"], 20, noise) for noise in (0.3, 3.0)]
         for slopes, ratio, noise in cases:
             for rho in RHOS:
-                yield Setting("two groups", Law((10_000, 10_000 // ratio), slopes, (noise,) * 2), rho, method, ARMS[:5])
+                yield Setting(
+                    "two groups",
+                    Law((10_000, 10_000 // ratio), slopes, (noise,) * 2),
+                    rho,
+                    method,
+                    ARMS[:5],
+                )
 
 
 def figure_bound(methods: Sequence[str], _: Sequence[int]) -> Iterator[Setting]:
@@ -340,7 +389,7 @@ def shares_of(name: str, law: Law, rho: float, runs: int) -> dict[str, Any]:
     }
 
 
-# -- real rows -------------------------------------------------------------------------------------------------------------
+# -- real rows -------------------------------------------------------------------------------------
 
 SETS: dict[str, dict[str, Any]] = {
     "law_school": {
@@ -356,11 +405,20 @@ SETS: dict[str, dict[str, Any]] = {
 def real(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """15 random splits, a quarter held out, every arm on each."""
     what = SETS[asked.data_set]
-    found = data.get(asked.data_set, asked.data, target=what["target"], sensitive=(what["sensitive"],))
+    found = data.get(
+        asked.data_set, asked.data, target=what["target"], sensitive=(what["sensitive"],)
+    )
     schema, names = found.schema, what["features"]
-    kept = [name for name in schema.columns if names is None or name in (*names, what["target"], what["sensitive"])]
+    kept = [
+        name
+        for name in schema.columns
+        if names is None or name in (*names, what["target"], what["sensitive"])
+    ]
     schema = Schema(
-        {name: schema.columns[name] for name in kept}, target=what["target"], sensitive=(what["sensitive"],), rows=schema.rows
+        {name: schema.columns[name] for name in kept},
+        target=what["target"],
+        sensitive=(what["sensitive"],),
+        rows=schema.rows,
     )
     table = {name: np.asarray(found.table[name]) for name in kept}
     y, a = np.asarray(table[what["target"]], np.float64) / what["unit"], table[what["sensitive"]]
@@ -379,7 +437,9 @@ def real(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 for arm in ARMS:
                     epsilon = epsilon_of(rho if arm.at == "total" else worst)
                     options = options_of(method, 1.0, arm)
-                    model = built(fv.TailoredRegressor, epsilon=epsilon, random_state=split, **options).fit(rows)
+                    model = built(
+                        fv.TailoredRegressor, epsilon=epsilon, random_state=split, **options
+                    ).fit(rows)
                     if arm is TAILORED:
                         worst = worst_rho(rho, method, model.tailoring_.shares)
                     squares = (np.asarray(model.predict(held)) / what["unit"] - y[test]) ** 2
@@ -404,7 +464,7 @@ def real(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }
 
 
-# -- what is printed -------------------------------------------------------------------------------------------------------
+# -- what is printed -------------------------------------------------------------------------------
 
 
 def markdown(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -429,7 +489,16 @@ def markdown(lines: Sequence[Mapping[str, Any]]) -> str:
         told = line["arms"]
         shown = [f"{told[arm]['smallest']:.3g} @ {told[arm]['largest']:.3g}" for arm in arms]
         share = told.get("tailored", told[arms[0]])["share"]
-        rows.append([of_setting(line), line["method"], f"{line['rho']:g}", *shown, f"{share:.3f}", str(line["runs"])])
+        rows.append(
+            [
+                of_setting(line),
+                line["method"],
+                f"{line['rho']:g}",
+                *shown,
+                f"{share:.3f}",
+                str(line["runs"]),
+            ]
+        )
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -445,30 +514,51 @@ def of_setting(line: Mapping[str, Any]) -> str:
     few = len(line["sizes"]) == 2
     sizes = of_sizes(line)
     slopes = ", ".join(f"{b:g}" for b in line["slopes"]) if few else ""
-    noises = "" if set(line["noises"]) == {1.0} else "; s " + ", ".join(f"{s:g}" for s in line["noises"])
+    noises = (
+        "" if set(line["noises"]) == {1.0} else "; s " + ", ".join(f"{s:g}" for s in line["noises"])
+    )
     return f"{line['setting']}, {sizes}" + (f"; slopes {slopes}" if slopes else "") + noises
 
 
 def plot(lines: Sequence[Mapping[str, Any]], figure: str) -> str:
-    """The smallest group's MSPE by arm: over rho, of the first slopes, largest ratio; or over groups, at the least rho."""
+    """The smallest group's MSPE by arm: over rho, of the first slopes, largest ratio; or over
+    groups, at the least rho."""
     first = [line for line in lines if line["method"] == lines[0]["method"]]
     if figure == "many":
         least = min(line["rho"] for line in first)
-        shown = [line for line in first if line["rho"] == least and line["sizes"][-1] == min(one["sizes"][-1] for one in first)]
+        shown = [
+            line
+            for line in first
+            if line["rho"] == least and line["sizes"][-1] == min(one["sizes"][-1] for one in first)
+        ]
         about = f"{of_sizes(shown[0])}, rho {least:g}"
     else:
-        same = [line for line in first if line["slopes"] == lines[0]["slopes"] and line["noises"] == lines[0]["noises"]]
-        shown = [line for line in same if line["sizes"][-1] == min(one["sizes"][-1] for one in same)]
+        same = [
+            line
+            for line in first
+            if line["slopes"] == lines[0]["slopes"] and line["noises"] == lines[0]["noises"]
+        ]
+        shown = [
+            line for line in same if line["sizes"][-1] == min(one["sizes"][-1] for one in same)
+        ]
         about = f"{of_sizes(shown[0])}, slopes {', '.join(f'{b:g}' for b in shown[0]['slopes'])}"
     curves = []
     for arm in shown[0]["arms"]:
-        told = [(line["rho"] if figure != "many" else len(line["sizes"]), line["arms"][arm]) for line in shown]
+        told = [
+            (line["rho"] if figure != "many" else len(line["sizes"]), line["arms"][arm])
+            for line in shown
+        ]
         points = tuple((float(at), one["smallest"]) for at, one in told)
-        low, high = (tuple(one["smallest"] + sign * 2.0 * one["smallest, error"] for _, one in told) for sign in (-1, 1))
+        low, high = (
+            tuple(one["smallest"] + sign * 2.0 * one["smallest, error"] for _, one in told)
+            for sign in (-1, 1)
+        )
         curves.append(Curve(arm, points, low, high))
     across = Measure("groups" if figure == "many" else "rho", "plain")
     title = f"The smallest group's squared prediction error ({shown[0]['method']}; {about})"
-    drawn = CurvesFigure(title, across, Measure("MSPE", "plain"), tuple(curves), log_across=figure != "many")
+    drawn = CurvesFigure(
+        title, across, Measure("MSPE", "plain"), tuple(curves), log_across=figure != "many"
+    )
     return svg_curves(drawn, name="tailoring") + "\n"
 
 
@@ -478,7 +568,12 @@ def usual_folder() -> str | None:
     return os.environ.get("FAIRVEIL_DATA") or (str(beside) if beside.is_dir() else None)
 
 
-FIGURES = {"two": figure_two, "bound": figure_bound, "many": figure_many, "relations": figure_relations}
+FIGURES = {
+    "two": figure_two,
+    "bound": figure_bound,
+    "many": figure_many,
+    "relations": figure_relations,
+}
 
 
 def lines_of(asked: argparse.Namespace, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -491,23 +586,43 @@ def lines_of(asked: argparse.Namespace, known: Mapping[str, Any]) -> Iterator[di
         settings = (table_1 if asked.table else FIGURES[asked.figure])(asked.methods, asked.ratios)
         for setting in settings:
             key = json.dumps(
-                [setting.name, setting.law.sizes, setting.law.slopes, setting.law.noises, setting.rho, setting.method]
+                [
+                    setting.name,
+                    setting.law.sizes,
+                    setting.law.slopes,
+                    setting.law.noises,
+                    setting.rho,
+                    setting.method,
+                ]
             )
             yield known.get(key) or setting.measured(asked.least, asked.most)
 
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     what = options.add_mutually_exclusive_group(required=True)
     what.add_argument("--table", type=int, choices=(1, 4))
     what.add_argument("--figure", choices=sorted(FIGURES))
     what.add_argument("--data-set", choices=sorted(SETS))
-    options.add_argument("--methods", nargs="+", choices=sorted(LAST), default=["descent", "moments"])
+    options.add_argument(
+        "--methods", nargs="+", choices=sorted(LAST), default=["descent", "moments"]
+    )
     options.add_argument("--least", type=int, default=10, help="runs of a setting, at least")
-    options.add_argument("--most", type=int, default=100, help="and at most; they end when standard errors are below 2 %%")
-    options.add_argument("--ratios", type=int, nargs="+", default=list(RATIOS), help="of two groups' sizes")
-    options.add_argument("--rhos", type=float, nargs="+", default=[0.05, 0.5, 5.0], help="of a data set")
+    options.add_argument(
+        "--most",
+        type=int,
+        default=100,
+        help="and at most; they end when standard errors are below 2 %%",
+    )
+    options.add_argument(
+        "--ratios", type=int, nargs="+", default=list(RATIOS), help="of two groups' sizes"
+    )
+    options.add_argument(
+        "--rhos", type=float, nargs="+", default=[0.05, 0.5, 5.0], help="of a data set"
+    )
     options.add_argument("--splits", type=int, default=15)
     options.add_argument("--data", default=usual_folder())
     options.add_argument("--out", type=Path)
@@ -518,7 +633,9 @@ def main() -> None:
     known = {}
     if asked.reuse and asked.out is not None and asked.out.exists():
         for line in map(json.loads, asked.out.read_text(encoding="utf-8").splitlines()):
-            key = [line.get(name) for name in ("setting", "sizes", "slopes", "noises", "rho", "method")]
+            key = [
+                line.get(name) for name in ("setting", "sizes", "slopes", "noises", "rho", "method")
+            ]
             known[json.dumps(key)] = line
     if asked.out is not None:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

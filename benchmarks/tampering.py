@@ -1,4 +1,5 @@
-"""Every field of a statement changed, with the checksum made again: how much `verify` finds alone, and with the signer's key.
+"""Every field of a statement changed, with the checksum made again: how much `verify` finds alone,
+and with the signer's key.
 
 python benchmarks/tampering.py
 """
@@ -13,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from fairveil.errors import FairveilError, SignatureError
-from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, new_key, sign, verify_signature
+from fairveil.privacy import (
+    NamedGroups,
+    PrivacyStatement,
+    Promise,
+    PublicFact,
+    new_key,
+    sign,
+    verify_signature,
+)
 from fairveil.privacy.events import Gaussian, PerCell
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, Receipt, StatedBound
@@ -44,20 +53,33 @@ def statement() -> PrivacyStatement:
 
 def changes(values: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where the single values are."""
-    inner = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    inner = (
+        values.items()
+        if isinstance(values, dict)
+        else enumerate(values)
+        if isinstance(values, list)
+        else ()
+    )
     for name, value in inner:
-        yield from [(*place, name)] if not isinstance(value, dict | list) else changes(value, (*place, name))
+        yield from (
+            [(*place, name)]
+            if not isinstance(value, dict | list)
+            else changes(value, (*place, name))
+        )
 
 
 def changed(values: Any, place: tuple[Any, ...]) -> Any:
-    """The same with one value a little different: a number by a thousandth, so that it is still one."""
+    """The same with one value a little different: a number by a thousandth, so that it is still
+    one."""
     out = copy.deepcopy(values)
     at = out
     for name in place[:-1]:
         at = at[name]
     old = at[place[-1]]
     numeric = isinstance(old, int | float) and not isinstance(old, bool)
-    at[place[-1]] = not old if isinstance(old, bool) else old * 1.001 if numeric else f"{old or ''}x"
+    at[place[-1]] = (
+        not old if isinstance(old, bool) else old * 1.001 if numeric else f"{old or ''}x"
+    )
     return out
 
 
@@ -65,7 +87,11 @@ def lies(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Several fields together, as somebody would who wants to look better."""
 
     def without(stamp: str, **fields: Any) -> dict[str, Any]:
-        return {**copy.deepcopy(values), **fields, "stamps": [one for one in values["stamps"] if one != stamp]}
+        return {
+            **copy.deepcopy(values),
+            **fields,
+            "stamps": [one for one in values["stamps"] if one != stamp],
+        }
 
     bounds = [{**bound, "origin": "argument"} for bound in values["bounds"]]
     return {
@@ -105,7 +131,9 @@ def main() -> None:
         single = [place for place in changes(values) if place != ("checksum",)]
         tried = {"one value of one field": [changed(values, place) for place in single]}
         tried |= {name: [lie] for name, lie in lies(values).items() if lie != values}
-        print("| changed | tried | found by `verify` | found by `verify --key` |\n|---|---|---|---|")
+        print(
+            "| changed | tried | found by `verify` | found by `verify --key` |\n|---|---|---|---|"
+        )
         for words, documents in tried.items():
             texts = [json.dumps({**one, "checksum": checksum(one)}) for one in documents]
             found: list[Callable[[str], bool]] = [caught, refused]

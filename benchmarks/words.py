@@ -1,4 +1,5 @@
-"""How often pages, docstrings and messages use words that the style guide replaces, and how many sentences are long.
+"""How often pages, docstrings and messages use words that the style guide replaces, and how many
+sentences are long.
 
 python benchmarks/words.py [CHECKOUT]        a line a word; another checkout's texts by this one's rules
 """
@@ -29,9 +30,14 @@ NAMES = re.compile(r"^ *(?:>>>|\.\.\.).*$|^[\w, *]+ : .*$|\bPromise\b|\w+\(promi
 
 
 def pages(root: Path) -> list[str]:
-    """All pages of docs/ and the README; the architecture, which defines rooms, is not among them."""
+    """All pages of docs/ and the README; the architecture, which defines rooms, is not among
+    them."""
     found = [*(root / "docs").rglob("*.md"), root / "README.md"]
-    return [path.read_text("utf-8") for path in found if path.name not in (*test_words.ABOUT_THE_SOURCES, "style.md", "api.md")]
+    return [
+        path.read_text("utf-8")
+        for path in found
+        if path.name not in (*test_words.ABOUT_THE_SOURCES, "style.md", "api.md")
+    ]
 
 
 def docstrings(root: Path) -> list[str]:
@@ -41,7 +47,8 @@ def docstrings(root: Path) -> list[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 doc = ast.get_docstring(node)
-                if doc is not None and re.search(r"^-{3,}$", doc, re.MULTILINE):  # with sections: for users
+                # with sections: for users
+                if doc is not None and re.search(r"^-{3,}$", doc, re.MULTILINE):
                     found.append(NAMES.sub("", doc))
     return found
 
@@ -54,12 +61,23 @@ def main() -> None:
     print(f"{'':12}" + "".join(f"{kind:>12}" for kind in texts))
     for word, pattern in COUNTED.items():
         counts = (
-            sum(len(re.findall(pattern, test_words.ALLOWED.sub("", test_words.prose(one)), re.IGNORECASE)) for one in of_kind)
+            sum(
+                len(
+                    re.findall(
+                        pattern, test_words.ALLOWED.sub("", test_words.prose(one)), re.IGNORECASE
+                    )
+                )
+                for one in of_kind
+            )
             for of_kind in texts.values()
         )
         print(f"{word:12}" + "".join(f"{count:12,}" for count in counts))
     long = (
-        sum(test_words.words(sentence) > test_words.MOST_WORDS for one in of_kind for sentence in test_words.sentences(one))
+        sum(
+            test_words.words(sentence) > test_words.MOST_WORDS
+            for one in of_kind
+            for sentence in test_words.sentences(one)
+        )
         for of_kind in texts.values()
     )
     print(f"{'long':12}" + "".join(f"{count:12,}" for count in long))

@@ -1,4 +1,5 @@
-"""Writes docs/commands.md, every command with its arguments and options, from the commands themselves.
+"""Writes docs/commands.md, every command with its arguments and options, from the commands
+themselves.
 
     python docs/make_commands.py
 
@@ -46,13 +47,33 @@ def section(called: str, command: Any) -> str:
         record = param.get_help_record(context)
         if record is None or "--help" in param.opts:
             continue
-        place = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None) or "Options"
-        rows.setdefault(place, []).append(f"| {place} | `{typed(record[0])}` | {escaped(record[1])} |")
-    usage = " ".join(piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(context))
-    parts = [f"## {called}", "", f"    {called} {usage}".rstrip(), "", paragraphs(command.help or ""), ""]
+        place = (
+            "Arguments"
+            if param.param_type_name == "argument"
+            else getattr(param, "rich_help_panel", None) or "Options"
+        )
+        rows.setdefault(place, []).append(
+            f"| {place} | `{typed(record[0])}` | {escaped(record[1])} |"
+        )
+    usage = " ".join(
+        piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(context)
+    )
+    parts = [
+        f"## {called}",
+        "",
+        f"    {called} {usage}".rstrip(),
+        "",
+        paragraphs(command.help or ""),
+        "",
+    ]
     if rows:
         order = sorted(rows, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER))
-        parts += ["| for | option | what it does |", "|---|---|---|", *(row for head in order for row in rows[head]), ""]
+        parts += [
+            "| for | option | what it does |",
+            "|---|---|---|",
+            *(row for head in order for row in rows[head]),
+            "",
+        ]
     if getattr(command, "examples", ()):
         parts += ["```text", *command.examples, "```", ""]
     return "\n".join(parts)
@@ -65,7 +86,9 @@ def typed(record: str) -> str:
 
 def paragraphs(text: str) -> str:
     """Its help, a paragraph a line."""
-    return "\n\n".join(escaped(" ".join(part.split())) for part in re.split(r"\n\s*\n", text.replace("\b", "")))
+    return "\n\n".join(
+        escaped(" ".join(part.split())) for part in re.split(r"\n\s*\n", text.replace("\b", ""))
+    )
 
 
 def escaped(text: str) -> str:
@@ -83,7 +106,9 @@ def marked(words: str) -> str:
 def page() -> str:
     """The whole page."""
     found = list(commands(typer.main.get_command(app)))
-    return "\n".join((HEAD, *(section(called, command) for called, command in found))).rstrip() + "\n"
+    return (
+        "\n".join((HEAD, *(section(called, command) for called, command in found))).rstrip() + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""Draws docs/rooms.svg and docs/walk.svg, and writes the table of sub-rooms in docs/architecture.md, from the sources.
+"""Draws docs/rooms.svg and docs/walk.svg, and writes the table of sub-rooms in
+docs/architecture.md, from the sources.
 
     python docs/make_map.py
 
-tests/test_map.py says whether they are up to date, and whether every step of the walk is a function that exists.
+tests/test_map.py says whether they are up to date, and whether every step of the walk is a function
+that exists.
 """
 
 from __future__ import annotations
 
 import ast
 import html
+import re
 import sys
 from pathlib import Path
 
@@ -24,24 +27,69 @@ BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
 
 WALK = (
     # where it is said, what is called, what becomes of X
-    ("estimators/descending.py", "DescentClassifier.fit", "X, y and the groups arrive as the user holds them"),
-    ("estimators/reading/inputs.py", "read", "columns become numbers and codes: a Training with its Rows"),
-    ("estimators/fitting/openings.py", "Opening.of", "cautions; the ledger is asked; nothing is asked of rows"),
-    ("learning/lagrangian/plan.py", "make", "the whole run is planned and its noise calibrated: no rows needed"),
-    ("curator/curator.py", "Curator", "holds the Rows from here on; reserves the plan in the ledger"),
-    ("learning/descent.py", "descend", "the loop: ask, answer, step; it sees released answers alone"),
-    ("curator/curator.py", "Curator.answer", "checks that the plan covers the ask, and writes the log"),
-    ("curator/totals/passes.py", "Passes.run", "one pass over blocks for all that is asked together"),
-    ("curator/kernels/panel.py", None, "a row's gradient is clipped and added, in whole units of a grid"),
+    (
+        "estimators/descending.py",
+        "DescentClassifier.fit",
+        "X, y and the groups arrive as the user holds them",
+    ),
+    (
+        "estimators/reading/inputs.py",
+        "read",
+        "columns become numbers and codes: a Training with its Rows",
+    ),
+    (
+        "estimators/fitting/openings.py",
+        "Opening.of",
+        "cautions; the ledger is asked; nothing is asked of rows",
+    ),
+    (
+        "learning/lagrangian/plan.py",
+        "make",
+        "the whole run is planned and its noise calibrated: no rows needed",
+    ),
+    (
+        "curator/curator.py",
+        "Curator",
+        "holds the Rows from here on; reserves the plan in the ledger",
+    ),
+    (
+        "learning/descent.py",
+        "descend",
+        "the loop: ask, answer, step; it sees released answers alone",
+    ),
+    (
+        "curator/curator.py",
+        "Curator.answer",
+        "checks that the plan covers the ask, and writes the log",
+    ),
+    (
+        "curator/totals/passes.py",
+        "Passes.run",
+        "one pass over blocks for all that is asked together",
+    ),
+    (
+        "curator/kernels/panel.py",
+        None,
+        "a row's gradient is clipped and added, in whole units of a grid",
+    ),
     ("curator/noising.py", "draws", "discrete noise is added to the exact totals"),
-    ("learning/lagrangian/linear.py", "LinearDescent.step", "the released gradient moves the model, the histogram the duals"),
+    (
+        "learning/lagrangian/linear.py",
+        "LinearDescent.step",
+        "the released gradient moves the model, the histogram the duals",
+    ),
     ("learning/lagrangian/companion.py", None, "the last release chooses what is handed out"),
-    ("estimators/descending.py", "DescentClassifier._conclude", "model_, privacy_ and the reports are published"),
+    (
+        "estimators/descending.py",
+        "DescentClassifier._conclude",
+        "model_, privacy_ and the reports are published",
+    ),
 )
 
 
 def rooms() -> str:
-    """The map: a line of rooms each ring, what is public or held below, who asks above; arrows to the next rooms below."""
+    """The map: a line of rooms each ring, what is public or held below, who asks above; arrows to
+    the next rooms below."""
     level = {name: number for number, names in enumerate(LINES) for name in names}
     shown = [[name for name in names if (ROOT / name).is_dir()] for names in LINES]
     shown = [names for names in shown if names]
@@ -62,13 +110,17 @@ def rooms() -> str:
     for name, (left, top, width, height) in box.items():
         filling = HELD if name == "curator" else PAPER
         parts.append(
-            f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" rx="4" fill="{filling}" '
+            f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" rx="4" '
+            f'fill="{filling}" '
             f'stroke="{ACCENT if name == "curator" else INK}"/>'
         )
         parts.append(_text(left + 10, top + 22, name, 14, bold=True))
         for number, line in enumerate(reversed(INSIDE.get(name, ()))):
             parts.append(_text(left + 10, top + 40 + 15 * number, " · ".join(line), 11))
-    said = "Rooms of the library from the command line down to what is public; arrows lead to rooms that are imported."
+    said = (
+        "Rooms of the library from the command line down to what is public; arrows lead to rooms "
+        "that are imported."
+    )
     return _svg(900, y - 10, "The rooms of fairveil", said, parts)
 
 
@@ -79,27 +131,44 @@ def walk() -> str:
     for number, name in enumerate(columns):
         left = 20 + 290 * number
         parts.append(
-            f'<rect x="{left}" y="14" width="280" height="{34 + 58 * len(WALK)}" fill="{HELD if number == 2 else PAPER}"'
+            f'<rect x="{left}" y="14" width="280" height="{34 + 58 * len(WALK)}" '
+            f'fill="{HELD if number == 2 else PAPER}"'
         )
         parts[-1] += f' stroke="{FAINT}"/>'
-        parts.append(_text(left + 10, 36, f"{name}: sees rows" if number == 2 else name, 14, bold=True))
+        parts.append(
+            _text(left + 10, 36, f"{name}: sees rows" if number == 2 else name, 14, bold=True)
+        )
     earlier: tuple[float, float] | None = None
     for number, (path, called, becomes) in enumerate(WALK):
         left, top = 28 + 290 * columns.index(path.split("/")[0]), 48 + 58 * number
         if earlier is not None:
             parts.append(
-                f'<line x1="{earlier[0]:.0f}" y1="{earlier[1]:.0f}" x2="{left + 132}" y2="{top}" stroke="{FAINT}" '
+                f'<line x1="{earlier[0]:.0f}" y1="{earlier[1]:.0f}" x2="{left + 132}" y2="{top}" '
+                f'stroke="{FAINT}" '
                 'marker-end="url(#tip)"/>'
             )
-        parts.append(f'<rect x="{left}" y="{top}" width="264" height="46" rx="4" fill="{PAPER}" stroke="{INK}"/>')
-        title = path.split("/", 1)[1] if called is None else f"{called.split('.', 1)[-1]}  ({path.split('/', 1)[1]})"
+        parts.append(
+            f'<rect x="{left}" y="{top}" width="264" height="46" rx="4" fill="{PAPER}" '
+            f'stroke="{INK}"/>'
+        )
+        title = (
+            path.split("/", 1)[1]
+            if called is None
+            else f"{called.split('.', 1)[-1]}  ({path.split('/', 1)[1]})"
+        )
         parts.append(_text(left + 8, top + 15, f"{number + 1}. {title}", 11, bold=True))
         first, rest = _two(becomes)
         parts.append(_text(left + 8, top + 28, first, 10))
         parts.append(_text(left + 8, top + 40, rest, 10))
         earlier = (left + 132, top + 46)
     said = "; ".join(f"{path}: {becomes}" for path, _, becomes in WALK)
-    return _svg(900, 70 + 58 * len(WALK), "The walk of X from fit to the compiled loop and back", said, parts)
+    return _svg(
+        900,
+        70 + 58 * len(WALK),
+        "The walk of X from fit to the compiled loop and back",
+        said,
+        parts,
+    )
 
 
 def table() -> str:
@@ -109,7 +178,7 @@ def table() -> str:
         for name in (name for line in order for name in line):
             door = ROOT / room / name / "__init__.py"
             if door.exists():
-                said = (ast.get_docstring(ast.parse(door.read_text("utf-8"))) or "").split("\n")[0]
+                said = _sentence(ast.get_docstring(ast.parse(door.read_text("utf-8"))) or "")
                 lines.append(f"| `{room}` | `{name}` | {said} |")
     return "\n".join(lines)
 
@@ -126,12 +195,18 @@ def _drawn(level: dict[str, int], there: set[str]) -> list[tuple[str, str]]:
     for name in there:
         for path in sorted((ROOT / name).rglob("*.py")):
             found = {
-                target.split(".")[1] for target in _imports(path.relative_to(ROOT), path.read_text("utf-8")) if "." in target
+                target.split(".")[1]
+                for target in _imports(path.relative_to(ROOT), path.read_text("utf-8"))
+                if "." in target
             }
             direct[name] |= (found & there) - {name}
 
     def reached(name: str) -> set[str]:
-        return direct[name].union(*(reached(other) for other in direct[name])) if direct[name] else set()
+        return (
+            direct[name].union(*(reached(other) for other in direct[name]))
+            if direct[name]
+            else set()
+        )
 
     drawn = []
     for name in sorted(there, key=lambda name: (level[name], name)):
@@ -150,13 +225,19 @@ def _two(text: str) -> tuple[str, str]:
 
 def _text(x: float, y: float, text: str, size: int, *, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" fill="{INK}"{weight}>{html.escape(text)}</text>'
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" '
+        f'fill="{INK}"{weight}>{html.escape(text)}</text>'
+    )
 
 
 def _svg(width: float, height: float, title: str, said: str, parts: list[str]) -> str:
     tip = '<marker id="tip" markerWidth="8" markerHeight="8" refX="6" refY="3" orient="auto">'
     tip += f'<path d="M0,0 L6,3 L0,6" fill="{FAINT}"/></marker>'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {FRAME} aria-labelledby="t d">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {FRAME} '
+        f'aria-labelledby="t d">'
+    )
     words = f'<title id="t">{html.escape(title)}</title><desc id="d">{html.escape(said)}</desc>'
     paper = f'<rect width="100%" height="100%" fill="{PAPER}"/>'
     return "\n".join((head, words, f"<defs>{tip}</defs>", paper, *parts, "</svg>\n"))
@@ -167,6 +248,12 @@ def main() -> None:
     (DOCS / "walk.svg").write_text(walk(), "utf-8")
     architecture = DOCS / "architecture.md"
     architecture.write_text(page(architecture.read_text("utf-8")), "utf-8")
+
+
+def _sentence(text: str) -> str:
+    """The lines up to the first that ends a sentence, as one."""
+    ends = re.match(r".*?[.:](?=\n|$)", text, re.DOTALL)
+    return " ".join((ends[0] if ends else text).split())
 
 
 if __name__ == "__main__":

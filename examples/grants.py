@@ -1,15 +1,19 @@
-"""Who gets a grant, so that incomes are less unequal between households: a constraint on a Gini index, and what it costs.
+"""Who gets a grant, so that incomes are less unequal between households: a constraint on a Gini
+index, and what it costs.
 
     python examples/grants.py [--rows N] [--data FOLDER] [--out FOLDER]      writes grants.svg
 
-Adult's people earn 20 or, those with the label ">50K", 80 thousand a year; the mean incomes of the six positions in a household
-(wife, husband, own child, ...) have a Gini index of 0.19. A grant of 20 thousand may be given. Rules that see what people are
-like, but not their position, decide who gets one: the decision "<=50K". The share of grants is made small subject to a Gini
-index of mean incomes, grants included, that is at most what is asked; by private linear oracles, whole records protected.
+Adult's people earn 20 or, those with the label ">50K", 80 thousand a year; the mean incomes of the
+six positions in a household (wife, husband, own child, ...) have a Gini index of 0.19. A grant of
+20 thousand may be given. Rules that see what people are like, but not their position, decide who
+gets one: the decision "<=50K". The share of grants is made small subject to a Gini index of mean
+incomes, grants included, that is at most what is asked; by private linear oracles, whole records
+protected.
 
-Grants by lot to a share s of all add 20 s to every mean, and divide the index by 1 + 20 s / (mean of means): what rules must
-beat. The index is bounded by its convex level set, in units of a mean income: a unit of it costs many grants, so the penalty is
-larger than the usual 5. Seeds make runs repeat; secure noise has none. Adult is looked for as by `fairveil data`.
+Grants by lot to a share s of all add 20 s to every mean, and divide the index by 1 + 20 s / (mean
+of means): what rules must beat. The index is bounded by its convex level set, in units of a mean
+income: a unit of it costs many grants, so the penalty is larger than the usual 5. Seeds make runs
+repeat; secure noise has none. Adult is looked for as by `fairveil data`.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
 INCOME, GRANT = (0.2, 0.8), 0.2  # of 100 thousand
 ASKED, EPSILONS, PENALTY = (0.18, 0.16, 0.14, 0.12, 0.1, 0.08), (0.1, 1.0), 20.0
-PAYOFF = np.array([[income + GRANT, income] for income in INCOME])  # (labels, decisions): the first decision is a grant
+# (labels, decisions): the first decision is a grant
+PAYOFF = np.array([[income + GRANT, income] for income in INCOME])
 GRANTS = WeightedError(np.array([[1.0, 0.0], [1.0, 0.0]]))
 
 
@@ -38,12 +43,19 @@ def people(folder: str | None, rows: int | None) -> Any:
     """Adult, or some of it; groups are positions in a household."""
     found = data.get("adult", folder, sensitive=["relationship"])
     some = np.random.default_rng(0).permutation(found.size)[:rows]
-    return data.encode({name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema)
+    return data.encode(
+        {name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema
+    )
 
 
 def fitted(rows: Any, index: float, epsilon: float) -> Any:
     """Rules that give few grants."""
-    how: dict[str, Any] = {"oracle": "regression", "penalty": PENALTY, "epsilon": epsilon, "random_state": 0}
+    how: dict[str, Any] = {
+        "oracle": "regression",
+        "penalty": PENALTY,
+        "epsilon": epsilon,
+        "random_state": 0,
+    }
     model = fv.GroupObjectiveClassifier(GRANTS, Gini(PAYOFF).at_most(index), **how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured
@@ -60,7 +72,9 @@ def measured(share: Any, rows: Any) -> tuple[float, float]:
 
 def main() -> None:
     """Fit at each bound and epsilon, print and draw."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int)
     options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
     options.add_argument("--out", type=Path, default=Path("."))
@@ -76,12 +90,23 @@ def main() -> None:
         for bound in ASKED:
             index, grants = measured(fitted(rows, bound, epsilon).predict_proba(rows)[:, 0], rows)
             spots.append((index, grants))
-            lot = next((f"{share:.1%} by lot" for reached, share in lots if reached <= index), "more than all by lot")
-            print(f"epsilon {epsilon:g}, index at most {bound:g}: index {index:.3f}, grants to {grants:.1%} ({lot})")
+            lot = next(
+                (f"{share:.1%} by lot" for reached, share in lots if reached <= index),
+                "more than all by lot",
+            )
+            print(
+                f"epsilon {epsilon:g}, index at most {bound:g}: index {index:.3f}, grants to "
+                f"{grants:.1%} ({lot})"
+            )
         curves.append(Curve(f"by rules, epsilon {epsilon:g}", tuple(spots)))
-    across, up = Measure("Gini index of mean incomes", "plain"), Measure("share of people with a grant")
+    across, up = (
+        Measure("Gini index of mean incomes", "plain"),
+        Measure("share of people with a grant"),
+    )
     figure = CurvesFigure("What less inequality costs", across, up, tuple(curves))
-    (asked.out / "grants.svg").write_text(svg_curves(figure, name="grants") + "\n", encoding="utf-8")
+    (asked.out / "grants.svg").write_text(
+        svg_curves(figure, name="grants") + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
     python examples/imbalanced_classes.py [--rows N] [--data FOLDER] [--out FOLDER]      writes imbalanced_classes.svg
 
-To which of six tiers of law schools does a student go, by grades, income and family? Tier 3 has 37 % of them, tier 1 has 2 %,
-and decisions that are seldom wrong never answer 1: their recall there is 0, and so is the geometric mean of recalls, the G-mean
-(Example 8.2). Here the error is made small subject to a G-mean that is at least 0 to 0.3, by private linear oracles: mixtures
-of linear rules, whole records protected. Errors and recalls are expectations over a mixture's own draws, from `predict_proba`.
+To which of six tiers of law schools does a student go, by grades, income and family? Tier 3 has 37
+% of them, tier 1 has 2 %, and decisions that are seldom wrong never answer 1: their recall there is
+0, and so is the geometric mean of recalls, the G-mean (Example 8.2). Here the error is made small
+subject to a G-mean that is at least 0 to 0.3, by private linear oracles: mixtures of linear rules,
+whole records protected. Errors and recalls are expectations over a mixture's own draws, from
+`predict_proba`.
 
-Seeds make runs repeat; secure noise has none. The law-school set is looked for as by `fairveil data`.
+Seeds make runs repeat; secure noise has none. The law-school set is looked for as by
+`fairveil data`.
 """
 
 from __future__ import annotations
@@ -33,13 +36,17 @@ def students(folder: str | None, rows: int | None) -> Any:
     """The law-school set, or some of it, with the tier as its label."""
     found = data.get("law_school", folder, target="tier")
     some = np.random.default_rng(0).permutation(found.size)[:rows]
-    return data.encode({name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema)
+    return data.encode(
+        {name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema
+    )
 
 
 def fitted(rows: Any, least: float, epsilon: float) -> Any:
     """Decisions with a G-mean of at least that; of any for 0."""
     constraint = GMean().at_least(least) if least else None
-    model = fv.GroupObjectiveClassifier("error", constraint, epsilon=epsilon, oracle="regression", random_state=0)
+    model = fv.GroupObjectiveClassifier(
+        "error", constraint, epsilon=epsilon, oracle="regression", random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured
         return model.fit(rows)
@@ -50,12 +57,16 @@ def measured(model: Any, rows: Any) -> tuple[float, Any]:
     (block,) = rows.blocks()
     chances = model.predict_proba(rows)
     right = chances[np.arange(len(chances)), block.labels]
-    return 1.0 - float(right.mean()), np.array([right[block.labels == label].mean() for label in range(chances.shape[1])])
+    return 1.0 - float(right.mean()), np.array(
+        [right[block.labels == label].mean() for label in range(chances.shape[1])]
+    )
 
 
 def main() -> None:
     """Fit at each bound and epsilon, print and draw."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int)
     options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
     options.add_argument("--out", type=Path, default=Path("."))
@@ -69,11 +80,21 @@ def main() -> None:
             mean = float(np.exp(np.log(np.maximum(recalls, 1e-12)).mean()))
             spots.append((mean, error))
             words = " ".join(f"{recall:.2f}" for recall in recalls)
-            print(f"epsilon {epsilon:g}, G-mean of at least {least:g}: error {error:.3f}, G-mean {mean:.3f}, recalls {words}")
+            print(
+                f"epsilon {epsilon:g}, G-mean of at least {least:g}: error {error:.3f}, G-mean "
+                f"{mean:.3f}, recalls {words}"
+            )
         whose = "not private" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
         curves.append(Curve(whose, tuple(spots)))
-    figure = CurvesFigure("Six tiers of law schools", Measure("G-mean of recalls", "plain"), Measure("error"), tuple(curves))
-    (asked.out / "imbalanced_classes.svg").write_text(svg_curves(figure, name="imbalanced_classes") + "\n", encoding="utf-8")
+    figure = CurvesFigure(
+        "Six tiers of law schools",
+        Measure("G-mean of recalls", "plain"),
+        Measure("error"),
+        tuple(curves),
+    )
+    (asked.out / "imbalanced_classes.svg").write_text(
+        svg_curves(figure, name="imbalanced_classes") + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""A powerful statistical test at level 5 %, chosen privately among tests of six statistics (Alabi, section 1.3.3).
+"""A powerful statistical test at level 5 %, chosen privately among tests of six statistics (Alabi,
+section 1.3.3).
 
     python examples/powerful_test.py [--rows N] [--out FOLDER]      writes powerful_test.svg
 
-A row is a sample of nine observations: normal ones of variance 1, of mean 0 (H0) or 0.75 (H1). The candidates reject H0 where a
-statistic is above a cut: six statistics, forty cuts each. The share of H1's samples that is missed (1 less the power) is made
-small, subject to a share of H0's samples that is rejected (the level) of at most 4.7 %: a little below 5 %, by as much as
-samples may differ from their law. Whole samples are protected, epsilon is 1. (Seeds make runs repeat; secure noise has none.)
+A row is a sample of nine observations: normal ones of variance 1, of mean 0 (H0) or 0.75 (H1). The
+candidates reject H0 where a statistic is above a cut: six statistics, forty cuts each. The share of
+H1's samples that is missed (1 less the power) is made small, subject to a share of H0's samples
+that is rejected (the level) of at most 4.7 %: a little below 5 %, by as much as samples may differ
+from their law. Whole samples are protected, epsilon is 1. (Seeds make runs repeat; secure noise has
+none.)
 
-Both hypotheses are simple: every test's level and power are known, and none of level 5 % has more power than the mean's
-(Neyman and Pearson), Phi(3 x 0.75 - 1.645) = 72.7 %. The choice is told none of this.
+Both hypotheses are simple: every test's level and power are known, and none of level 5 % has more
+power than the mean's (Neyman and Pearson), Phi(3 x 0.75 - 1.645) = 72.7 %. The choice is told none
+of this.
 """
 
 from __future__ import annotations
@@ -30,16 +34,36 @@ from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
 SIZE, SHIFT, LEVEL, ASKED, RUNS = 9, 0.75, 0.05, 0.047, 5
 BEST = float(stats.norm.sf(stats.norm.isf(LEVEL) - math.sqrt(SIZE) * SHIFT))
-CUTS = {"mean": (0, 1), "median": (0, 1.2), "largest": (1, 4), "least": (-2, 1), "above 0": (0, 9), "sum of squares": (4, 30)}
-SCHEMA = Schema({**{name: Number(*ends) for name, ends in CUTS.items()}, "truth": Category(("H0", "H1"))}, target="truth")
-# Linear rules, the intercept first: a statistic, coded to [-1, 1] by its bounds in the schema, less a cut.
-CANDIDATES = np.array([(-cut, *slopes) for slopes in np.eye(len(CUTS)) for cut in np.linspace(-1, 1, 40)])
+CUTS = {
+    "mean": (0, 1),
+    "median": (0, 1.2),
+    "largest": (1, 4),
+    "least": (-2, 1),
+    "above 0": (0, 9),
+    "sum of squares": (4, 30),
+}
+SCHEMA = Schema(
+    {**{name: Number(*ends) for name, ends in CUTS.items()}, "truth": Category(("H0", "H1"))},
+    target="truth",
+)
+# Linear rules, the intercept first: a statistic, coded to [-1, 1] by its bounds in the schema, less
+# a cut.
+CANDIDATES = np.array(
+    [(-cut, *slopes) for slopes in np.eye(len(CUTS)) for cut in np.linspace(-1, 1, 40)]
+)
 
 
 def statistics(samples: Any) -> dict[str, Any]:
     """Of samples (n, 9)."""
-    values = [samples.mean(axis=1), np.median(samples, axis=1), samples.max(axis=1), samples.min(axis=1)]
-    return dict(zip(CUTS, [*values, (samples > 0).sum(axis=1), (samples**2).sum(axis=1)], strict=True))
+    values = [
+        samples.mean(axis=1),
+        np.median(samples, axis=1),
+        samples.max(axis=1),
+        samples.min(axis=1),
+    ]
+    return dict(
+        zip(CUTS, [*values, (samples > 0).sum(axis=1), (samples**2).sum(axis=1)], strict=True)
+    )
 
 
 def rejection(name: str, cut: float, mean: float) -> float:
@@ -60,8 +84,14 @@ def chosen(rows: int, seed: int) -> tuple[str, float]:
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=rows)
     samples = rng.normal(SHIFT * truth[:, np.newaxis], size=(rows, SIZE))
-    asked = {"objective": FalseNegatives("H1"), "constraint": FalsePositives("H1").at_most(ASKED), "decisions": CANDIDATES}
-    selection = fv.GroupObjectiveClassifier(method="exponential", epsilon=1.0, schema=SCHEMA, random_state=seed, **asked)
+    asked = {
+        "objective": FalseNegatives("H1"),
+        "constraint": FalsePositives("H1").at_most(ASKED),
+        "decisions": CANDIDATES,
+    }
+    selection = fv.GroupObjectiveClassifier(
+        method="exponential", epsilon=1.0, schema=SCHEMA, random_state=seed, **asked
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured
         selection.fit({**statistics(samples), "truth": np.array(["H0", "H1"])[truth]})
@@ -73,7 +103,9 @@ def chosen(rows: int, seed: int) -> tuple[str, float]:
 
 def main() -> None:
     """Choose tests from more and more samples; print and draw their powers and levels."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=100_000)
     options.add_argument("--out", type=Path, default=Path("."))
     asked = options.parse_args()
@@ -85,7 +117,8 @@ def main() -> None:
         levels.append(max(rejection(*test, 0.0) for test in tests))
         mean, (name, cut) = float(np.mean(powers[-1])), tests[-1]
         print(
-            f"{rows:>8,} samples: power {mean:.3f} (best {BEST:.3f}), largest level {levels[-1]:.3f}; last: {name} > {cut:.2f}"
+            f"{rows:>8,} samples: power {mean:.3f} (best {BEST:.3f}), largest level "
+            f"{levels[-1]:.3f}; last: {name} > {cut:.2f}"
         )
     means = tuple((rows, float(np.mean(some))) for rows, some in zip(sizes, powers, strict=True))
     name = f"power of the chosen test, mean and range of {RUNS} runs"
@@ -93,8 +126,12 @@ def main() -> None:
     best = Curve("largest power of any test of level 5 %", ((sizes[0], BEST), (sizes[-1], BEST)))
     level = Curve(f"largest level of the {RUNS} tests", tuple(zip(sizes, levels, strict=True)))
     across, up = Measure("samples", "plain"), Measure("share of samples rejected")
-    figure = CurvesFigure("A test chosen privately, epsilon 1", across, up, (curve, best, level), log_across=True)
-    (asked.out / "powerful_test.svg").write_text(svg_curves(figure, name="powerful_test") + "\n", encoding="utf-8")
+    figure = CurvesFigure(
+        "A test chosen privately, epsilon 1", across, up, (curve, best, level), log_across=True
+    )
+    (asked.out / "powerful_test.svg").write_text(
+        svg_curves(figure, name="powerful_test") + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

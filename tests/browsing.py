@@ -1,8 +1,10 @@
-"""Pages in a real browser, Chromium without a head, and under axe-core: fixtures for whatever test has a page.
+"""Pages in a real browser, Chromium without a head, and under axe-core: fixtures for whatever test
+has a page.
 
-A page runs no script of its own. What is measured is measured by a wrapper that shows the page in a frame as wide as a reader's
-window, and writes what it finds into its own title. axe-core is a file: the one that FAIRVEIL_AXE names, else the one that the
-package axe-playwright-python carries, which `make` installs.
+A page runs no script of its own. What is measured is measured by a wrapper that shows the page in a
+frame as wide as a reader's window, and writes what it finds into its own title. axe-core is a file:
+the one that FAIRVEIL_AXE names, else the one that the package axe-playwright-python carries, which
+`make` installs.
 """
 
 from __future__ import annotations
@@ -83,12 +85,17 @@ def axe() -> Path | None:
         return Path(named)
     spec = find_spec("axe_playwright_python")
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return next((file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None)
+    return next(
+        (file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None
+    )
 
 
-needs_browser = pytest.mark.skipif(browser() is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER")
+needs_browser = pytest.mark.skipif(
+    browser() is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER"
+)
 needs_axe = pytest.mark.skipif(
-    browser() is None or axe() is None, reason="no Chromium, or no axe-core: pip install --no-deps axe-playwright-python"
+    browser() is None or axe() is None,
+    reason="no Chromium, or no axe-core: pip install --no-deps axe-playwright-python",
 )
 
 
@@ -98,8 +105,19 @@ def run(tmp_path: Path) -> Callable[..., str]:
 
     def run(*arguments: str) -> str:
         command = [
-            *(str(browser()), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
-            *("--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"),
+            *(
+                str(browser()),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+            ),
+            *(
+                "--disable-extensions",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'profile'}",
+            ),
             *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", *arguments),
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
@@ -115,8 +133,15 @@ def shoot(run: Callable[..., str], tmp_path: Path) -> Shoot:
 
     def shoot(file: Path, width: int, height: int, scale: float = 1.0) -> npt.NDArray[np.uint8]:
         picture = tmp_path / "picture.png"
-        run(f"--screenshot={picture}", f"--window-size={width},{height}", f"--force-device-scale-factor={scale}", file.as_uri())
-        image = pytest.importorskip("PIL.Image", reason="Pillow, which matplotlib brings, reads the pictures")
+        run(
+            f"--screenshot={picture}",
+            f"--window-size={width},{height}",
+            f"--force-device-scale-factor={scale}",
+            file.as_uri(),
+        )
+        image = pytest.importorskip(
+            "PIL.Image", reason="Pillow, which matplotlib brings, reads the pictures"
+        )
         with image.open(picture) as opened:
             return np.asarray(opened.convert("RGB"))
 
@@ -147,11 +172,20 @@ def audit(run: Callable[..., str], tmp_path: Path) -> Audit:
         wrapper, script = tmp_path / "audit.html", axe()
         assert script is not None
         source = json.dumps(script.read_text("utf-8")).replace("</", "<\\/")
-        wrapper.write_text(AUDIT.format(width=width, page=html.escape(page), axe=source), encoding="utf-8")
+        wrapper.write_text(
+            AUDIT.format(width=width, page=html.escape(page), axe=source), encoding="utf-8"
+        )
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-        asked = ("--dump-dom", "--window-size=1600,1000", "--virtual-time-budget=20000", scheme, wrapper.as_uri())
+        asked = (
+            "--dump-dom",
+            "--window-size=1600,1000",
+            "--virtual-time-budget=20000",
+            scheme,
+            wrapper.as_uri(),
+        )
         titles = (re.search(r"<title>(.*?)</title>", run(*asked), re.DOTALL) for _ in range(5))
-        title = next((one for one in titles if one and one.group(1) != "not measured"), None)  # axe waits for timers of its own
+        # axe waits for timers of its own
+        title = next((one for one in titles if one and one.group(1) != "not measured"), None)
         assert title, "the page was not measured in five runs of the browser"
         found: dict[str, Any] = json.loads(html.unescape(title.group(1)))
         return found

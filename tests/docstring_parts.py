@@ -1,4 +1,5 @@
-"""Docstrings after numpydoc, taken apart: summary, sections, entries. It needs the standard library alone."""
+"""Docstrings after numpydoc, taken apart: summary, sections, entries. It needs the standard library
+alone."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ LISTS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 
 @dataclass(frozen=True)
 class Entry:
-    """One parameter or attribute: its name, its type without the default, the default as it is written, and the text."""
+    """One parameter or attribute: its name, its type without the default, the default as it is
+    written, and the text."""
 
     name: str
     kind: str
@@ -66,7 +68,10 @@ def parts(doc: str) -> Parts:
     found = list(re.finditer(r"^(\S[^\n]*)\n(-{3,})\n", text, re.MULTILINE))
     head = text[: found[0].start()] if found else text
     ends = [*(match.start() for match in found), len(text)][1:]
-    sections = tuple((match[1], text[match.end() : end].strip("\n")) for match, end in zip(found, ends, strict=False))
+    sections = tuple(
+        (match[1], text[match.end() : end].strip("\n"))
+        for match, end in zip(found, ends, strict=False)
+    )
     first, _, more = head.partition("\n")
     return Parts(first.strip(), more.strip(), sections)
 
@@ -83,13 +88,19 @@ def entries(section: str) -> Iterator[Entry]:
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties that this library writes for a class, inherited ones too: their names and functions."""
+    """Public methods and properties that this library writes for a class, inherited ones too: their
+    names and functions."""
     for name in dir(kind):
         member = inspect.getattr_static(kind, name)
-        inside = ("fget", "func", "__func__", "fn")  # of a property, a cached one, a static or class method, one that may lack
+        # of a property, a cached one, a static or class method, one that may lack
+        inside = ("fget", "func", "__func__", "fn")
         function = next((getattr(member, part) for part in inside if hasattr(member, part)), member)
         function = inspect.unwrap(function) if callable(function) else function
-        if not name.startswith("_") and inspect.isfunction(function) and function.__module__.startswith("fairveil."):
+        if (
+            not name.startswith("_")
+            and inspect.isfunction(function)
+            and function.__module__.startswith("fairveil.")
+        ):
             yield name, function
 
 
@@ -101,9 +112,13 @@ def is_property(kind: type, name: str) -> bool:
 def parameters(function: Any) -> list[inspect.Parameter]:
     """What a caller may pass."""
     given = inspect.signature(function).parameters.values()
-    return [one for one in given if one.name not in ("self", "cls") and not one.name.startswith("_")]
+    return [
+        one for one in given if one.name not in ("self", "cls") and not one.name.startswith("_")
+    ]
 
 
 def starred(parameter: inspect.Parameter) -> str:
     """Its name as a docstring has it."""
-    return {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
+    return {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
+        parameter.kind, ""
+    ) + parameter.name

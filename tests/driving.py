@@ -1,7 +1,8 @@
-"""Chromium driven by its own keyboard, through chromedriver: for pages that somebody uses, not only looks at.
+"""Chromium driven by its own keyboard, through chromedriver: for pages that somebody uses, not only
+looks at.
 
-The protocol is W3C WebDriver, spoken with the standard library. Keys are pressed as a person presses them; nothing is clicked,
-and scripts only ask what is there.
+The protocol is W3C WebDriver, spoken with the standard library. Keys are pressed as a person
+presses them; nothing is clicked, and scripts only ask what is there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ return {tag: one.tagName, name: name, href: one.getAttribute("href"),
   box.right > 0 && box.left < innerWidth && box.width > 0 && box.height > 0, top: box.top + scrollY}"""
 
 needs_driver = pytest.mark.skipif(
-    browser() is None or shutil.which("chromedriver") is None, reason="no Chromium with its chromedriver on the path"
+    browser() is None or shutil.which("chromedriver") is None,
+    reason="no Chromium with its chromedriver on the path",
 )
 
 
@@ -39,7 +41,13 @@ class Driver:
 
     def __init__(self, port: int, profile: Path, width: int, height: int) -> None:
         self._port, self._session = port, ""
-        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"]
+        options = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-extensions",
+        ]
         options += [
             "--disable-dev-shm-usage",
             "--disable-background-networking",
@@ -48,10 +56,11 @@ class Driver:
         ]
         options += [f"--user-data-dir={profile}", f"--window-size={width},{height}"]
         chrome = {"binary": str(browser()), "args": options}
-        self._session = self._sent("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": chrome}}})[
-            "sessionId"
-        ]
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}  # windows have a smallest width
+        self._session = self._sent(
+            "POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": chrome}}}
+        )["sessionId"]
+        # windows have a smallest width
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._cdp("Emulation.setDeviceMetricsOverride", metrics)
 
     def open(self, url: str) -> None:
@@ -71,17 +80,23 @@ class Driver:
             if held:
                 actions.append({"type": "keyUp", "value": SHIFT})
                 held = False
-        self._in("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+        self._in(
+            "POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}
+        )
 
     def asked(self, script: str) -> Any:
         """What a script finds."""
         return self._in("POST", "/execute/sync", {"script": script, "args": []})
 
     def shows(self, words: str, of: str = "body") -> None:
-        """Wait until the page shows these words: one that was asked for by a key comes a moment later."""
+        """Wait until the page shows these words: one that was asked for by a key comes a moment
+        later."""
         until, found = time.monotonic() + SECONDS, ""
         while time.monotonic() < until:
-            found = self.asked(f"const one = document.querySelector({json.dumps(of)}); return one ? one.innerText : ''")
+            found = self.asked(
+                f"const one = document.querySelector({json.dumps(of)}); return one ? one.innerText "
+                f": ''"
+            )
             if words in found:
                 return
             time.sleep(0.05)
@@ -109,7 +124,12 @@ class Driver:
     def _sent(self, method: str, path: str, body: Any) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                {"Content-Type": "application/json"},
+            )
             found = json.loads(connection.getresponse().read())["value"]
         finally:
             connection.close()
@@ -121,13 +141,21 @@ class Driver:
 def driving(folder: Path, width: int, height: int = 900) -> Iterator[Driver]:
     """A window of some width, with a profile of its own."""
     command = [str(shutil.which("chromedriver")), "--port=0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     try:
         assert process.stdout is not None
-        line = next(one for one in process.stdout if "on port" in one)  # also of the head: "Starting ... on port 0"
+        # also of the head: "Starting ... on port 0"
+        line = next(one for one in process.stdout if "on port" in one)
         while "successfully" not in line:
             line = next(process.stdout)
-        driver = Driver(int(line.rpartition("port ")[2].strip(". \n")), folder / f"profile{width}", width, height)
+        driver = Driver(
+            int(line.rpartition("port ")[2].strip(". \n")),
+            folder / f"profile{width}",
+            width,
+            height,
+        )
         try:
             yield driver
         finally:

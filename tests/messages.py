@@ -1,4 +1,5 @@
-"""What the library says to its users: errors, warnings, help, statement sentences, reports. Read from the sources, not run."""
+"""What the library says to its users: errors, warnings, help, statement sentences, reports. Read
+from the sources, not run."""
 
 from __future__ import annotations
 
@@ -11,10 +12,16 @@ ROOT = Path(__file__).parent.parent / "src" / "fairveil"
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """(place, text) of every text of three words or more in the sources; docstrings are not among them."""
+    """(place, text) of every text of three words or more in the sources; docstrings are not among
+    them."""
     for path in sorted(ROOT.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
-        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        inside = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in node.values
+        }
         inside |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if id(node) in inside or not isinstance(node, ast.Constant | ast.JoinedStr):
@@ -24,7 +31,10 @@ def messages() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", text
     for path in sorted(ROOT.rglob("*.html")):
         shown = re.sub(
-            r"<(?:style|script).*?</(?:style|script)>|\{[{%#].*?[}%#]\}|<[^>]*>", " ", path.read_text("utf-8"), flags=re.DOTALL
+            r"<(?:style|script).*?</(?:style|script)>|\{[{%#].*?[}%#]\}|<[^>]*>",
+            " ",
+            path.read_text("utf-8"),
+            flags=re.DOTALL,
         )
         yield str(path.relative_to(ROOT)), shown
 
@@ -32,5 +42,7 @@ def messages() -> Iterator[tuple[str, str]]:
 def _text(node: ast.Constant | ast.JoinedStr) -> str:
     """What is known of it before it is filled in."""
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        return "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values
+        )
     return node.value if isinstance(node.value, str) else ""

@@ -1,8 +1,10 @@
-"""The documents are executed. Each file's examples run from top to bottom, in one namespace and one empty folder.
+"""The documents are executed. Each file's examples run from top to bottom, in one namespace and one
+empty folder.
 
-A ```python block is run; one with `>>>` prompts must also print what it shows. In a ```console block every line
-`$ fairveil ...` is run, must succeed, and must print what stands below it, if anything does (`...` stands for anything).
-A block that begins with `# needs NAME` runs where that library imports; elsewhere a test of its own is skipped and says so.
+A ```python block is run; one with `>>>` prompts must also print what it shows. In a
+```console block every line `$ fairveil ...` is run, must succeed, and must print what stands below
+it, if anything does (`...` stands for anything). A block that begins with `# needs NAME` runs where
+that library imports; elsewhere a test of its own is skipped and says so.
 """
 
 from __future__ import annotations
@@ -30,11 +32,15 @@ FENCED = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 NEEDS = re.compile(r"# needs (\w+)\n")
-NEEDY = [(page, name) for page in PAGES for name in dict.fromkeys(NEEDS.findall(page.read_text("utf-8")))]
+NEEDY = [
+    (page, name) for page in PAGES for name in dict.fromkeys(NEEDS.findall(page.read_text("utf-8")))
+]
 
 
 @pytest.mark.parametrize(("page", "name"), NEEDY, ids=lambda one: getattr(one, "name", one))
-def test_examples_that_need_a_library_run(page: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_that_need_a_library_run(
+    page: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip(name, reason=f"{name} does not import here", exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     run_examples(page.read_text("utf-8"), page.name)
@@ -50,7 +56,11 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    broken = [link for link in LINK.findall(FENCED.sub("", page.read_text("utf-8"))) if not _leads_somewhere(page, link)]
+    broken = [
+        link
+        for link in LINK.findall(FENCED.sub("", page.read_text("utf-8")))
+        if not _leads_somewhere(page, link)
+    ]
     assert not broken
 
 
@@ -64,7 +74,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         "```console\n$ fairveil --version\nfairveil 99\n```\n",
     ],
 )
-def test_a_wrong_example_is_found(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_example_is_found(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises((AssertionError, ZeroDivisionError)):
         run_examples(text, "page.md")
@@ -72,7 +84,11 @@ def test_a_wrong_example_is_found(text: str, tmp_path: Path, monkeypatch: pytest
 
 def test_a_right_example_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_examples("```python\n>>> x = 1\n>>> x\n1\n```\n```console\n$ fairveil --version\nfairveil ...\n```\n", "page.md")
+    run_examples(
+        "```python\n>>> x = 1\n>>> x\n1\n```\n```console\n$ fairveil --version\nfairveil "
+        "...\n```\n",
+        "page.md",
+    )
 
 
 def run_examples(text: str, name: str) -> None:
@@ -123,7 +139,8 @@ def _run_console(body: str, where: str) -> None:
 
 
 def _command(words: list[str]) -> tuple[object, str, str]:
-    """Status, standard output and standard error of a command, in this process: a new one would import everything again."""
+    """Status, standard output and standard error of a command, in this process: a new one would
+    import everything again."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -150,10 +167,15 @@ def _leads_somewhere(page: Path, link: str) -> bool:
 def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.MULTILINE)
     stated = re.findall(r'<a id="([\w-]+)"></a>', FENCED.sub("", text))
-    return {*stated, *(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)}
+    return {
+        *stated,
+        *(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings),
+    }
 
 
-def test_an_example_is_left_out_only_where_its_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_is_left_out_only_where_its_library_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run_examples("```python\n# needs no_such_library\n1 / 0\n```\n", "page.md")
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,5 @@
-"""What is loaded by `import fairveil` and by `fairveil --help`: nothing heavy. (How long they take: benchmarks/startup.py.)"""
+"""What is loaded by `import fairveil` and by `fairveil --help`: nothing heavy. (How long they take:
+benchmarks/startup.py.)"""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ import pytest
 
 HEAVY = frozenset(
     (
-        *("numpy", "scipy", "sklearn", "numba", "llvmlite", "dp_accounting", "randomgen", "narwhals", "pydantic", "jinja2"),
+        *(
+            "numpy",
+            "scipy",
+            "sklearn",
+            "numba",
+            "llvmlite",
+            "dp_accounting",
+            "randomgen",
+            "narwhals",
+            "pydantic",
+            "jinja2",
+        ),
         *("rich", "torch", "pandas", "polars", "pyarrow", "duckdb", "sqlalchemy", "matplotlib"),
     )
 )
@@ -28,7 +40,12 @@ def test_importing_the_library_loads_nothing_heavy() -> None:
 
 
 def test_a_public_name_loads_its_own_module_and_no_more() -> None:
-    assert not _loaded("import fairveil; fairveil.Promise(1.0, 1e-6); fairveil.privacy.events.Gaussian(2.0)") & HEAVY
+    assert (
+        not _loaded(
+            "import fairveil; fairveil.Promise(1.0, 1e-6); fairveil.privacy.events.Gaussian(2.0)"
+        )
+        & HEAVY
+    )
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
@@ -38,9 +55,12 @@ def test_the_frame_loads_nothing_heavy(arguments: list[str]) -> None:
     assert not found
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"])
+@pytest.mark.parametrize(
+    "command", ["fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"]
+)
 def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
-    by_typer = _loaded("import typer") | {"pydantic"}  # new versions read a command's arguments with pydantic
+    # new versions read a command's arguments with pydantic
+    by_typer = _loaded("import typer") | {"pydantic"}
     found = _loaded(f"arguments = {[command, '--help']!r}\n{HELP}") & HEAVY - by_typer
     assert not found
 
@@ -51,6 +71,8 @@ def test_the_measurement_sees_a_heavy_import() -> None:
 
 def _loaded(code: str) -> frozenset[str]:
     program = f"import sys\n{code}\nprint('LOADED', *sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return frozenset(name.split(".")[0] for name in done.stdout.rpartition("LOADED ")[2].split())

@@ -1,4 +1,5 @@
-"""The one reader of JSON and TOML: each of its three guarantees, with what is refused and what is not."""
+"""The one reader of JSON and TOML: each of its three guarantees, with what is refused and what is
+not."""
 
 from __future__ import annotations
 
@@ -17,9 +18,36 @@ HERE = Document("a file", "Write it anew.")
 @pytest.mark.parametrize(
     "text",
     [
-        *('{"a": 1, "a": 1}', '{"x": {"b": 1, "b": 2}}', "NaN", "[Infinity]", "-Infinity", "1e999", "-1e400"),
-        *("9" * 21, "-" + "9" * 20, f"[{'9' * 5000}]", r'"\ud800"', r'{"\udfff": 1}', "", "{", "[1,]", "1 2", "\x00", "'a'"),
-        *("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), '{"a":' * 100_000, "[" * 100_000, "\ud800", b"\xff", b"\xef\xbb\xbf[]"),
+        *(
+            '{"a": 1, "a": 1}',
+            '{"x": {"b": 1, "b": 2}}',
+            "NaN",
+            "[Infinity]",
+            "-Infinity",
+            "1e999",
+            "-1e400",
+        ),
+        *(
+            "9" * 21,
+            "-" + "9" * 20,
+            f"[{'9' * 5000}]",
+            r'"\ud800"',
+            r'{"\udfff": 1}',
+            "",
+            "{",
+            "[1,]",
+            "1 2",
+            "\x00",
+            "'a'",
+        ),
+        *(
+            "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1),
+            '{"a":' * 100_000,
+            "[" * 100_000,
+            "\ud800",
+            b"\xff",
+            b"\xef\xbb\xbf[]",
+        ),
     ],
 )
 def test_guarantees_1_and_2_what_is_refused(text: str | bytes) -> None:
@@ -51,7 +79,13 @@ def _value(draw: random.Random, depth: int) -> object:
         return [_value(draw, depth - 1) for _ in range(draw.randrange(4))]
     if kind == 6:
         return {_text(draw): _value(draw, depth - 1) for _ in range(draw.randrange(4))}
-    return (None, True, draw.randint(-(2**63), 2**63 - 1), draw.uniform(-1e300, 1e300), _text(draw))[kind]
+    return (
+        None,
+        True,
+        draw.randint(-(2**63), 2**63 - 1),
+        draw.uniform(-1e300, 1e300),
+        _text(draw),
+    )[kind]
 
 
 def _text(draw: random.Random) -> str:
@@ -65,7 +99,8 @@ def test_brackets_inside_of_texts_are_no_levels() -> None:
 
 @pytest.mark.parametrize("text", ['"' + '\\"' * 200_000, '"\\' * 200_000, '["' + "\\" * 200_001])
 def test_texts_without_an_end_are_looked_at_once(text: str) -> None:
-    """With a step back at every quotation mark these would take the square of their length: hours."""
+    """With a step back at every quotation mark these would take the square of their length:
+    hours."""
     with pytest.raises(InputError):
         HERE.json("[" * DEEPEST + "[" + text)
 
@@ -88,9 +123,28 @@ def test_no_message_repeats_a_file() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("a = inf", "a = nan", "a = 1e999", f"a = {'9' * 5000}", f"a = {'9' * 25}", "a = 1\na = 2", "a = ", "[a\n"),
-        *(f"{'a.' * 50}a = 1", f"[{'a.' * 50}a]", f"{'x y'!r}" + '."x y"' * 60 + " = 1", f"a = {'[' * 900}"),
-        *(f"a = {'{b = ' * 300}1{'}' * 300}", "\ud800", b"\xff", '# a "quotation mark\na = ' + "[" * 900 + "]" * 900),
+        *(
+            "a = inf",
+            "a = nan",
+            "a = 1e999",
+            f"a = {'9' * 5000}",
+            f"a = {'9' * 25}",
+            "a = 1\na = 2",
+            "a = ",
+            "[a\n",
+        ),
+        *(
+            f"{'a.' * 50}a = 1",
+            f"[{'a.' * 50}a]",
+            f"{'x y'!r}" + '."x y"' * 60 + " = 1",
+            f"a = {'[' * 900}",
+        ),
+        *(
+            f"a = {'{b = ' * 300}1{'}' * 300}",
+            "\ud800",
+            b"\xff",
+            '# a "quotation mark\na = ' + "[" * 900 + "]" * 900,
+        ),
     ],
 )
 def test_toml_is_read_as_strictly(text: str | bytes) -> None:
@@ -137,7 +191,13 @@ def test_fields_and_words() -> None:
     assert x["c"].number(words=True) == float("inf")
     assert repr(x["d"].numbers(words=True)) == "(1.0, nan, -inf)"
     assert x.only("abcd") is x
-    for wrong in (lambda: x["z"], lambda: x.only("abc"), lambda: x.only("abcdz"), lambda: x["d"].list(2), lambda: x["a"]["b"]):
+    for wrong in (
+        lambda: x["z"],
+        lambda: x.only("abc"),
+        lambda: x.only("abcdz"),
+        lambda: x["d"].list(2),
+        lambda: x["a"]["b"],
+    ):
         with pytest.raises(InputError, match="a file"):
             wrong()
     with pytest.raises(InputError, match=r"a file, c: expected one of 'x', 'y', got 'inf'"):
@@ -148,7 +208,10 @@ def test_fields_and_words() -> None:
 
 def test_a_line_that_was_cut_short_says_its_first_value() -> None:
     text = '{"event":{"kind":"pure"},"num'
-    assert HERE.beginning(text, len('{"event":')) == ({"kind": "pure"}, len('{"event":{"kind":"pure"}'))
+    assert HERE.beginning(text, len('{"event":')) == (
+        {"kind": "pure"},
+        len('{"event":{"kind":"pure"}'),
+    )
     with pytest.raises(InputError):
         HERE.beginning('{"event":{"kind"', len('{"event":'))
 

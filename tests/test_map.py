@@ -1,4 +1,5 @@
-"""The drawn map of docs/architecture.md is what the imports say, and its walk goes by functions that exist."""
+"""The drawn map of docs/architecture.md is what the imports say, and its walk goes by functions
+that exist."""
 
 from __future__ import annotations
 
@@ -30,13 +31,23 @@ def test_the_table_of_sub_rooms_is_what_they_say() -> None:
 def test_every_step_of_the_walk_exists(path: str, called: str | None) -> None:
     tree: Any = ast.parse((ROOT / "src" / "fairveil" / path).read_text("utf-8"))
     for name in () if called is None else called.split("."):
-        (tree,) = (node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name)
+        (tree,) = (
+            node
+            for node in tree.body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name
+        )
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_modules_that_a_page_names_exist(page: str) -> None:
     """Every `room/module.py` or `room/sub-room` in the text."""
-    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py|\.md)?)`", (ROOT / page).read_text("utf-8")))
+    named = set(
+        re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py|\.md)?)`", (ROOT / page).read_text("utf-8"))
+    )
     bases = (ROOT / "src" / "fairveil", ROOT / "src", ROOT)
     assert len(named) > 20
-    assert not [name for name in named if not any((base / name).exists() or (base / f"{name}.py").exists() for base in bases)]
+    assert not [
+        name
+        for name in named
+        if not any((base / name).exists() or (base / f"{name}.py").exists() for base in bases)
+    ]

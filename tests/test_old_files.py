@@ -1,7 +1,9 @@
-"""What version 0.1.0 wrote (commit 93b604f) is read for ever: models decide alike, statements verify, ledgers go on.
+"""What version 0.1.0 wrote (commit 93b604f) is read for ever: models decide alike, statements
+verify, ledgers go on.
 
-`tests/files_0_1_0` was written by that version, from made-up rows: eight estimators, a ledger of two fits as a file
-and as a document, a frontier. A change of a format reads these files as they are; nobody writes them anew.
+`tests/files_0_1_0` was written by that version, from made-up rows: eight estimators, a ledger of
+two fits as a file and as a document, a frontier. A change of a format reads these files as they
+are; nobody writes them anew.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def test_all_eight_estimators_are_here() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_an_old_model_decides_as_it_did(name: str) -> None:
     loaded, expected = fv.load(OLD / name), EXPECTED["models"][name]
-    given: dict[str, Any] = {} if expected["groups"] is None else {"sensitive_features": expected["groups"]}
+    given: dict[str, Any] = (
+        {} if expected["groups"] is None else {"sensitive_features": expected["groups"]}
+    )
     if name in ("rate_constrained", "oracle_game", "odds", "group_objective"):
         given["random_state"] = 0
     found = loaded.predict(np.asarray(EXPECTED["probe"]), **given)
@@ -44,7 +48,9 @@ def test_an_old_model_decides_as_it_did(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(OLD.glob("*/statement.json")), OLD / "receipt.statement.json"], ids=lambda path: path.parent.name
+    "path",
+    [*sorted(OLD.glob("*/statement.json")), OLD / "receipt.statement.json"],
+    ids=lambda path: path.parent.name,
 )
 def test_an_old_statement_verifies_and_a_changed_one_does_not(path: Path) -> None:
     text = path.read_text("utf-8")
@@ -68,7 +74,9 @@ def test_an_old_ledger_goes_on_where_it_was(of: str, tmp_path: Path) -> None:
     assert balance.spent == pytest.approx(expected["spent"], rel=1e-9)
     rng = np.random.default_rng(0)
     x, group = rng.uniform(-1, 1, (80, 2)), rng.choice(["a", "b"], 80)
-    small = fv.RateConstrainedClassifier(epsilon=0.5, delta=1e-6, solver=fv.Descent(rounds=4), random_state=0, ledger=book)
+    small = fv.RateConstrainedClassifier(
+        epsilon=0.5, delta=1e-6, solver=fv.Descent(rounds=4), random_state=0, ledger=book
+    )
     small.fit(x, x[:, 0] > 0, sensitive_features=group)
     assert book.balance().spent > balance.spent
     with pytest.raises(Overspent):
@@ -77,4 +85,7 @@ def test_an_old_ledger_goes_on_where_it_was(of: str, tmp_path: Path) -> None:
 
 
 def test_an_old_frontier_is_read() -> None:
-    assert len(fv.Frontier.from_json((OLD / "frontier.json").read_text("utf-8")).runs) == EXPECTED["models"]["frontier"]["rows"]
+    assert (
+        len(fv.Frontier.from_json((OLD / "frontier.json").read_text("utf-8")).runs)
+        == EXPECTED["models"]["frontier"]["rows"]
+    )

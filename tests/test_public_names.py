@@ -57,7 +57,11 @@ def _typed(module: object) -> dict[str, str]:
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))  # type: ignore[attr-defined]
     places: dict[str, str] = {}
     for block in tree.body:
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(block, ast.If)
+            and isinstance(block.test, ast.Name)
+            and block.test.id == "TYPE_CHECKING"
+        ):
             for line in block.body:
                 assert isinstance(line, ast.ImportFrom)
                 for alias in line.names:

@@ -1,4 +1,5 @@
-"""Files that are opened by name: plain ones, of a known size. Nothing here waits, and nothing large is written."""
+"""Files that are opened by name: plain ones, of a known size. Nothing here waits, and nothing large
+is written."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def test_what_cannot_be_opened(name: str, tmp_path: Path) -> None:
         read_bytes(f"{tmp_path}/{name}", what="a file", most=10)
 
 
-def test_guarantee_2_size_is_looked_at_before_a_byte_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_size_is_looked_at_before_a_byte_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sparse file takes no room on the disk and would take minutes to read."""
     with (tmp_path / "sparse").open("wb") as made:
         made.truncate(6 << 30)
@@ -57,7 +60,9 @@ def test_a_large_limit_takes_no_memory(tmp_path: Path) -> None:
     assert read_bytes(tmp_path / "a", what="a file", most=1 << 60) == b"abc"
 
 
-def test_a_file_that_grows_is_read_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_is_read_to_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_bytes(b"abcdefgh")
     real = os.fstat
 

@@ -1,4 +1,5 @@
-"""The README's picture says the same as the numbers drawn in it, and the front page has exactly two commands."""
+"""The README's picture says the same as the numbers drawn in it, and the front page has exactly two
+commands."""
 
 from __future__ import annotations
 
@@ -15,13 +16,21 @@ def test_the_text_alternative_has_the_numbers_of_the_picture() -> None:
     assert drawn is not None
     number = r"\d+\.\d%"
     assert re.findall(number, alternative) == re.findall(number, drawn[1])
-    values = [float(value) for value in re.findall(r'data-value="([\d.]+)"', (ROOT / place).read_text("utf-8"))]
-    assert sorted(f"{100 * value:.1f}%" for value in values) == sorted(re.findall(number, alternative))
+    values = [
+        float(value)
+        for value in re.findall(r'data-value="([\d.]+)"', (ROOT / place).read_text("utf-8"))
+    ]
+    assert sorted(f"{100 * value:.1f}%" for value in values) == sorted(
+        re.findall(number, alternative)
+    )
 
 
 def test_the_differences_in_the_text_are_those_of_the_picture() -> None:
     values = [
-        float(value) for value in re.findall(r'data-value="([\d.]+)"', (ROOT / "docs/images/payoff.svg").read_text("utf-8"))
+        float(value)
+        for value in re.findall(
+            r'data-value="([\d.]+)"', (ROOT / "docs/images/payoff.svg").read_text("utf-8")
+        )
     ]
     plain, private, fair = (values[3 * at + 2] for at in range(3))
     assert abs(private - plain) < 0.001

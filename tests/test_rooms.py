@@ -1,4 +1,5 @@
-"""The import rules of docs/architecture.md, read from the sources: at module level, in functions and for types alike."""
+"""The import rules of docs/architecture.md, read from the sources: at module level, in functions
+and for types alike."""
 
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ LINES = (
     ("data",),  # ring 4: estimators code tables with it
     ("distributed",),
     ("estimators",),
-    ("audit", "study", "report", "export", "serving"),  # ring 5: an audit reads saved models, and fits them again
+    # ring 5: an audit reads saved models, and fits them again
+    ("audit", "study", "report", "export", "serving"),
     ("compat", "cards", "displays"),  # ring 6
     ("cli",),  # ring 7
 )
 
-# The same inside the large rooms, from the ground up: sub-rooms, and modules that stand beside them.
+# The same inside the large rooms, from the ground up: sub-rooms, and modules that stand beside
+# them.
 INSIDE = {
     "privacy": (
         ("events", "noise", "shown", "units"),
@@ -99,20 +102,35 @@ VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")
 
 
 def test_every_import_goes_downwards() -> None:
-    found = [wrong for path in _sources() for wrong in violations(path.relative_to(ROOT), path.read_text("utf-8"))]
+    found = [
+        wrong
+        for path in _sources()
+        for wrong in violations(path.relative_to(ROOT), path.read_text("utf-8"))
+    ]
     assert not found, "\n".join(found)
 
 
 def test_every_import_inside_a_room_goes_downwards() -> None:
-    """Of sub-rooms one line apart none imports the other, in functions neither: so there is no circle between them."""
-    found = [wrong for path in _sources() for wrong in inner_violations(path.relative_to(ROOT), path.read_text("utf-8"))]
+    """Of sub-rooms one line apart none imports the other, in functions neither: so there is no
+    circle between them."""
+    found = [
+        wrong
+        for path in _sources()
+        for wrong in inner_violations(path.relative_to(ROOT), path.read_text("utf-8"))
+    ]
     assert not found, "\n".join(found)
 
 
 def test_every_module_inside_a_large_room_has_its_line() -> None:
     for room, lines in INSIDE.items():
-        there = {path.stem for path in (ROOT / room).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-        assert there - {"__init__", "__pycache__"} == {name for line in lines for name in line}, room
+        there = {
+            path.stem
+            for path in (ROOT / room).iterdir()
+            if path.suffix == ".py" or (path / "__init__.py").exists()
+        }
+        assert there - {"__init__", "__pycache__"} == {name for line in lines for name in line}, (
+            room
+        )
 
 
 def test_every_sub_room_says_in_one_sentence_what_it_holds() -> None:
@@ -120,11 +138,15 @@ def test_every_sub_room_says_in_one_sentence_what_it_holds() -> None:
         for door in (ROOT / room).glob("*/__init__.py"):
             said = ast.get_docstring(ast.parse(door.read_text("utf-8")))
             assert said, door
-            assert said.splitlines()[0].endswith((".", ":")), door
+            assert said.split("\n\n")[0].endswith((".", ":")), door
 
 
 def test_every_module_belongs_to_a_room() -> None:
-    strays = [str(path.relative_to(ROOT)) for path in _sources() if _room(path.relative_to(ROOT)) not in (*LEVEL, *FRONT)]
+    strays = [
+        str(path.relative_to(ROOT))
+        for path in _sources()
+        if _room(path.relative_to(ROOT)) not in (*LEVEL, *FRONT)
+    ]
     assert not strays, f"not in docs/architecture.md: {strays}"
 
 
@@ -138,7 +160,11 @@ def test_no_module_has_a_vague_name() -> None:
         ("privacy/promise.py", "from ..fairness import notions"),
         ("privacy/promise.py", "import fairveil.models"),
         ("fairness/rates.py", "def f():\n    from ..curator import Curator"),
-        ("fairness/rates.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..privacy import Promise"),
+        (
+            "fairness/rates.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..privacy import "
+            "Promise",
+        ),
         ("facts/cells.py", "from ..privacy.promise import Promise"),
         ("errors.py", "from . import _checks"),
         ("curator/rows/rows.py", "from ...cli import main"),
@@ -151,7 +177,10 @@ def test_no_module_has_a_vague_name() -> None:
         ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
         ("data/csv.py", "__import__('torch')"),
         ("data/csv.py", "from importlib import import_module\nimport_module(name)"),
-        ("privacy/noise/sources.py", "import importlib\nimportlib.import_module('...curator', __package__)"),
+        (
+            "privacy/noise/sources.py",
+            "import importlib\nimportlib.import_module('...curator', __package__)",
+        ),
         ("audit/attack.py", "from ..study import frontier"),
         ("data/encoded.py", "from ..estimators import RateConstrainedClassifier"),
         ("figures/gaps.py", "from ..fairness import GroupTable"),
@@ -164,14 +193,26 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("privacy/promise.py", "from .. import _checks\nfrom ..errors import InputError\nfrom .events import Event"),
+        (
+            "privacy/promise.py",
+            "from .. import _checks\nfrom ..errors import InputError\nfrom .events import Event",
+        ),
         ("facts/cells.py", "from .. import _checks"),
-        ("curator/curator.py", "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy"),
+        (
+            "curator/curator.py",
+            "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy",
+        ),
         ("curator/kernels/torch_gradient.py", "import torch"),
         ("models/torch_module.py", "from torch import nn"),
-        ("privacy/noise/sources.py", "import importlib\nimportlib.import_module('.samplers', __package__)"),
+        (
+            "privacy/noise/sources.py",
+            "import importlib\nimportlib.import_module('.samplers', __package__)",
+        ),
         ("curator/kernels/linear.py", "import numba"),
-        ("estimators/reading/inputs.py", "from ..data import encode\nfrom ..learning import descend"),
+        (
+            "estimators/reading/inputs.py",
+            "from ..data import encode\nfrom ..learning import descend",
+        ),
         ("cli/demo.py", "from .. import __version__\nfrom ..curator import Curator"),
         ("__init__.py", "from .privacy import Promise"),
     ],
@@ -186,9 +227,17 @@ def test_a_right_import_is_let_through(path: str, source: str) -> None:
         ("curator/rows/block.py", "from ..totals.passes import Passes", True),
         ("curator/rows/block.py", "def f():\n    from .. import curator", True),
         ("curator/kernels/linear.py", "from ..rows.block import Block", True),
-        ("curator/totals/passes.py", "from ..rows.block import Block\nfrom .reference import total", False),
+        (
+            "curator/totals/passes.py",
+            "from ..rows.block import Block\nfrom .reference import total",
+            False,
+        ),
         ("learning/oracles/ground.py", "from ..game.plan import Plan", True),
-        ("learning/game/plan.py", "from ..oracles.ground import Ground\nfrom ...curator import Curator", False),
+        (
+            "learning/game/plan.py",
+            "from ..oracles.ground import Ground\nfrom ...curator import Curator",
+            False,
+        ),
     ],
 )
 def test_a_wrong_import_inside_a_room_is_found(path: str, source: str, found: bool) -> None:
@@ -197,7 +246,9 @@ def test_a_wrong_import_inside_a_room_is_found(path: str, source: str, found: bo
 
 def violations(path: Path, source: str) -> list[str]:
     """What this module, at this path inside the package, imports against the rules."""
-    return [f"{path}: {wrong}" for target in _imports(path, source) if (wrong := _verdict(path, target))]
+    return [
+        f"{path}: {wrong}" for target in _imports(path, source) if (wrong := _verdict(path, target))
+    ]
 
 
 def _verdict(path: Path, target: str) -> str | None:
@@ -219,19 +270,27 @@ def _verdict(path: Path, target: str) -> str | None:
 
 
 def inner_violations(path: Path, source: str) -> list[str]:
-    """What a module of a large room imports of the same room, though it stands beside it or above."""
+    """What a module of a large room imports of the same room, though it stands beside it or
+    above."""
     room = path.parts[0]
     if room not in INSIDE or len(path.parts) < 2 or path.parts[1] == "__init__.py":
         return []
     level = {name: number for number, line in enumerate(INSIDE[room]) for name in line}
     own = Path(path.parts[1]).stem
-    targets = {target.split(".")[2] for target in _imports(path, source, inside=room) if target.startswith(f"fairveil.{room}.")}
-    wrong = sorted(other for other in targets - {own} if other in level and level[other] >= level[own])
+    targets = {
+        target.split(".")[2]
+        for target in _imports(path, source, inside=room)
+        if target.startswith(f"fairveil.{room}.")
+    }
+    wrong = sorted(
+        other for other in targets - {own} if other in level and level[other] >= level[own]
+    )
     return [f"{path}: {room}/{own} imports {room}/{other}" for other in wrong]
 
 
 def _imports(path: Path, source: str, inside: str | None = None) -> Iterator[str]:
-    """Absolute names of all that is imported, wherever it stands; a name that is computed counts as the front door."""
+    """Absolute names of all that is imported, wherever it stands; a name that is computed counts as
+    the front door."""
     package = ("fairveil", *path.parent.parts)
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -240,8 +299,13 @@ def _imports(path: Path, source: str, inside: str | None = None) -> Iterator[str
             case ast.ImportFrom(module=module, names=names, level=level):
                 start = _absolute("." * level + (module or ""), package)
                 packages = ("fairveil", f"fairveil.{inside}")
-                yield from ([f"{start}.{alias.name}" for alias in names] if start in packages else [start])
-            case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
+                yield from (
+                    [f"{start}.{alias.name}" for alias in names] if start in packages else [start]
+                )
+            case ast.Call(
+                func=ast.Attribute(attr="import_module")
+                | ast.Name(id="import_module" | "__import__")
+            ):
                 if path.name != "_lazy.py":
                     named = node.args[0] if node.args else None
                     literal = isinstance(named, ast.Constant) and isinstance(named.value, str)
@@ -254,7 +318,9 @@ def _absolute(name: str, package: tuple[str, ...]) -> str:
     level = len(name) - len(name.lstrip("."))
     if not level:
         return name
-    return ".".join((*package[: len(package) - level + 1], *([name[level:]] if name[level:] else [])))
+    return ".".join(
+        (*package[: len(package) - level + 1], *([name[level:]] if name[level:] else []))
+    )
 
 
 def _room(path: Path) -> str:

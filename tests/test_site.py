@@ -1,4 +1,5 @@
-"""The site's configuration and list of pages are whole. `make docs` builds it; that takes minutes, and is not done here."""
+"""The site's configuration and list of pages are whole. `make docs` builds it; that takes minutes,
+and is not done here."""
 
 from __future__ import annotations
 
@@ -39,10 +40,13 @@ def test_every_page_is_in_one_section_of_the_site(pages: Any) -> None:
 def test_every_public_class_and_function_has_a_page_of_its_own(pages: Any) -> None:
     found = pages.public()
     places = [pages.place(room, name).lower() for room, names in found.items() for name in names]
-    assert len(places) == len(set(places)) > 300  # on file systems that know no capital letters, too
+    # on file systems that know no capital letters, too
+    assert len(places) == len(set(places)) > 300
     for name in ("RateConstrainedClassifier", "FrontierDisplay", "Ledger"):
         assert sum(name in names for names in found.values()) == 1
-    assert ".. autoclass:: Ledger\n   :members:" in pages.object_page("fairveil.privacy.ledger", "Ledger")
+    assert ".. autoclass:: Ledger\n   :members:" in pages.object_page(
+        "fairveil.privacy.ledger", "Ledger"
+    )
     assert ".. autofunction:: ledger" in pages.object_page("fairveil.privacy.ledger", "ledger")
 
 
@@ -60,9 +64,13 @@ def test_every_public_name_is_at_home_on_one_page_or_linked(pages: Any) -> None:
 
 def test_every_public_class_and_function_says_what_it_is(pages: Any) -> None:
     found = {
-        (room, name): getattr(importlib.import_module(room), name) for room, names in pages.public().items() for name in names
+        (room, name): getattr(importlib.import_module(room), name)
+        for room, names in pages.public().items()
+        for name in names
     }
-    assert [place for place, value in found.items() if not value.__doc__ or not value.__doc__.strip()] == []
+    assert [
+        place for place, value in found.items() if not value.__doc__ or not value.__doc__.strip()
+    ] == []
 
 
 def test_what_is_staged_has_a_tree_that_reaches_every_page(pages: Any, tmp_path: Path) -> None:
@@ -72,11 +80,17 @@ def test_what_is_staged_has_a_tree_that_reaches_every_page(pages: Any, tmp_path:
     while waiting:
         page = waiting.pop()
         reached.add(page)
-        for tree in re.findall(r"^```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
-            for line in (one.strip() for one in tree.splitlines() if one.strip() and not one.startswith(":")):
+        for tree in re.findall(
+            r"^```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            for line in (
+                one.strip() for one in tree.splitlines() if one.strip() and not one.startswith(":")
+            ):
                 name = line.partition("<")[2].rstrip(">") or line
                 found = [page.parent / f"{name}{ending}" for ending in (".md", ".rst")]
-                (target,) = [one for one in found if one.exists()] or ([None] if name == "gallery/index" else [])
+                (target,) = [one for one in found if one.exists()] or (
+                    [None] if name == "gallery/index" else []
+                )
                 if target is not None and target not in reached and target.suffix == ".md":
                     waiting.append(target)
                 elif target is not None:
@@ -89,7 +103,9 @@ def test_what_is_staged_has_a_tree_that_reaches_every_page(pages: Any, tmp_path:
 def test_every_example_is_in_the_gallery_with_a_heading(pages: Any, tmp_path: Path) -> None:
     pages.stage_gallery(tmp_path / "scripts")
     scripts = sorted((tmp_path / "scripts").glob("*.py"))
-    assert {f"case_{path.name}" for path in (ROOT / "examples").glob("*.py")} < {path.name for path in scripts}
+    assert {f"case_{path.name}" for path in (ROOT / "examples").glob("*.py")} < {
+        path.name for path in scripts
+    }
     for path in scripts:
         said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
         assert said is not None
@@ -98,10 +114,22 @@ def test_every_example_is_in_the_gallery_with_a_heading(pages: Any, tmp_path: Pa
 
 
 def test_the_tools_of_the_site_are_an_extra_and_pinned() -> None:
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["docs"]
-    pins = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()}
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]["docs"]
+    pins = {
+        line.partition("==")[0].lower()
+        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    }
     names = {re.split(r"[>=<]", one)[0] for one in extra}
-    assert names == {"sphinx", "myst-parser", "pydata-sphinx-theme", "numpydoc", "sphinx-gallery", "latex2mathml"}
+    assert names == {
+        "sphinx",
+        "myst-parser",
+        "pydata-sphinx-theme",
+        "numpydoc",
+        "sphinx-gallery",
+        "latex2mathml",
+    }
     assert names <= pins
 
 

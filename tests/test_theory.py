@@ -1,4 +1,5 @@
-"""The theory pages can be checked: every citation has a row in the table of claims, every row a proof, a module and a test."""
+"""The theory pages can be checked: every citation has a row in the table of claims, every row a
+proof, a module and a test."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "theory.md"
 PROOFS = sorted((ROOT / "docs" / "theory").glob("*.md"))
 ROW = re.compile(
-    r"^\| <a id=\"(?P<id>[\w-]+)\"></a>(?P<name>[\w-]+) \| (?P<claim>.+?) \| \[[^\]]+\]\((?P<proof>[^)]+)\) "
+    r"^\| <a id=\"(?P<id>[\w-]+)\"></a>(?P<name>[\w-]+) \| (?P<claim>.+?) \| "
+    r"\[[^\]]+\]\((?P<proof>[^)]+)\) "
     r"\| `(?P<module>[^`]+)` \| `(?P<file>[^`:]+)::(?P<test>\w+)` \|$",
     re.MULTILINE,
 )
@@ -34,7 +36,9 @@ def texts() -> Iterator[tuple[Path, str]]:
             for path in sorted((ROOT / folder).rglob(kind)):
                 if path != Path(__file__):
                     yield path, path.read_text("utf-8")
-    yield from ((ROOT / name, (ROOT / name).read_text("utf-8")) for name in ("README.md", "CHANGELOG.md"))
+    yield from (
+        (ROOT / name, (ROOT / name).read_text("utf-8")) for name in ("README.md", "CHANGELOG.md")
+    )
 
 
 def cited(text: str) -> list[str]:
@@ -47,7 +51,11 @@ def cited(text: str) -> list[str]:
 
 
 def functions_of(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_every_line_of_the_table_is_read() -> None:
@@ -60,7 +68,9 @@ def test_every_line_of_the_table_is_read() -> None:
 
 def test_every_theorem_has_a_row_and_a_heading() -> None:
     ids = {row["id"] for row in rows()}
-    headings = re.findall(r"^## (T\d+): ", "\n".join(page.read_text("utf-8") for page in PROOFS), re.MULTILINE)
+    headings = re.findall(
+        r"^## (T\d+): ", "\n".join(page.read_text("utf-8") for page in PROOFS), re.MULTILINE
+    )
     assert sorted(headings, key=lambda name: int(name[1:])) == [f"T{n}" for n in range(1, 11)]
     assert {name.lower() for name in headings} <= ids
 
@@ -69,7 +79,9 @@ def test_every_theorem_has_a_row_and_a_heading() -> None:
 def test_a_row_names_a_proof_a_module_and_a_test_that_exist(row: re.Match[str]) -> None:
     page, _, anchor = row["proof"].partition("#")
     headings = re.findall(r"^#+ (.*)$", (PAGE.parent / page).read_text("utf-8"), re.MULTILINE)
-    assert anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert anchor in {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
     assert (ROOT / "src" / "fairveil" / row["module"]).is_file()
     assert row["test"].startswith("test_")
     assert row["test"] in functions_of(ROOT / row["file"])
@@ -77,21 +89,35 @@ def test_a_row_names_a_proof_a_module_and_a_test_that_exist(row: re.Match[str]) 
 
 def test_every_citation_has_a_row() -> None:
     ids = {row["id"] for row in rows()} | {"table-of-claims"}
-    missing = [f"{path.relative_to(ROOT)}: {name}" for path, text in texts() for name in cited(text) if name not in ids]
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, text in texts()
+        for name in cited(text)
+        if name not in ids
+    ]
     assert not missing
 
 
 def test_what_code_relies_on_is_cited_there() -> None:
     """A theorem that no module cites is of no use to whoever changes the module."""
-    found = {name for path, text in texts() if path.is_relative_to(ROOT / "src") for name in cited(text)}
+    found = {
+        name for path, text in texts() if path.is_relative_to(ROOT / "src") for name in cited(text)
+    }
     assert {f"t{n}" for n in range(1, 11)} <= found
 
 
 def test_nothing_cites_notes_that_readers_do_not_have() -> None:
-    left = [f"{path.relative_to(ROOT)}: {found}" for path, text in texts() for found in BY_CODE.findall(text)]
+    left = [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path, text in texts()
+        for found in BY_CODE.findall(text)
+    ]
     assert not left
 
 
-@pytest.mark.parametrize("text", ["(PRIVACY T4)", "PRIVACY 8.7", "(PRIVACY, sec. 0)", "PRIVACY 2, TRAP 1", "the theory notes"])
+@pytest.mark.parametrize(
+    "text",
+    ["(PRIVACY T4)", "PRIVACY 8.7", "(PRIVACY, sec. 0)", "PRIVACY 2, TRAP 1", "the theory notes"],
+)
 def test_such_citations_would_be_found(text: str) -> None:
     assert BY_CODE.search(text)

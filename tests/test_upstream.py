@@ -1,4 +1,5 @@
-"""Reports for other libraries: each reproduction prints what its page shows, with the version that the page names."""
+"""Reports for other libraries: each reproduction prints what its page shows, with the version that
+the page names."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "docs" / "upstream"
 REPORTS = sorted(FOLDER.glob("*_*.md"))
 BLOCK = re.compile(r"^```(?:python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-VERSION = re.compile(r"^Versions?: .*?(dp-accounting|diffprivlib|fairlearn) ([\d.]+\d)", re.MULTILINE)
+VERSION = re.compile(
+    r"^Versions?: .*?(dp-accounting|diffprivlib|fairlearn) ([\d.]+\d)", re.MULTILINE
+)
 SLOW = {"fairlearn_estimator_checks"}
 PARTS = ("## Reproduction", "## Seen", "## Expected", "roposed mend")
 
@@ -27,7 +30,9 @@ def test_a_report_has_all_its_parts_and_stands_in_the_list(report: Path) -> None
     assert f"({report.name})" in (FOLDER / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("report", [one for one in REPORTS if one.stem not in SLOW], ids=lambda report: report.stem)
+@pytest.mark.parametrize(
+    "report", [one for one in REPORTS if one.stem not in SLOW], ids=lambda report: report.stem
+)
 def test_a_reproduction_prints_what_its_page_shows(report: Path) -> None:
     text = report.read_text("utf-8")
     named = VERSION.search(text)

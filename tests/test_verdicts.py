@@ -15,7 +15,8 @@ DRAWS = 20_000
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_1_a_broken_constraint_is_rarely_called_met(confidence: float) -> None:
-    """At its worst the value is just above the bound: 1 - confidence, within five deviations (false alarm: 6e-7 each way)."""
+    """At its worst the value is just above the bound: 1 - confidence, within five deviations (false
+    alarm: 6e-7 each way)."""
     values = 0.05 + 1e-12 + 0.01 * np.random.default_rng(0).normal(size=DRAWS)
     wrong = np.mean([of_noisy(value, 0.05, 0.01, confidence=confidence) == MET for value in values])
     assert abs(wrong - (1 - confidence)) <= 5 * math.sqrt(confidence * (1 - confidence) / DRAWS)
@@ -33,16 +34,25 @@ def test_1_of_several_constraints_the_broken_one_decides() -> None:
 
 @pytest.mark.parametrize("among", [1, 2, 12])
 def test_2_constraints_that_hold_are_rarely_called_broken(among: int) -> None:
-    """All of them at their bounds, where it is worst; five deviations. Without the correction 12 would be wrong in 46 %."""
+    """All of them at their bounds, where it is worst; five deviations. Without the correction 12
+    would be wrong in 46 %."""
     noise = 0.01 * np.random.default_rng(2).normal(size=(DRAWS // 4, among))
-    wrong = np.mean([together(of_noisy(0.05 + z, 0.05, 0.01, among=among) for z in row) is False for row in noise])
+    wrong = np.mean(
+        [
+            together(of_noisy(0.05 + z, 0.05, 0.01, among=among) for z in row) is False
+            for row in noise
+        ]
+    )
     assert 0.02 < wrong <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / (DRAWS // 4))
 
 
 @pytest.mark.parametrize("looks", [1, 2, 30])
 def test_3_the_luckiest_of_many_is_rarely_called_met(looks: int) -> None:
-    """The least value of several models, all of them just above the bound; five deviations. By itself 30 would pass in 78 %."""
-    values = (0.05 + 1e-12 + 0.01 * np.random.default_rng(4).normal(size=(DRAWS // 4, looks))).min(axis=1)
+    """The least value of several models, all of them just above the bound; five deviations. By
+    itself 30 would pass in 78 %."""
+    values = (0.05 + 1e-12 + 0.01 * np.random.default_rng(4).normal(size=(DRAWS // 4, looks))).min(
+        axis=1
+    )
     wrong = np.mean([of_noisy(value, 0.05, 0.01, looks=looks) == MET for value in values])
     assert 0.02 < wrong <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / (DRAWS // 4))
 
@@ -53,7 +63,12 @@ def test_4_no_word_contradicts_its_number() -> None:
         verdict = of_noisy(value, bound, abs(noise), among=int(rng.integers(1, 9)))
         assert verdict != MET or value <= bound
         assert verdict != NOT_MET or value > bound
-    assert of_noisy(-0.33, 0.05, 0.50) == of_noisy(0.04, 0.05, 0.9) == of_noisy(1.099, 1.2, 0.868) == UNCLEAR
+    assert (
+        of_noisy(-0.33, 0.05, 0.50)
+        == of_noisy(0.04, 0.05, 0.9)
+        == of_noisy(1.099, 1.2, 0.868)
+        == UNCLEAR
+    )
 
 
 def test_exact_values_are_compared_with_their_bounds() -> None:

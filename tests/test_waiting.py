@@ -1,4 +1,5 @@
-"""The line of words while a command works: at a terminal only, after two seconds, gone afterwards, aside for a bar."""
+"""The line of words while a command works: at a terminal only, after two seconds, gone afterwards,
+aside for a bar."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return found
 
 
-def test_what_takes_long_is_said_and_taken_away(monkeypatch: pytest.MonkeyPatch, screen: Terminal) -> None:
+def test_what_takes_long_is_said_and_taken_away(
+    monkeypatch: pytest.MonkeyPatch, screen: Terminal
+) -> None:
     monkeypatch.setattr("sys.stderr", screen)
     with waiting("Reading"):
         assert screen.written.wait(60)
@@ -58,7 +61,9 @@ def test_two_seconds_are_the_patience() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "dumb"])
-def test_a_pipe_and_a_dumb_terminal_get_nothing(monkeypatch: pytest.MonkeyPatch, screen: Terminal, kind: str) -> None:
+def test_a_pipe_and_a_dumb_terminal_get_nothing(
+    monkeypatch: pytest.MonkeyPatch, screen: Terminal, kind: str
+) -> None:
     stream = io.StringIO() if kind == "pipe" else screen
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "dumb" if kind == "dumb" else "xterm")

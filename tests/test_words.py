@@ -1,6 +1,8 @@
-"""How pages are written: terms of the field, short sentences, a kind for each page; every error and warning explained.
+"""How pages are written: terms of the field, short sentences, a kind for each page; every error and
+warning explained.
 
-`PAGES` holds the pages that follow docs/style.md. It grows, page by page, until it holds all of them.
+`PAGES` holds the pages that follow docs/style.md. It grows, page by page, until it holds all of
+them.
 """
 
 from __future__ import annotations
@@ -123,10 +125,12 @@ PRIVATE = {
     "come to (cost)": r"\bmay come to\b",
     "say (for example)": r", say[,.;)]",
 }
-"""What docs/style.md tells to write otherwise. Names of the code, in backticks or blocks, are what they are."""
+"""What docs/style.md tells to write otherwise. Names of the code, in backticks or blocks, are what
+they are."""
 
 ALLOWED = re.compile(
-    r"\blaw[- ]school\b|\blaw-race\b|\bon law by race\b|\bthe law forbids\b|\ba law(?=,| or a| is kept)|\blaw of total\b"
+    r"\blaw[- ]school\b|\blaw-race\b|\bon law by race\b|\bthe law forbids\b|\ba law(?=,| or a| is "
+    r"kept)|\blaw of total\b"
     r"|sums told apart by cell"  # a name that files keep
     r"|rows and (?:your )?law\b|\| law \||\(law\)",
     re.IGNORECASE,
@@ -147,17 +151,26 @@ def prose(text: str) -> str:
 def found_in(text: str, *, rooms: bool = False) -> list[str]:
     """The private words of a text, by the names that `PRIVATE` gives them."""
     text = ALLOWED.sub("", text)
-    named = {name: pattern for name, pattern in PRIVATE.items() if not (rooms and name.startswith("room"))}
+    named = {
+        name: pattern
+        for name, pattern in PRIVATE.items()
+        if not (rooms and name.startswith("room"))
+    }
     return [name for name, pattern in named.items() if re.search(pattern, text, re.IGNORECASE)]
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences of paragraphs and of list items; tables and formulas, which are indented, have none."""
+    """Sentences of paragraphs and of list items; tables and formulas, which are indented, have
+    none."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n|\n(?=[ ]*(?:[-*]|\d+\.) )", prose(text)):
         lines = [line for line in block.splitlines() if not line.startswith(("|", "#", "    "))]
         whole = " ".join(line.strip() for line in lines)
-        found += [one.strip() for one in re.split(r"(?<=[.!?:;])[\"*)]*\s+(?=[\"*\[(A-Z0-9ÉΣ])|: |; ", whole) if one.strip()]
+        found += [
+            one.strip()
+            for one in re.split(r"(?<=[.!?:;])[\"*)]*\s+(?=[\"*\[(A-Z0-9ÉΣ])|: |; ", whole)
+            if one.strip()
+        ]
     return found
 
 
@@ -183,7 +196,10 @@ def test_a_page_says_its_kind_and_what_the_reader_can_do_after_it(page: str) -> 
     kind = f"*{KINDS[page]}.* "
     assert lines[0].startswith("# ")
     assert lines[1].startswith(kind)
-    assert re.match(r"After (?:this|these) pages?\b|Look up here\b|Use this page when\b", lines[1].removeprefix(kind))
+    assert re.match(
+        r"After (?:this|these) pages?\b|Look up here\b|Use this page when\b",
+        lines[1].removeprefix(kind),
+    )
 
 
 def test_the_index_lists_a_page_under_its_kind() -> None:
@@ -214,7 +230,9 @@ def test_the_index_lists_a_page_under_its_kind() -> None:
 def test_private_words_would_be_found(text: str, name: str) -> None:
     assert re.search(PRIVATE[name], prose(text), re.IGNORECASE)
     assert not re.search(
-        PRIVATE[name], prose("`the promise, stamped, dear, shortened, decides by chance, say.`"), re.IGNORECASE
+        PRIVATE[name],
+        prose("`the promise, stamped, dear, shortened, decides by chance, say.`"),
+        re.IGNORECASE,
     )
 
 
@@ -228,21 +246,36 @@ def test_every_error_and_warning_is_explained() -> None:
     classes = [
         name
         for name, value in vars(errors).items()
-        if inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == errors.__name__
+        if inspect.isclass(value)
+        and issubclass(value, Exception)
+        and value.__module__ == errors.__name__
     ]
     assert len(classes) > 25
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", (DOCS / "errors.md").read_text("utf-8"), re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| `(\w+)` \| (.*) \|$", (DOCS / "errors.md").read_text("utf-8"), re.MULTILINE
+        )
+    )
     assert sorted(rows) == sorted(classes)
-    assert all(len(row.split(" | ")) >= 2 and all(part.strip() for part in row.split(" | ")) for row in rows.values())
+    assert all(
+        len(row.split(" | ")) >= 2 and all(part.strip() for part in row.split(" | "))
+        for row in rows.values()
+    )
     tips = (DOCS / "troubleshoot.md").read_text("utf-8")
     roots = {"FairveilError", "FairveilWarning"}
     assert [name for name in classes if name not in roots and f"`{name}`" not in tips] == []
 
 
 def test_the_glossary_has_its_terms_once_each() -> None:
-    terms = re.findall(r'^\| <a id="([\w-]+)"></a>([^|]+) \| (.+) \|$', (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    terms = re.findall(
+        r'^\| <a id="([\w-]+)"></a>([^|]+) \| (.+) \|$',
+        (DOCS / "glossary.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
     assert len(terms) >= 40
-    assert len({anchor for anchor, _, _ in terms}) == len(terms) == len({term for _, term, _ in terms})
+    assert (
+        len({anchor for anchor, _, _ in terms}) == len(terms) == len({term for _, term, _ in terms})
+    )
 
 
 def test_every_page_is_in_the_index_once() -> None:
@@ -260,7 +293,8 @@ def test_the_versions_agree() -> None:
 
 
 CODE = re.compile(
-    r"\ba Promise\b|\bWrite promises with\b|\w+(?:\.\w+)*\((?:[^()]|\([^()]*\))*\)|\b\w+=(?:'[^']*'|\S+)|\bto_dict\b|--[a-z-]+"
+    r"\ba Promise\b|\bWrite promises "
+    r"with\b|\w+(?:\.\w+)*\((?:[^()]|\([^()]*\))*\)|\b\w+=(?:'[^']*'|\S+)|\bto_dict\b|--[a-z-]+"
 )
 """Calls, arguments and options in a message: names of the code."""
 OF_DATABASES = ("privacy/ledger/stores", "serving/door/records", "data/databases")
@@ -271,11 +305,22 @@ def test_messages_use_the_terms_of_the_field() -> None:
     """Errors, warnings, help, sentences of statements and reports."""
     said = list(messages())
     assert len(said) > 4_000
-    wrong = [(place, found, text) for place, text in said if (found := found_in(CODE.sub("", prose(text))))]
+    wrong = [
+        (place, found, text)
+        for place, text in said
+        if (found := found_in(CODE.sub("", prose(text))))
+    ]
     assert wrong == []
 
 
 def test_messages_have_short_sentences() -> None:
-    plain = [(place, CODE.sub("", text)) for place, text in messages() if not place.startswith(OF_DATABASES)]
-    long = [(place, one) for place, text in plain for one in sentences(text) if words(one) > MOST_WORDS]
-    assert [place for place, _ in long if not place.endswith(".html")] == []  # a page's headings and cells run together
+    plain = [
+        (place, CODE.sub("", text))
+        for place, text in messages()
+        if not place.startswith(OF_DATABASES)
+    ]
+    long = [
+        (place, one) for place, text in plain for one in sentences(text) if words(one) > MOST_WORDS
+    ]
+    # a page's headings and cells run together
+    assert [place for place, _ in long if not place.endswith(".html")] == []

@@ -1,1 +1,2 @@
-"""What `frontiers.py` is made of: splits and their measurements, published curves, comparisons at equal gap."""
+"""What `frontiers.py` is made of: splits and their measurements, published curves, comparisons at
+equal gap."""

@@ -1,13 +1,17 @@
-"""Communities and Crime as in Kearns et al. (2018) and Jagielski et al. (2019): a community a row, was its violent crime high?
+"""Communities and Crime as in Kearns et al. (2018) and Jagielski et al. (2019): a community a row,
+was its violent crime high?
 
-What the papers state: 1,994 rows, the label already binary (583 positive), linear thresholds. `Differs:` or not stated there:
+What the papers state: 1,994 rows, the label already binary (583 positive), linear thresholds.
+`Differs:` or not stated there:
 
-- Features are the 104 numbers that the preparation does not mark as protected. The 18 that it marks (racial shares, incomes by
-  race, language, country of birth, the police's make-up) would hand the sensitive column to a model that is to be blind to it.
-- The sensitive column. The second paper needs one binary attribute and does not say which, nor where it was cut. Here: whether
-  the normalised share of black residents is above 0.06, its median over the 1,994 communities (970 of them are), which leaves
-  at least 108 communities in each group with each label. The catalogue's own cut at 0.5 ("communities-majority") leaves 44 in
-  the smallest cell, 11 of them held out, where no gap below ten points can be told from none.
+- Features are the 104 numbers that the preparation does not mark as protected. The 18 that it marks
+  (racial shares, incomes by race, language, country of birth, the police's make-up) would hand the
+  sensitive column to a model that is to be blind to it.
+- The sensitive column. The second paper needs one binary attribute and does not say which, nor
+  where it was cut. Here: whether the normalised share of black residents is above 0.06, its median
+  over the 1,994 communities (970 of them are), which leaves at least 108 communities in each group
+  with each label. The catalogue's own cut at 0.5 ("communities-majority") leaves 44 in the smallest
+  cell, 11 of them held out, where no gap below ten points can be told from none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""fairlearn's ExponentiatedGradient on one split, not private. Run by `frontiers.py` under a Python that has fairlearn:
+"""fairlearn's ExponentiatedGradient on one split, not private. Run by `frontiers.py` under a Python
+that has fairlearn:
 
     PYTHON fairlearn_peer.py SPLIT.npz parity|odds BOUND...        prints JSON
 
-SPLIT.npz: dense training and test matrices, labels, groups. The base learner is scikit-learn's logistic regression at its
-defaults but for the solver. What is measured is the mixture's expected error and the gap of its expected rates, so that no draw
-adds noise.
+SPLIT.npz: dense training and test matrices, labels, groups. The base learner is scikit-learn's
+logistic regression at its defaults but for the solver. What is measured is the mixture's expected
+error and the gap of its expected rates, so that no draw adds noise.
 """
 
 import json
@@ -33,7 +34,9 @@ def main() -> None:
         share = model._pmf_predict(test)[:, 1]
 
         def gap(among: np.ndarray, share: np.ndarray = share) -> float:
-            return abs(float(share[among & (groups == 0)].mean() - share[among & (groups == 1)].mean()))
+            return abs(
+                float(share[among & (groups == 0)].mean() - share[among & (groups == 1)].mean())
+            )
 
         error = float(np.where(labels == 1, 1 - share, share).mean())
         everyone = np.ones(len(labels), bool)

@@ -18,8 +18,8 @@ GAMMAS = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.02)
 
 @dataclass(frozen=True)
 class Wanted:
-    """One figure. `gap`: the measure on its x axis. `bounds`: what is asked for, beside no constraint at all; `strengths`: of a
-    method that is asked for those, beside strength 0."""
+    """One figure. `gap`: the measure on its x axis. `bounds`: what is asked for, beside no
+    constraint at all; `strengths`: of a method that is asked for those, beside strength 0."""
 
     dataset: str
     constraint: str
@@ -33,22 +33,59 @@ class Wanted:
 
 FIGURES = {
     "adult-dp": Wanted(
-        "adult", "demographic_parity", "parity", "demographic parity", (0.15, 0.12, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.001)
+        "adult",
+        "demographic_parity",
+        "parity",
+        "demographic parity",
+        (0.15, 0.12, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.001),
     ),
     "credit-dp": Wanted(
-        "credit", "demographic_parity", "parity", "demographic parity", (0.02, 0.015, 0.01, 0.006, 0.003, 0.001)
+        "credit",
+        "demographic_parity",
+        "parity",
+        "demographic parity",
+        (0.02, 0.015, 0.01, 0.006, 0.003, 0.001),
     ),
     "parkinsons-dp": Wanted(
-        "parkinsons", "demographic_parity", "parity", "demographic parity", (0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.003)
+        "parkinsons",
+        "demographic_parity",
+        "parity",
+        "demographic parity",
+        (0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.003),
     ),
-    "adult-eo": Wanted("adult", "equalized_odds", "odds", "equalized odds", (0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.001)),
-    "credit-eo": Wanted("credit", "equalized_odds", "odds", "equalized odds", (0.03, 0.02, 0.015, 0.01, 0.006, 0.003)),
-    "communities-eo": Wanted("communities", "equalized_odds", "odds", "equalized odds", GAMMAS, 1e-7, JAGIELSKI),
+    "adult-eo": Wanted(
+        "adult",
+        "equalized_odds",
+        "odds",
+        "equalized odds",
+        (0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.001),
+    ),
+    "credit-eo": Wanted(
+        "credit",
+        "equalized_odds",
+        "odds",
+        "equalized odds",
+        (0.03, 0.02, 0.015, 0.01, 0.006, 0.003),
+    ),
+    "communities-eo": Wanted(
+        "communities", "equalized_odds", "odds", "equalized odds", GAMMAS, 1e-7, JAGIELSKI
+    ),
     "communities-majority-eo": Wanted(
         "communities-majority", "equalized_odds", "odds", "equalized odds", GAMMAS, 1e-7, JAGIELSKI
     ),
-    "adult-fnr": Wanted("adult", "false_negative_rate", "misses", "false negative rate", (0.35, 0.3, 0.25, 0.2, 0.15, 0.1)),
+    "adult-fnr": Wanted(
+        "adult",
+        "false_negative_rate",
+        "misses",
+        "false negative rate",
+        (0.35, 0.3, 0.25, 0.2, 0.15, 0.1),
+    ),
 }
-NAMES = {"adult": "Adult", "credit": "Credit-Card", "parkinsons": "Parkinsons", "communities": "Communities and Crime"}
+NAMES = {
+    "adult": "Adult",
+    "credit": "Credit-Card",
+    "parkinsons": "Parkinsons",
+    "communities": "Communities and Crime",
+}
 NAMES["communities-majority"] = "Communities and Crime, cut at 0.5"
 """As they are written under a figure."""

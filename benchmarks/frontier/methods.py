@@ -1,7 +1,9 @@
-"""The methods that a figure can be drawn for: each fits coded rows, and gives every row's probability of a decision.
+"""The methods that a figure can be drawn for: each fits coded rows, and gives every row's
+probability of a decision.
 
-A randomised classifier's numbers are expectations over its draws: `share` is exact, from `predict_proba`. A rate-constrained
-classifier decides with certainty: its `predict_proba` is a score, and `share` is 0 or 1.
+A randomised classifier's numbers are expectations over its draws: `share` is exact, from
+`predict_proba`. A rate-constrained classifier decides with certainty: its `predict_proba` is a
+score, and `share` is 0 or 1.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One model. `share` of rows; `spent` epsilon; `reported`: the largest noisy training value that the fit released."""
+    """One model. `share` of rows; `spent` epsilon; `reported`: the largest noisy training value
+    that the fit released."""
 
     share: Callable[[Coded], Floats]
     spent: float
@@ -37,7 +40,9 @@ class Fitted:
 def dense(rows: Coded) -> Floats:
     """The one-hot matrix (rows, columns): numbers in [-1, 1], then a column a category."""
     block = rows.block
-    flags = [np.eye(size)[codes] for codes, size in zip(block.codes, rows.layout.code_sizes, strict=True)]
+    flags = [
+        np.eye(size)[codes] for codes, size in zip(block.codes, rows.layout.code_sizes, strict=True)
+    ]
     return np.ascontiguousarray(np.hstack([block.numbers.T, *flags]), dtype=np.float64)
 
 
@@ -78,7 +83,8 @@ def game(train: Coded, asked: dict[str, Any]) -> Fitted:
 
 
 def group_objective(train: Coded, asked: dict[str, Any], **how: Any) -> Fitted:
-    """The private linear-oracle loop of group objectives, blind to the group at prediction: a mixture of linear thresholds."""
+    """The private linear-oracle loop of group objectives, blind to the group at prediction: a
+    mixture of linear thresholds."""
     shared = {name: value for name, value in asked.items() if name != "constraints"}
     model = _fit(fv.GroupObjectiveClassifier("error", asked["constraints"], **how, **shared), train)
     return _fitted(model, lambda rows: np.asarray(model.predict_proba(rows)[:, 1]))
@@ -86,35 +92,58 @@ def group_objective(train: Coded, asked: dict[str, Any], **how: Any) -> Fitted:
 
 @lru_cache(maxsize=1)
 def _logistic(train: Coded) -> Any:
-    """Logistic regression of the dense rows, scaled by their own means and deviations: what post-processing starts from."""
+    """Logistic regression of the dense rows, scaled by their own means and deviations: what
+    post-processing starts from."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000)).fit(dense(train), _labels(train))
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000)).fit(
+        dense(train), _labels(train)
+    )
 
 
 def post_processing(train: Coded, asked: dict[str, Any]) -> Fitted:
-    """Post-processing of logistic regression (as in the paper's experiments), which reads the group at prediction.
+    """Post-processing of logistic regression (as in the paper's experiments), which reads the group
+    at prediction.
 
-    Features and labels are public: the base sees the training rows as they are, once for all fits on them.
+    Features and labels are public: the base sees the training rows as they are, once for all fits
+    on them.
     """
     base = _logistic(train)
     if asked["constraints"] is None:  # what it starts from; nothing is asked about anybody's group
         second = base.classes_[1]
-        return Fitted(lambda rows: (base.predict(dense(rows)) == second).astype(np.float64), 0.0, None, False)
-    shared = {name: value for name, value in asked.items() if name not in ("constraints", "unsafe_data_dependent_bounds")}
-    shared["predict_method"] = "predict"  # the paper's derived predictor; by scores: benchmarks/post_processing_errors.py
+        return Fitted(
+            lambda rows: (base.predict(dense(rows)) == second).astype(np.float64), 0.0, None, False
+        )
+    shared = {
+        name: value
+        for name, value in asked.items()
+        if name not in ("constraints", "unsafe_data_dependent_bounds")
+    }
+    # the paper's derived predictor; by scores: benchmarks/post_processing_errors.py
+    shared["predict_method"] = "predict"
     model = fv.OddsPostProcessor(base, asked["constraints"], **shared)
     _fit(model, dense(train), _labels(train), sensitive_features=_groups(train))
-    return _fitted(model, lambda rows: np.asarray(model.predict_proba(dense(rows), sensitive_features=_groups(rows))[:, 1]))
+    return _fitted(
+        model,
+        lambda rows: np.asarray(
+            model.predict_proba(dense(rows), sensitive_features=_groups(rows))[:, 1]
+        ),
+    )
 
 
 def fermi(train: Coded, asked: dict[str, Any]) -> Fitted:
-    """DP-FERMI: loss plus strength times the mutual information of prediction and group. Blind to the group at prediction."""
+    """DP-FERMI: loss plus strength times the mutual information of prediction and group. Blind to
+    the group at prediction."""
     model = fv.FermiClassifier(**asked).fit(train)
     second = model.classes_[1]
-    return Fitted(lambda rows: (model.predict(rows) == second).astype(np.float64), model.privacy_.epsilon, None, False)
+    return Fitted(
+        lambda rows: (model.predict(rows) == second).astype(np.float64),
+        model.privacy_.epsilon,
+        None,
+        False,
+    )
 
 
 METHODS: dict[str, Callable[[Coded, dict[str, Any]], Fitted]] = {

@@ -1,4 +1,5 @@
-"""fairlearn on our own splits, in a Python of its own: it is no dependency, and must not share our versions."""
+"""fairlearn on our own splits, in a Python of its own: it is no dependency, and must not share our
+versions."""
 
 from __future__ import annotations
 
@@ -16,9 +17,15 @@ from .splits import Coded, load, split
 
 
 def fairlearn(
-    python: str, name: str, folder: str | None, gap: str, seeds: Sequence[int], bounds: Sequence[float]
+    python: str,
+    name: str,
+    folder: str | None,
+    gap: str,
+    seeds: Sequence[int],
+    bounds: Sequence[float],
 ) -> dict[str, Any]:
-    """Errors and gaps (splits, bounds) of ExponentiatedGradient on the same splits, numbers scaled by the training rows."""
+    """Errors and gaps (splits, bounds) of ExponentiatedGradient on the same splits, numbers scaled
+    by the training rows."""
     rows = load(name, folder)
     found = [_one(python, *split(rows, seed), gap, bounds) for seed in seeds]
     return {
@@ -30,21 +37,30 @@ def fairlearn(
     }
 
 
-def _one(python: str, train: Coded, test: Coded, gap: str, bounds: Sequence[float]) -> list[dict[str, float]]:
+def _one(
+    python: str, train: Coded, test: Coded, gap: str, bounds: Sequence[float]
+) -> list[dict[str, float]]:
     mean, deviation = train.block.numbers.mean(axis=1), train.block.numbers.std(axis=1)
     deviation[deviation == 0] = 1.0
     arrays: dict[str, Any] = {}
     for part, rows in (("train", train), ("test", test)):
         assert rows.block.sensitive is not None
         numbers = (rows.block.numbers - mean[:, np.newaxis]) / deviation[:, np.newaxis]
-        flags = [np.eye(size)[codes] for codes, size in zip(rows.block.codes, rows.layout.code_sizes, strict=True)]
-        arrays |= {part: np.hstack([numbers.T, *flags]), f"{part}_labels": np.asarray(rows.block.labels)}
+        flags = [
+            np.eye(size)[codes]
+            for codes, size in zip(rows.block.codes, rows.layout.code_sizes, strict=True)
+        ]
+        arrays |= {
+            part: np.hstack([numbers.T, *flags]),
+            f"{part}_labels": np.asarray(rows.block.labels),
+        }
         arrays[f"{part}_groups"] = rows.block.sensitive[0]
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "split.npz"
         np.savez(file, **arrays)
         script = Path(__file__).with_name("fairlearn_peer.py")
         command = [python, str(script), str(file), gap, *map(str, bounds)]
-        one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # more wait for each other here
+        # more wait for each other here
+        one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=one_thread)
     return json.loads(done.stdout)  # type: ignore[no-any-return]

@@ -28,7 +28,9 @@ METHODS = {
 }
 
 
-def draw(runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | None, folder: FilePath) -> str:
+def draw(
+    runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | None, folder: FilePath
+) -> str:
     """An SVG, one pair of axes for each epsilon. `asked`: the command's options."""
     splits = len({run["seed"] for run in runs})
     label = METHODS[asked.method]
@@ -39,19 +41,40 @@ def draw(runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | Non
         if math.isfinite(curve.epsilon) and curve.epsilon in epsilons_of(runs):
             spots = tuple(Point(error, gap) for error, gap in curve.points)
             source = "numbers published with the code of DP-FERMI"
-            series.append(Series(curve.method, curve.epsilon, "sensitive_features", spots, published=True, source=source))
+            series.append(
+                Series(
+                    curve.method,
+                    curve.epsilon,
+                    "sensitive_features",
+                    spots,
+                    published=True,
+                    source=source,
+                )
+            )
     if peer is not None:
         errors, gaps = np.mean(peer["errors"], axis=0), np.mean(peer["gaps"], axis=0)
         spots = tuple(Point(float(e), float(g)) for e, g in zip(errors, gaps, strict=True))
         fairlearn = "fairlearn ExponentiatedGradient"
-        series.append(Series(fairlearn, math.inf, "nothing", spots, published=True, source="run on the same splits"))
+        series.append(
+            Series(
+                fairlearn,
+                math.inf,
+                "nothing",
+                spots,
+                published=True,
+                source="run on the same splits",
+            )
+        )
     floor = None
     if wanted.gap != "misses":
-        path = Path.of(runs, math.inf if math.inf in epsilons_of(runs) else epsilons_of(runs)[-1], wanted.gap)
+        path = Path.of(
+            runs, math.inf if math.inf in epsilons_of(runs) else epsilons_of(runs)[-1], wanted.gap
+        )
         spread = np.linspace(float(path.errors.mean(axis=0).min()), path.constant, 12)
         floor = Floor(tuple((float(error), path.floor_at(float(error))) for error in spread))
     scaling = (
-        "Unsafe: numbers are scaled by the training rows' own means and deviations, as in published runs; that is not covered."
+        "Unsafe: numbers are scaled by the training rows' own means and deviations, as in "
+        "published runs; that is not covered."
         if asked.scaling == "unsafe"
         else "Numbers are scaled by declared bounds alone."
     )

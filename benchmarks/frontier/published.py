@@ -1,4 +1,5 @@
-"""Published curves, read from a folder beside the repository: means over the authors' own 15 splits, and nobody's rows."""
+"""Published curves, read from a folder beside the repository: means over the authors' own 15
+splits, and nobody's rows."""
 
 from __future__ import annotations
 
@@ -35,27 +36,36 @@ def curves(folder: Path, dataset: str, gap: str) -> list[Curve]:
     for curve in json.loads(file.read_text("utf-8"))["curves"]:
         if curve["dataset"] == NAMES.get(dataset) and curve["notion"] == NOTIONS[gap]:
             epsilon = math.inf if curve["epsilon"] is None else float(curve["epsilon"])
-            points = tuple((float(point["error"]), float(point["gap"])) for point in curve["points"])
+            points = tuple(
+                (float(point["error"]), float(point["gap"])) for point in curve["points"]
+            )
             found.append(Curve(curve["method"], epsilon, points))
     return found
 
 
 def constant_of(folder: Path, dataset: str) -> float | None:
-    """The largest error among published points of next to no gap (below 0.003): what their constant answer errs by, about."""
+    """The largest error among published points of next to no gap (below 0.003): what their constant
+    answer errs by, about."""
     points = [p for gap in NOTIONS for curve in curves(folder, dataset, gap) for p in curve.points]
     nearly = [error for error, gap in points if gap < 0.003]
     return max(nearly, default=None)
 
 
 def fairlearn_of(folder: Path, gap: str) -> list[dict[str, Any]]:
-    """fairlearn's ExponentiatedGradient on the 45,222 rows of Adult, one split: bound, error, gap."""
+    """fairlearn's ExponentiatedGradient on the 45,222 rows of Adult, one split: bound, error,
+    gap."""
     file = folder / "nonprivate_fairlearn_adult.json"
     if not file.is_file() or gap not in NOTIONS:
         return []
     name = {"parity": "DemographicParity", "odds": "EqualizedOdds"}[gap]
     field = {"parity": "dp_gap", "odds": "eo_gap"}[gap]
     return [
-        {"method": point["method"], "bound": point["bound"], "error": point["error"], "gap": point[field]}
+        {
+            "method": point["method"],
+            "bound": point["bound"],
+            "error": point["error"],
+            "gap": point[field],
+        }
         for point in json.loads(file.read_text("utf-8"))["points"]
         if point["rows"] == "pur" and f"ExponentiatedGradient {name}," in point["method"]
     ]

@@ -1,7 +1,9 @@
-"""Splits of the benchmark sets, models on them, and what is measured on held-out rows. A split is its seed.
+"""Splits of the benchmark sets, models on them, and what is measured on held-out rows. A split is
+its seed.
 
-Randomised classifiers are measured by expectations over their own draws, never by a draw: the error, every rate and every gap
-of rates is that of each row's probability of being decided for the second class (`methods.py`).
+Randomised classifiers are measured by expectations over their own draws, never by a draw: the
+error, every rate and every gap of rates is that of each row's probability of being decided for the
+second class (`methods.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Rows coded by a schema, all in one block: a `RowSource`. `encoding` says that the schema bounds them."""
+    """Rows coded by a schema, all in one block: a `RowSource`. `encoding` says that the schema
+    bounds them."""
 
     encoding: data.Encoding
     block: RowBlock
@@ -43,15 +46,27 @@ class Coded:
         block = self.block
         assert block.labels is not None
         assert block.sensitive is not None
-        numbers, codes = np.ascontiguousarray(block.numbers[:, chosen]), np.ascontiguousarray(block.codes[:, chosen])
+        numbers, codes = (
+            np.ascontiguousarray(block.numbers[:, chosen]),
+            np.ascontiguousarray(block.codes[:, chosen]),
+        )
         return Coded(
-            self.encoding, RowBlock(numbers, codes, block.labels[chosen], np.ascontiguousarray(block.sensitive[:, chosen]))
+            self.encoding,
+            RowBlock(
+                numbers,
+                codes,
+                block.labels[chosen],
+                np.ascontiguousarray(block.sensitive[:, chosen]),
+            ),
         )
 
 
 def load(name: str, folder: str | None) -> Coded:
-    """A benchmark set, coded by its schema: numbers in [-1, 1] by declared bounds, categories by declared lists."""
-    source = communities.rows(name, folder) if name in communities.CUTS else data.get(name, folder).rows
+    """A benchmark set, coded by its schema: numbers in [-1, 1] by declared bounds, categories by
+    declared lists."""
+    source = (
+        communities.rows(name, folder) if name in communities.CUTS else data.get(name, folder).rows
+    )
     blocks = list(source.blocks())
     labels = [block.labels for block in blocks if block.labels is not None]
     sensitive = [block.sensitive for block in blocks if block.sensitive is not None]
@@ -61,7 +76,8 @@ def load(name: str, folder: str | None) -> Coded:
         np.concatenate(labels),
         np.concatenate(sensitive, axis=1),
     )
-    schema = replace(source.encoding.schema, rows=None)  # a part of the set is trained on: its size is bought
+    # a part of the set is trained on: its size is bought
+    schema = replace(source.encoding.schema, rows=None)
     return Coded(replace(source.encoding, schema=schema), whole)
 
 
@@ -73,10 +89,12 @@ def split(rows: Coded, seed: int) -> tuple[Coded, Coded]:
 
 
 def parts(rows: Coded, seed: int, evaluation: str, copies: int) -> tuple[Coded, Coded]:
-    """What is trained on and what is measured on: a split, or all rows twice ("in-sample": then a seed is the noise's alone).
+    """What is trained on and what is measured on: a split, or all rows twice ("in-sample": then a
+    seed is the noise's alone).
 
-    `copies`: what is trained on is written down so many times, as in Jagielski et al.'s section 5; a promise is then one to
-    each copy, and so none to a row of the original. What is measured on is not: that would narrow its floor for nothing.
+    `copies`: what is trained on is written down so many times, as in Jagielski et al.'s section 5;
+    a promise is then one to each copy, and so none to a row of the original. What is measured on is
+    not: that would narrow its floor for nothing.
     """
     train, test = split(rows, seed) if evaluation == "held-out" else (rows, rows)
     return (train if copies == 1 else train[np.tile(np.arange(train.block.rows), copies)]), test
@@ -84,8 +102,8 @@ def parts(rows: Coded, seed: int, evaluation: str, copies: int) -> tuple[Coded, 
 
 @dataclass(frozen=True)
 class Measured:
-    """What decisions do on some rows. `parity`, `odds`: gaps; `floor_*`: the mean gap that decisions with the same rates, but
-    exactly fair ones, are measured at on as many rows."""
+    """What decisions do on some rows. `parity`, `odds`: gaps; `floor_*`: the mean gap that
+    decisions with the same rates, but exactly fair ones, are measured at on as many rows."""
 
     error: float
     positive_rate: float
@@ -97,11 +115,13 @@ class Measured:
 
 
 def measure(share: Floats, rows: Coded) -> Measured:
-    """Of two classes and two groups. `share`: each row's probability of being decided for the second class.
+    """Of two classes and two groups. `share`: each row's probability of being decided for the
+    second class.
 
-    With n_a and n_b rows a fair rate shows a gap |N(0, s^2)|, s^2 = v (1 / n_a + 1 / n_b), v the variance of `share` among
-    them (p (1 - p) where decisions are certain), of mean s sqrt(2 / pi). The larger of two such gaps has the mean
-    sqrt(2 / pi) sqrt(s^2 + t^2), since max(|x|, |y|) = (|x + y| + |x - y|) / 2.
+    With n_a and n_b rows a fair rate shows a gap |N(0, s^2)|, s^2 = v (1 / n_a + 1 / n_b), v the
+    variance of `share` among them (p (1 - p) where decisions are certain), of mean s sqrt(2 / pi).
+    The larger of two such gaps has the mean sqrt(2 / pi) sqrt(s^2 + t^2), since max(|x|, |y|) = (|x
+    + y| + |x - y|) / 2.
     """
     block = rows.block
     assert block.labels is not None
@@ -111,7 +131,9 @@ def measure(share: Floats, rows: Coded) -> Measured:
     def gap(among: npt.NDArray[np.bool_]) -> tuple[float, float]:
         one, other = among & group, among & ~group
         n, m = int(one.sum()), int(other.sum())
-        return abs(float(share[one].mean() - share[other].mean())), float(share[among].var()) * (1 / n + 1 / m)
+        return abs(float(share[one].mean() - share[other].mean())), float(share[among].var()) * (
+            1 / n + 1 / m
+        )
 
     parity, variance = gap(np.ones(len(true), bool))
     hits, variance_hits = gap(true)
@@ -129,8 +151,8 @@ def measure(share: Floats, rows: Coded) -> Measured:
 
 @dataclass(frozen=True)
 class Job:
-    """One model: what is asked, promised and seeded. `delta`: None, 1 / n^2 of the training rows. `knobs`: none in a benchmark,
-    for whoever tries other constants."""
+    """One model: what is asked, promised and seeded. `delta`: None, 1 / n^2 of the training rows.
+    `knobs`: none in a benchmark, for whoever tries other constants."""
 
     constraint: str | None
     bound: float | None
@@ -161,7 +183,8 @@ class Job:
 
 
 def fit(job: Job, train: Coded, test: Coded, *, in_sample: bool = False) -> dict[str, Any]:
-    """Fit at the defaults, measure on both parts. `reported`: the largest noisy training value that the fit itself released.
+    """Fit at the defaults, measure on both parts. `reported`: the largest noisy training value that
+    the fit itself released.
 
     `in_sample`: the training rows are those of `test`, or copies of them: one measure serves both.
     """
@@ -191,10 +214,23 @@ def constant_error(rows: Coded) -> float:
 
 
 def run_split(
-    name: str, folder: str | None, seed: int, jobs: Sequence[Job], evaluation: str = "held-out", copies: int = 1
+    name: str,
+    folder: str | None,
+    seed: int,
+    jobs: Sequence[Job],
+    evaluation: str = "held-out",
+    copies: int = 1,
 ) -> list[dict[str, Any]]:
     """All models of one split, one after another; the noise is seeded like the split."""
     train, test = parts(load(name, folder), seed, evaluation, copies)
     done = [fit(job, train, test, in_sample=evaluation == "in-sample") for job in jobs]
     constant = constant_error(test)
-    return [{**one, "constant_error": constant, "test_rows": test.block.rows, "train_rows": train.block.rows} for one in done]
+    return [
+        {
+            **one,
+            "constant_error": constant,
+            "test_rows": test.block.rows,
+            "train_rows": train.block.rows,
+        }
+        for one in done
+    ]

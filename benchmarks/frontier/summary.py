@@ -1,4 +1,5 @@
-"""From runs to the figures' numbers: points, comparisons with published curves, fairlearn, and our own non-private curve."""
+"""From runs to the figures' numbers: points, comparisons with published curves, fairlearn, and our
+own non-private curve."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def points(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]]:
         path = Path.of(runs, epsilon, wanted.gap)
         for asked in path.asked:
             some = [run for run in runs if run["epsilon"] == epsilon and run["asked"] == asked]
-            of = {part: np.array([run[part][wanted.gap] for run in some]) for part in ("test", "train")}
+            of = {
+                part: np.array([run[part][wanted.gap] for run in some])
+                for part in ("test", "train")
+            }
             reported = [run["reported"] for run in some if run["reported"] is not None]
             lines.append(
                 {
@@ -39,7 +43,9 @@ def points(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]]:
                     "gap": mean_and_spread(of["test"]),
                     "training_gap": mean_and_spread(of["train"]),
                     "training_gap_reported": float(np.mean(reported)) if reported else None,
-                    "floor": float(np.mean([run["test"].get(f"floor_{wanted.gap}", 0.0) for run in some])),
+                    "floor": float(
+                        np.mean([run["test"].get(f"floor_{wanted.gap}", 0.0) for run in some])
+                    ),
                     "positive_rate": float(np.mean([run["test"]["positive_rate"] for run in some])),
                     "certainly_broken": float(np.mean([run["certainly_broken"] for run in some])),
                     "spent": max(run["spent"] for run in some),
@@ -49,7 +55,8 @@ def points(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def versus_published(runs: Sequence[Run], wanted: Wanted, folder: FilePath) -> dict[str, Any]:
-    """Every published point: at its own epsilon, and records at epsilon 0.1 against those at 0.5."""
+    """Every published point: at its own epsilon, and records at epsilon 0.1 against those at
+    0.5."""
     curves = published.curves(folder, wanted.dataset, wanted.gap)
     there = epsilons_of(runs)
     their_constant = published.constant_of(folder, wanted.dataset)
@@ -70,7 +77,9 @@ def versus_published(runs: Sequence[Run], wanted: Wanted, folder: FilePath) -> d
                         **line,
                         "cost_of_constraint": None if plain is None else error - plain,
                         "our_cost_of_constraint": line["ours"] - float(ours.errors[:, 0].mean()),
-                        "gain_over_constant": None if their_constant is None else their_constant - error,
+                        "gain_over_constant": None
+                        if their_constant is None
+                        else their_constant - error,
                         "our_gain_over_constant": ours.constant - line["ours"],
                         "ours_mixed_with_constant": mixed_at(ours, gap),
                     }
@@ -80,21 +89,33 @@ def versus_published(runs: Sequence[Run], wanted: Wanted, folder: FilePath) -> d
         by_method[method] = _tally([line for line in lines if line["method"] == method])
     ours_constant = float(np.mean([run["constant_error"] for run in runs]))
     constants = {"ours": ours_constant, "theirs, about": their_constant}
-    return {"constant_error": constants, "tally": tally, "tally_by_method": by_method, "points": lines}
+    return {
+        "constant_error": constants,
+        "tally": tally,
+        "tally_by_method": by_method,
+        "points": lines,
+    }
 
 
 def _tally(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """How many points got which verdict, a line for each pair of epsilons."""
     return {
         f"ours {epsilon:g} against theirs {other:g}": dict(
-            Counter(line["verdict"] for line in lines if (line["our_epsilon"], line["published_epsilon"]) == (epsilon, other))
+            Counter(
+                line["verdict"]
+                for line in lines
+                if (line["our_epsilon"], line["published_epsilon"]) == (epsilon, other)
+            )
         )
-        for epsilon, other in sorted({(line["our_epsilon"], line["published_epsilon"]) for line in lines})
+        for epsilon, other in sorted(
+            {(line["our_epsilon"], line["published_epsilon"]) for line in lines}
+        )
     }
 
 
 def versus_ourselves(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]]:
-    """Each epsilon against our own curve without privacy, at each of that one's mean gaps, on the same splits."""
+    """Each epsilon against our own curve without privacy, at each of that one's mean gaps, on the
+    same splits."""
     if math.inf not in epsilons_of(runs):
         return []
     free = Path.of(runs, math.inf, wanted.gap)
@@ -102,22 +123,35 @@ def versus_ourselves(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]
     for epsilon in epsilons_of(runs)[:-1]:
         ours = Path.of(runs, epsilon, wanted.gap)
         for k, asked in enumerate(free.asked):
-            lines.append({"epsilon": epsilon, "asked": asked, **against(ours, free.errors[:, k], free.gaps[:, k])})
+            lines.append(
+                {
+                    "epsilon": epsilon,
+                    "asked": asked,
+                    **against(ours, free.errors[:, k], free.gaps[:, k]),
+                }
+            )
     return lines
 
 
-def versus_fairlearn(runs: Sequence[Run], wanted: Wanted, peer: dict[str, Any] | None, folder: FilePath) -> dict[str, Any]:
-    """Every epsilon against fairlearn on the same splits (drawn together), and against the stored points of another split."""
+def versus_fairlearn(
+    runs: Sequence[Run], wanted: Wanted, peer: dict[str, Any] | None, folder: FilePath
+) -> dict[str, Any]:
+    """Every epsilon against fairlearn on the same splits (drawn together), and against the stored
+    points of another split."""
     found: dict[str, Any] = {"same_splits": [], "stored": []}
     stored = published.fairlearn_of(folder, wanted.gap) if wanted.dataset == "adult" else []
     for epsilon in epsilons_of(runs):
         ours = Path.of(runs, epsilon, wanted.gap)
         for point in stored:
-            found["stored"].append({"epsilon": epsilon, **point, **against(ours, point["error"], point["gap"])})
+            found["stored"].append(
+                {"epsilon": epsilon, **point, **against(ours, point["error"], point["gap"])}
+            )
         if peer is None:
             continue
         some = ours.among(peer["splits"])
         for k, bound in enumerate(peer["bounds"]):
             errors, gaps = np.array(peer["errors"])[:, k], np.array(peer["gaps"])[:, k]
-            found["same_splits"].append({"epsilon": epsilon, "bound": bound, **against(some, errors, gaps)})
+            found["same_splits"].append(
+                {"epsilon": epsilon, "bound": bound, **against(some, errors, gaps)}
+            )
     return found

@@ -24,7 +24,8 @@ PARITY, ODDS, MISSES = "demographic_parity", "equalized_odds", "false_negative_r
 class Case:
     """One case. `asked`: the notions and the bounds asked for by default, the tightest last.
 
-    `law` and `rows`: synthetic people; else `source` and `sensitive`: a set that `fairveil data` finds.
+    `law` and `rows`: synthetic people; else `source` and `sensitive`: a set that `fairveil data`
+    finds.
     """
 
     name: str
@@ -36,7 +37,9 @@ class Case:
     sensitive: tuple[str, ...] = ()
     marginal: bool = False
 
-    def parts(self, seed: int, folder: str | None = None, most: int | None = None) -> tuple[Coded, Coded]:
+    def parts(
+        self, seed: int, folder: str | None = None, most: int | None = None
+    ) -> tuple[Coded, Coded]:
         """Rows to train on and rows to measure on. `most`: of either, for a quick look."""
         if self.law is not None:
             train, test = (
@@ -49,11 +52,15 @@ class Case:
 
     def cells(self, rows: Coded) -> Cells:
         """Its groups."""
-        return Cells(rows.layout.sensitive, "marginal" if self.marginal else "product", self.sensitive)
+        return Cells(
+            rows.layout.sensitive, "marginal" if self.marginal else "product", self.sensitive
+        )
 
     def constraint(self, notion: str, bound: float) -> str:
         """As estimators take it."""
-        return f"{notion}:{bound:g}" + (",groups=marginal" if self.marginal and notion != MISSES else "")
+        return f"{notion}:{bound:g}" + (
+            ",groups=marginal" if self.marginal and notion != MISSES else ""
+        )
 
 
 def _source(name: str, sensitive: tuple[str, ...], folder: str | None) -> data.EncodedRows:
@@ -71,7 +78,9 @@ def _whole(source: data.EncodedRows) -> Coded:
         np.concatenate([_there(block.labels) for block in blocks]),
         np.concatenate([_there(block.sensitive) for block in blocks], axis=1),
     )
-    return Coded(replace(source.encoding, schema=replace(source.encoding.schema, rows=None)), joined)
+    return Coded(
+        replace(source.encoding, schema=replace(source.encoding.schema, rows=None)), joined
+    )
 
 
 def _there(given: T | None) -> T:
@@ -83,11 +92,41 @@ CENSUS = 29_349
 WIDE = (0.10, 0.05, 0.02)
 _DRAWN = (
     Case("two-groups", "synthetic, 2 groups", ((PARITY, WIDE),), Law((0.5, 0.5)), CENSUS),
-    Case("three-groups", "synthetic, 3 groups, one of 4 %", ((PARITY, WIDE),), Law((0.5, 0.46, 0.04)), CENSUS),
-    Case("four-groups", "synthetic, 4 groups, one of 4 %", ((PARITY, WIDE),), Law((0.5, 0.3, 0.16, 0.04)), CENSUS),
-    Case("five-groups", "synthetic, 5 groups, one of 4 %", ((PARITY, WIDE),), Law((0.4, 0.25, 0.2, 0.11, 0.04)), CENSUS),
-    Case("six-groups", "synthetic, 6 groups, 4,000 rows", ((PARITY, (0.1, 0.05)),), Law((1 / 6,) * 6), 4_000),
-    Case("nine-groups", "synthetic, 9 groups, 4 classes", ((PARITY, (0.2, 0.1)),), Law((1 / 9,) * 9, classes=4), 30_000),
+    Case(
+        "three-groups",
+        "synthetic, 3 groups, one of 4 %",
+        ((PARITY, WIDE),),
+        Law((0.5, 0.46, 0.04)),
+        CENSUS,
+    ),
+    Case(
+        "four-groups",
+        "synthetic, 4 groups, one of 4 %",
+        ((PARITY, WIDE),),
+        Law((0.5, 0.3, 0.16, 0.04)),
+        CENSUS,
+    ),
+    Case(
+        "five-groups",
+        "synthetic, 5 groups, one of 4 %",
+        ((PARITY, WIDE),),
+        Law((0.4, 0.25, 0.2, 0.11, 0.04)),
+        CENSUS,
+    ),
+    Case(
+        "six-groups",
+        "synthetic, 6 groups, 4,000 rows",
+        ((PARITY, (0.1, 0.05)),),
+        Law((1 / 6,) * 6),
+        4_000,
+    ),
+    Case(
+        "nine-groups",
+        "synthetic, 9 groups, 4 classes",
+        ((PARITY, (0.2, 0.1)),),
+        Law((1 / 9,) * 9, classes=4),
+        30_000,
+    ),
     Case(
         "small",
         "synthetic, 3 groups, 4,000 rows",
@@ -111,10 +150,30 @@ _DRAWN = (
     ),
 )
 _REAL = (
-    Case("adult-parity", "Adult by sex", ((PARITY, (0.1, 0.05, 0.02)),), source="adult", sensitive=("sex",)),
-    Case("adult-odds", "Adult by sex", ((ODDS, (0.08, 0.05, 0.03)),), source="adult", sensitive=("sex",)),
-    Case("adult-race", "Adult by race", ((PARITY, (0.1, 0.05)),), source="adult", sensitive=("race",)),
-    Case("adult-race-odds", "Adult by race", ((ODDS, (0.2, 0.1)),), source="adult", sensitive=("race",)),
+    Case(
+        "adult-parity",
+        "Adult by sex",
+        ((PARITY, (0.1, 0.05, 0.02)),),
+        source="adult",
+        sensitive=("sex",),
+    ),
+    Case(
+        "adult-odds",
+        "Adult by sex",
+        ((ODDS, (0.08, 0.05, 0.03)),),
+        source="adult",
+        sensitive=("sex",),
+    ),
+    Case(
+        "adult-race", "Adult by race", ((PARITY, (0.1, 0.05)),), source="adult", sensitive=("race",)
+    ),
+    Case(
+        "adult-race-odds",
+        "Adult by race",
+        ((ODDS, (0.2, 0.1)),),
+        source="adult",
+        sensitive=("race",),
+    ),
     Case(
         "adult-odds-many",
         "Adult by sex and by race",
@@ -123,7 +182,13 @@ _REAL = (
         sensitive=("sex", "race"),
         marginal=True,
     ),
-    Case("adult-product", "Adult by sex x race", ((PARITY, (0.15, 0.1)),), source="adult", sensitive=("sex", "race")),
+    Case(
+        "adult-product",
+        "Adult by sex x race",
+        ((PARITY, (0.15, 0.1)),),
+        source="adult",
+        sensitive=("sex", "race"),
+    ),
     Case(
         "law-race",
         "Law School by race",
@@ -131,8 +196,20 @@ _REAL = (
         source="law_school",
         sensitive=("race",),
     ),
-    Case("credit-education", "Credit by education", ((PARITY, (0.05, 0.02)),), source="credit", sensitive=("EDUCATION",)),
-    Case("credit-marriage", "Credit by marital status", ((PARITY, (0.05, 0.02)),), source="credit", sensitive=("MARRIAGE",)),
+    Case(
+        "credit-education",
+        "Credit by education",
+        ((PARITY, (0.05, 0.02)),),
+        source="credit",
+        sensitive=("EDUCATION",),
+    ),
+    Case(
+        "credit-marriage",
+        "Credit by marital status",
+        ((PARITY, (0.05, 0.02)),),
+        source="credit",
+        sensitive=("MARRIAGE",),
+    ),
     Case(
         "communities",
         "Communities, by share of black residents",

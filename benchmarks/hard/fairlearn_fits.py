@@ -50,13 +50,18 @@ def reduction(
     return lambda rows: np.asarray(model._pmf_predict(numeric(rows).X))
 
 
-def threshold(train: Numeric, notion: str | None, numeric: Callable[[Any], Numeric]) -> Callable[[Any], Floats]:
+def threshold(
+    train: Numeric, notion: str | None, numeric: Callable[[Any], Numeric]
+) -> Callable[[Any], Floats]:
     """ThresholdOptimizer after logistic regression; the law is that of its draws."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
     assert notion is not None
     model = ThresholdOptimizer(
-        estimator=_base(), constraints=NOTIONS[notion][1], objective="accuracy_score", predict_method="predict_proba"
+        estimator=_base(),
+        constraints=NOTIONS[notion][1],
+        objective="accuracy_score",
+        predict_method="predict_proba",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

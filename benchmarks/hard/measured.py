@@ -1,7 +1,9 @@
-"""What decisions do on held-out rows, as one table of counts; and the baselines, which are linear in it.
+"""What decisions do on held-out rows, as one table of counts; and the baselines, which are linear
+in it.
 
-A table counts decisions by (group, label, class): expectations where a model decides by chance. Every error, every rate and
-every mixture with a constant answer is linear in it. So a run keeps the table, and everything else is found from it later.
+A table counts decisions by (group, label, class): expectations where a model decides by chance.
+Every error, every rate and every mixture with a constant answer is linear in it. So a run keeps the
+table, and everything else is found from it later.
 """
 
 from __future__ import annotations
@@ -51,11 +53,17 @@ class Judge:
         return float(np.nanmax(self.values(table)))
 
     def mixing(self, free: Floats, gap: float) -> float:
-        """The least error of a model, of some of whose answers one class takes the place, at no more than this gap.
+        """The least error of a model, of some of whose answers one class takes the place, at no
+        more than this gap.
 
-        NaN where no constant answer keeps to the gap either: a rate of misses, say, below every mixture's.
+        NaN where no constant answer keeps to the gap either: a rate of misses, say, below every
+        mixture's.
         """
-        return min((self._mixed(free, k, gap) for k in range(free.shape[2])), default=math.nan, key=_last_if_none)
+        return min(
+            (self._mixed(free, k, gap) for k in range(free.shape[2])),
+            default=math.nan,
+            key=_last_if_none,
+        )
 
     def _mixed(self, free: Floats, k: int, gap: float) -> float:
         constant = constant_table(free, k)
@@ -79,7 +87,9 @@ class Judge:
     def constant(self, table: Floats, gap: float) -> float:
         """The least error of one class for everybody, of those at no more than this gap."""
         found = [constant_table(table, k) for k in range(table.shape[2])]
-        return min((error_of(one) for one in found if self.gap(one) <= gap + 1e-9), default=math.nan)
+        return min(
+            (error_of(one) for one in found if self.gap(one) <= gap + 1e-9), default=math.nan
+        )
 
 
 @lru_cache(maxsize=64)

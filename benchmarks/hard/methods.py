@@ -1,6 +1,8 @@
-"""The methods: each fits coded rows and gives the distribution of decisions for other rows, (rows, classes).
+"""The methods: each fits coded rows and gives the distribution of decisions for other rows, (rows,
+classes).
 
-Nothing is drawn: a randomised classifier gives its probabilities, one without chance gives zeros and ones.
+Nothing is drawn: a randomised classifier gives its probabilities, one without chance gives zeros
+and ones.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Wanted:
-    """One fit. `notion` and `asked`: None where nothing is asked for; of `fermi`, `asked` is a strength."""
+    """One fit. `notion` and `asked`: None where nothing is asked for; of `fermi`, `asked` is a
+    strength."""
 
     method: str
     notion: str | None
@@ -65,12 +68,18 @@ def unconstrained(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | Non
 
 def additive(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """The descent, of an additive model."""
-    return _ours(fv.RateConstrainedClassifier(wanted.constraint, model="additive", **_shared(wanted, train)), train)
+    return _ours(
+        fv.RateConstrainedClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
+        train,
+    )
 
 
 def additive_game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """The game, of additive rules."""
-    return _ours(fv.OracleGameClassifier(wanted.constraint, model="additive", **_shared(wanted, train)), train)
+    return _ours(
+        fv.OracleGameClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
+        train,
+    )
 
 
 def game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
@@ -80,7 +89,9 @@ def game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fit
 
 def group(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """`GroupObjectiveClassifier`, of the error."""
-    return _ours(fv.GroupObjectiveClassifier("error", wanted.constraint, **_shared(wanted, train)), train)
+    return _ours(
+        fv.GroupObjectiveClassifier("error", wanted.constraint, **_shared(wanted, train)), train
+    )
 
 
 def fermi(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
@@ -88,7 +99,9 @@ def fermi(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fi
     assert wanted.notion is not None
     kinds = {"demographic_parity": fv.DemographicParity, "equalized_odds": fv.EqualizedOdds}
     notion = kinds[wanted.notion](None, groups=cells.mode)
-    return _ours(fv.FermiClassifier(notion, strength=wanted.asked or 0.0, **_shared(wanted, train)), train)
+    return _ours(
+        fv.FermiClassifier(notion, strength=wanted.asked or 0.0, **_shared(wanted, train)), train
+    )
 
 
 def post(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
@@ -115,8 +128,8 @@ class _Given:
 
 
 def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """`ParityPostProcessor`, after DP2DP: a coin for each row says whether the base or the offsets may read it, so each part
-    has the whole of epsilon. Seven in ten are for the base."""
+    """`ParityPostProcessor`, after DP2DP: a coin for each row says whether the base or the offsets
+    may read it, so each part has the whole of epsilon. Seven in ten are for the base."""
     if wanted.notion != "demographic_parity" or cells.mode != "product":
         raise ImpossibleError("demographic parity only, of product groups")
     coins = np.random.default_rng((wanted.seed, 1)).random(train.block.rows) < 0.7
@@ -139,7 +152,9 @@ def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> F
     def law(rows: Coded) -> Floats:
         assert rows.block.sensitive is not None
         ids = cells.ids(rows.block.sensitive)[0]
-        return np.asarray(model.predict_proba(_both(base.predict_proba(rows)), sensitive_features={"group": ids}))
+        return np.asarray(
+            model.predict_proba(_both(base.predict_proba(rows)), sensitive_features={"group": ids})
+        )
 
     spent = max(base.privacy_.epsilon, model.privacy_.epsilon)
     return Fitted(law, {"spent": _plain(spent), "reported": model.gap_})
@@ -151,26 +166,39 @@ def _both(law: Floats) -> Floats:
 
 
 def once(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """Groups released once in public clusters, then linear models of the memberships; of sensitive features alone."""
+    """Groups released once in public clusters, then linear models of the memberships; of sensitive
+    features alone."""
     if wanted.protects != "sensitive_features" or cells.mode != "product":
-        raise ImpossibleError("release_groups is of sensitive features alone, and of product groups")
+        raise ImpossibleError(
+            "release_groups is of sensitive features alone, and of product groups"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairveilWarning)
         released = fv.release_groups(train, epsilon=wanted.epsilon, random_state=wanted.seed)
         model = released.fit(train, None, wanted.constraint)
     spent, reported = _plain(released.privacy.epsilon), max(line.value for line in model.report_)
-    return Fitted(lambda rows: np.asarray(model.predict_proba(rows)), {"spent": spent, "reported": reported})
+    return Fitted(
+        lambda rows: np.asarray(model.predict_proba(rows)), {"spent": spent, "reported": reported}
+    )
 
 
 def reduction(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """fairlearn's ExponentiatedGradient, not private."""
-    return Fitted(fairlearn_fits.reduction(_numeric(train, cells), wanted.notion, wanted.asked, _numeric_of(train, cells)), {})
+    return Fitted(
+        fairlearn_fits.reduction(
+            _numeric(train, cells), wanted.notion, wanted.asked, _numeric_of(train, cells)
+        ),
+        {},
+    )
 
 
 def threshold(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """fairlearn's ThresholdOptimizer, not private, which reads the group at prediction and takes no bound."""
+    """fairlearn's ThresholdOptimizer, not private, which reads the group at prediction and takes no
+    bound."""
     try:
-        law = fairlearn_fits.threshold(_numeric(train, cells), wanted.notion, _numeric_of(train, cells))
+        law = fairlearn_fits.threshold(
+            _numeric(train, cells), wanted.notion, _numeric_of(train, cells)
+        )
     except ValueError as refused:  # a group whose labels are all alike
         raise ImpossibleError(str(refused)) from refused
     return Fitted(law, {})
@@ -181,7 +209,9 @@ def aim(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitt
     if rival is None:
         raise SystemExit("method aim needs --aim PYTHON: see benchmarks/hard/rival_aim.py")
     made, said = rival.rows(train, wanted.epsilon, wanted.seed)
-    law = fairlearn_fits.reduction(_numeric(made, cells), wanted.notion, wanted.asked, _numeric_of(made, cells))
+    law = fairlearn_fits.reduction(
+        _numeric(made, cells), wanted.notion, wanted.asked, _numeric_of(made, cells)
+    )
     return Fitted(lambda rows: law(binned(rows)), said)  # what is predicted for is in the same bins
 
 
@@ -224,7 +254,13 @@ def _ours(model: Any, train: Coded) -> Fitted:
     report = getattr(model, "constraint_report_", None)
     said: dict[str, Any] = {
         "spent": _plain(model.privacy_.epsilon),
-        "warned": sorted({type(one.message).__name__ for one in heard if isinstance(one.message, FairveilWarning)}),
+        "warned": sorted(
+            {
+                type(one.message).__name__
+                for one in heard
+                if isinstance(one.message, FairveilWarning)
+            }
+        ),
     }
     if report is not None and report.lines:
         said |= {"reported": max(line.value for line in report.lines), "verdict": report.verdict}
@@ -234,16 +270,17 @@ def _ours(model: Any, train: Coded) -> Fitted:
 def _law(model: Any, rows: Coded) -> Floats:
     if isinstance(model, fv.OddsPostProcessor):
         return np.asarray(model.predict_proba(rows))
-    certain = isinstance(model, fv.RateConstrainedClassifier | fv.FermiClassifier) and not isinstance(
-        model.model_, MixtureModel
-    )
+    certain = isinstance(
+        model, fv.RateConstrainedClassifier | fv.FermiClassifier
+    ) and not isinstance(model.model_, MixtureModel)
     if certain:
         return np.asarray(model.predict(rows)[:, np.newaxis] == model.classes_, np.float64)
     return np.asarray(model.predict_proba(rows))
 
 
 def _numeric(rows: Coded, cells: Cells, like: Coded | None = None) -> fairlearn_fits.Numeric:
-    """One-hot rows with numbers scaled by the training rows, and the product of the sensitive columns."""
+    """One-hot rows with numbers scaled by the training rows, and the product of the sensitive
+    columns."""
     like = rows if like is None else like
     mean, deviation = like.block.numbers.mean(axis=1), like.block.numbers.std(axis=1)
     deviation[deviation == 0] = 1.0

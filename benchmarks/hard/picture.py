@@ -1,4 +1,5 @@
-"""One SVG, a panel a case: how far each method's error lies below or above that of mixing, against its gap."""
+"""One SVG, a panel a case: how far each method's error lies below or above that of mixing, against
+its gap."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ def draw(lines: list[Line]) -> str:
         if line.protects != "nothing":
             panels[line.case, line.notion, line.protects].append(line)
     for (case, notion, _), some in panels.items():
-        some += [line for line in lines if (line.case, line.notion, line.protects) == (case, notion, "nothing")]
+        some += [
+            line
+            for line in lines
+            if (line.case, line.notion, line.protects) == (case, notion, "nothing")
+        ]
     drawn = [_panel(panel, some, place) for place, (panel, some) in enumerate(panels.items())]
     headings = [f"{CASES[case].words}; {WORDS.get(notion, notion)}" for case, notion, _ in panels]
     sizes = [_height(one) for one in drawn]
@@ -38,9 +43,20 @@ def draw(lines: list[Line]) -> str:
             parts.append(one.replace("<svg ", f'<svg x="{left}" y="{top + HEADING:g}" ', 1))
         top += HEADING + max(sizes[start : start + COLUMNS]) + SPACE
     wide = min(COLUMNS, len(drawn)) * (WIDE + SPACE)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {top:g}" width="{wide}" height="{top:g}" role="img">'
-    title = "<title>Error of each method less that of mixing at the same gap, against the gap, in hard cases</title>"
-    return "\n".join((head, title, f'<rect width="{wide}" height="{top:g}" fill="#fff"/>', *parts, "</svg>")) + "\n"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {top:g}" width="{wide}" '
+        f'height="{top:g}" role="img">'
+    )
+    title = (
+        "<title>Error of each method less that of mixing at the same gap, against the gap, in hard "
+        "cases</title>"
+    )
+    return (
+        "\n".join(
+            (head, title, f'<rect width="{wide}" height="{top:g}" fill="#fff"/>', *parts, "</svg>")
+        )
+        + "\n"
+    )
 
 
 def _panel(panel: Panel, lines: list[Line], place: int) -> str:
@@ -52,10 +68,23 @@ def _panel(panel: Panel, lines: list[Line], place: int) -> str:
     shown = []
     for (method, epsilon), some in curves.items():
         points = tuple((line.gap.value, line.over_mixing.value) for line in some)
-        spread = [0.0 if math.isnan(line.over_mixing.spread) else line.over_mixing.spread for line in some]
-        ends = [tuple(up + way * s for (_, up), s in zip(points, spread, strict=True)) for way in (-2, 2)]
-        shown.append(Curve(method + (", not private" if math.isinf(epsilon) else f", epsilon {epsilon:g}"), points, *ends))
-    words = {"records": "Records protected", "sensitive_features": "Sensitive features protected"}[protects]
+        spread = [
+            0.0 if math.isnan(line.over_mixing.spread) else line.over_mixing.spread for line in some
+        ]
+        ends = [
+            tuple(up + way * s for (_, up), s in zip(points, spread, strict=True))
+            for way in (-2, 2)
+        ]
+        shown.append(
+            Curve(
+                method + (", not private" if math.isinf(epsilon) else f", epsilon {epsilon:g}"),
+                points,
+                *ends,
+            )
+        )
+    words = {"records": "Records protected", "sensitive_features": "Sensitive features protected"}[
+        protects
+    ]
     seeds = max(line.seeds for line in lines)
     figure = CurvesFigure(
         f"{CASES[case].words}, {WORDS.get(notion, notion)}",

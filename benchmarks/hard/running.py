@@ -52,7 +52,9 @@ def run(asked: Asked, file: Path | None = None) -> list[stored.Run]:
             missing = [one for one in wanted if _key(asked, name, one) not in before]
             if missing:
                 before |= _fitted(asked, CASES[name], seed, missing, file)
-            found += [before[_key(asked, name, one)] for one in wanted if _key(asked, name, one) in before]
+            found += [
+                before[_key(asked, name, one)] for one in wanted if _key(asked, name, one) in before
+            ]
     return found
 
 
@@ -87,12 +89,25 @@ def _wanted(asked: Asked, case: Case, seed: int) -> Iterator[Wanted]:
 def _asks(method: str, pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
     notions = list(dict.fromkeys(notion for notion, _ in pairs))
     if method == "fermi":
-        return [(notion, strength) for notion in notions if notion in FERMI for strength in methods.STRENGTHS]
+        return [
+            (notion, strength)
+            for notion in notions
+            if notion in FERMI
+            for strength in methods.STRENGTHS
+        ]
     if method == "fairlearn-threshold":
         return [(notion, 0.0) for notion in notions if notion != MISSES]
     if method in ("fairlearn", "aim"):
-        curve = {notion: sorted({bound for n, bound in pairs if n == notion} | {0.01, 0.15}) for notion in notions}
-        return [(notion, bound) for notion in notions if notion != MISSES for bound in reversed(curve[notion])]
+        curve = {
+            notion: sorted({bound for n, bound in pairs if n == notion} | {0.01, 0.15})
+            for notion in notions
+        }
+        return [
+            (notion, bound)
+            for notion in notions
+            if notion != MISSES
+            for bound in reversed(curve[notion])
+        ]
     return pairs
 
 
@@ -117,10 +132,16 @@ def _told(asked: Asked, case: str, wanted: Wanted) -> stored.Run:
     }
 
 
-def _fitted(asked: Asked, case: Case, seed: int, missing: list[Wanted], file: Path | None) -> dict[stored.Key, stored.Run]:
+def _fitted(
+    asked: Asked, case: Case, seed: int, missing: list[Wanted], file: Path | None
+) -> dict[stored.Key, stored.Run]:
     train, test = case.parts(seed, asked.folder, asked.most)
     cells = case.cells(train)
-    rival = None if asked.aim is None else Rival(asked.aim, asked.aim_folder, case.source or case.name, asked.aim_options)
+    rival = (
+        None
+        if asked.aim is None
+        else Rival(asked.aim, asked.aim_folder, case.source or case.name, asked.aim_options)
+    )
     done = {}
     for one in missing:
         start = time.perf_counter()
@@ -136,12 +157,17 @@ def _fitted(asked: Asked, case: Case, seed: int, missing: list[Wanted], file: Pa
         }
         stored.append(file, [told])
         done[stored.key_of(told)] = told
-        said = f"{case.name} {one.method} {one.constraint or ''} epsilon {one.epsilon:g} {one.protects} seed {seed}"
+        said = (
+            f"{case.name} {one.method} {one.constraint or ''} epsilon {one.epsilon:g} "
+            f"{one.protects} seed {seed}"
+        )
         print(f"{said}: {seconds:.1f} s", file=sys.stderr, flush=True)
     return done
 
 
-def _measured(one: Wanted, train: Coded, test: Coded, cells: Cells, rival: Rival | None) -> dict[str, Any]:
+def _measured(
+    one: Wanted, train: Coded, test: Coded, cells: Cells, rival: Rival | None
+) -> dict[str, Any]:
     """What the fit says, and the table of its decisions; or why there is none."""
     try:
         fitted = methods.METHODS[one.method](train, cells, one, rival)

@@ -37,8 +37,9 @@ class Mean:
 
 @dataclass(frozen=True)
 class Line:
-    """One method at one bound and epsilon. `over_mixing`: its error less that of mixing at its own gap, seed by seed;
-    `over_constant` likewise; `over_fairlearn`: its error less fairlearn's at its mean gap, NaN where that is not reached."""
+    """One method at one bound and epsilon. `over_mixing`: its error less that of mixing at its own
+    gap, seed by seed; `over_constant` likewise; `over_fairlearn`: its error less fairlearn's at its
+    mean gap, NaN where that is not reached."""
 
     case: str
     notion: str
@@ -67,7 +68,8 @@ class Line:
 
     @property
     def winner(self) -> str:
-        """Of the method and the two baselines of the same protection, at its gap, and by how much."""
+        """Of the method and the two baselines of the same protection, at its gap, and by how
+        much."""
         others = {"mixing": self.mixing.value, "the best constant": self.constant.value}
         known = {name: value for name, value in others.items() if not math.isnan(value)}
         if not known:
@@ -75,17 +77,22 @@ class Line:
         best = min(known, key=lambda name: known[name])
         over = self.over_mixing if best == "mixing" else self.over_constant
         noise = 0.0 if math.isnan(over.spread) else 2.0 * over.spread
-        by = f"{100 * abs(over.value):.1f}" + ("" if math.isnan(over.spread) else f" ± {100 * over.spread:.1f}")
+        by = f"{100 * abs(over.value):.1f}" + (
+            "" if math.isnan(over.spread) else f" ± {100 * over.spread:.1f}"
+        )
         if abs(over.value) <= max(noise, 0.001):
             return f"even with {best} ({by})"
         return f"{self.method} by {by}" if over.value < 0 else f"**{best} by {by}**"
 
 
 def lines(runs: list[stored.Run]) -> Iterator[Line]:
-    """In the order of the cases, notions, methods, epsilons and bounds. Fits that were refused have none."""
+    """In the order of the cases, notions, methods, epsilons and bounds. Fits that were refused have
+    none."""
     runs = [run for run in runs if "failed" not in run]
     free = {
-        (run["case"], run["protects"], run["epsilon"], run["seed"]): run for run in runs if run["method"] == "unconstrained"
+        (run["case"], run["protects"], run["epsilon"], run["seed"]): run
+        for run in runs
+        if run["method"] == "unconstrained"
     }
     parts: dict[stored.Key, list[stored.Run]] = defaultdict(list)
     for run in runs:
@@ -98,7 +105,9 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
         if math.isinf(epsilon)
     }
     order = {name: place for place, name in enumerate(CASES)}
-    for key in sorted(parts, key=lambda key: (order[key[0]], key[2], key[5], key[1], key[4], -key[3])):
+    for key in sorted(
+        parts, key=lambda key: (order[key[0]], key[2], key[5], key[1], key[4], -key[3])
+    ):
         case, method, notion, asked, epsilon, protects, *_ = key
         some = parts[key]
         judges = [_judge(run) for run in some]
@@ -107,7 +116,10 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
         gaps = [judge.gap(table) for judge, table in zip(judges, tables, strict=True)]
         bases = [_base(free, run) for run in some]
         known = all(base is not None for base in bases)
-        mixing = [j.mixing(b, g) if b is not None else math.nan for j, b, g in zip(judges, bases, gaps, strict=True)]
+        mixing = [
+            j.mixing(b, g) if b is not None else math.nan
+            for j, b, g in zip(judges, bases, gaps, strict=True)
+        ]
         constant = [j.constant(t, g) for j, t, g in zip(judges, tables, gaps, strict=True)]
         curve = curves.get((case, notion))
         middle = float(np.mean(gaps))
@@ -124,9 +136,13 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
             Mean.of(constant),
             Mean.of(np.subtract(errors, mixing).tolist()),
             Mean.of(np.subtract(errors, constant).tolist()),
-            math.nan if curve is None or method in NOT_PRIVATE else float(np.mean(errors)) - at(curve, middle),
+            math.nan
+            if curve is None or method in NOT_PRIVATE
+            else float(np.mean(errors)) - at(curve, middle),
             _free_point(bases, judges) if known else (math.nan, math.nan),
-            endless.get((case, method, notion, asked, protects)) if not math.isinf(epsilon) else None,
+            endless.get((case, method, notion, asked, protects))
+            if not math.isinf(epsilon)
+            else None,
             float(np.mean([selected(table)[-1] for table in tables])),
             len(some),
             float(np.mean([run["seconds"] for run in some])),
@@ -140,12 +156,17 @@ def _judge(run: stored.Run) -> Judge:
 
 
 def _cells(run: stored.Run) -> Cells:
-    return Cells(tuple(map(tuple, run["groups"])), "marginal" if CASES[run["case"]].marginal else "product")
+    return Cells(
+        tuple(map(tuple, run["groups"])), "marginal" if CASES[run["case"]].marginal else "product"
+    )
 
 
 def _base(free: dict[stored.Key, stored.Run], run: stored.Run) -> Floats | None:
-    """The unconstrained model of the same protection, epsilon and seed; of what is not private, the one without noise."""
-    protects = [run["protects"]] if run["protects"] != "nothing" else ["records", "sensitive_features"]
+    """The unconstrained model of the same protection, epsilon and seed; of what is not private, the
+    one without noise."""
+    protects = (
+        [run["protects"]] if run["protects"] != "nothing" else ["records", "sensitive_features"]
+    )
     for one in protects:
         found = free.get((run["case"], one, run["epsilon"], run["seed"]))
         if found is not None:
@@ -161,12 +182,16 @@ def _mean_point(some: list[stored.Run]) -> tuple[float, float]:
 
 def _free_point(bases: list[Floats | None], judges: list[Judge]) -> tuple[float, float]:
     known = [base for base in bases if base is not None]
-    return float(np.mean([error_of(b) for b in known])), float(np.mean([j.gap(b) for j, b in zip(judges, known, strict=True)]))
+    return float(np.mean([error_of(b) for b in known])), float(
+        np.mean([j.gap(b) for j, b in zip(judges, known, strict=True)])
+    )
 
 
 def _curves(runs: list[stored.Run]) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """fairlearn's reduction: mean (gap, error) at each bound, and the lower hull of them."""
-    parts: dict[tuple[str, str], dict[float, list[stored.Run]]] = defaultdict(lambda: defaultdict(list))
+    parts: dict[tuple[str, str], dict[float, list[stored.Run]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for run in runs:
         if run["method"] == "fairlearn":
             parts[run["case"], run["notion"]][run["asked"]].append(run)
@@ -178,14 +203,15 @@ def _curves(runs: list[stored.Run]) -> dict[tuple[str, str], list[tuple[float, f
 
 
 def hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The lower convex hull, from the least gap to the least error: what mixtures of the points reach."""
+    """The lower convex hull, from the least gap to the least error: what mixtures of the points
+    reach."""
     kept: list[tuple[float, float]] = []
     for x, y in sorted(points):
         if kept and y >= kept[-1][1]:
             continue
-        while len(kept) > 1 and (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0]) >= (y - kept[-2][1]) * (
-            kept[-1][0] - kept[-2][0]
-        ):
+        while len(kept) > 1 and (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0]) >= (
+            y - kept[-2][1]
+        ) * (kept[-1][0] - kept[-2][0]):
             kept.pop()
         kept.append((x, y))
     return kept

@@ -40,24 +40,37 @@ def whole(lines: list[Line]) -> Iterator[str]:
         yield ""
     private = [line for line in lines if not math.isinf(line.epsilon)]
     harmed = [line for line in private if line.harm]
-    yield f"{len(private)} private lines, {len(harmed)} of them above mixing by more than two standard errors and 0.1 points."
+    yield (
+        f"{len(private)} private lines, {len(harmed)} of them above mixing by more than two "
+        f"standard errors and 0.1 points."
+    )
 
 
 def short(lines: list[Line]) -> Iterator[str]:
-    """A row for each bound asked for: methods side by side, or one method by epsilon; in brackets, less mixing's error."""
-    columns = list(dict.fromkeys((line.method, line.epsilon) for line in lines if line.protects != "nothing"))
+    """A row for each bound asked for: methods side by side, or one method by epsilon; in brackets,
+    less mixing's error."""
+    columns = list(
+        dict.fromkeys((line.method, line.epsilon) for line in lines if line.protects != "nothing")
+    )
     columns += [(line.method, line.epsilon) for line in lines if line.protects == "nothing"][:1]
     rows: dict[tuple[str, str, float], dict[tuple[str, float], Line]] = defaultdict(dict)
     for line in lines:
         rows[line.case, line.notion, line.asked][line.method, line.epsilon] = line
     epsilons = {epsilon for _, epsilon in columns if not math.isinf(epsilon)}
-    heads = [method if len(epsilons) < 2 else f"{method}, {_epsilon(epsilon)}" for method, epsilon in columns]
+    heads = [
+        method if len(epsilons) < 2 else f"{method}, {_epsilon(epsilon)}"
+        for method, epsilon in columns
+    ]
     yield "| case | notion | asked | " + " | ".join(heads) + " |"
     yield "|" + "---|" * (len(columns) + 3)
     for (case, notion, asked), found in rows.items():
         if any(line.protects != "nothing" for line in found.values()):
             cells = [_short(found.get(column)) for column in columns]
-            yield f"| `{case}` | {WORDS.get(notion, notion)} | {100 * asked:g} | " + " | ".join(cells) + " |"
+            yield (
+                f"| `{case}` | {WORDS.get(notion, notion)} | {100 * asked:g} | "
+                + " | ".join(cells)
+                + " |"
+            )
 
 
 def _epsilon(epsilon: float) -> str:
@@ -70,7 +83,9 @@ def _short(line: Line | None) -> str:
     told = _point(line.error.value, line.gap.value)
     if math.isnan(line.over_mixing.value) or math.isinf(line.epsilon):
         return told
-    spread = "" if math.isnan(line.over_mixing.spread) else f" ± {100 * line.over_mixing.spread:.1f}"
+    spread = (
+        "" if math.isnan(line.over_mixing.spread) else f" ± {100 * line.over_mixing.spread:.1f}"
+    )
     told += f" ({100 * line.over_mixing.value:+.1f}{spread})"
     return f"**{told}**" if line.harm else told
 
@@ -91,7 +106,16 @@ def _cells(line: Line) -> list[str]:
     without = "-" if line.without_privacy is None else _point(*line.without_privacy)
     over = "-" if math.isnan(line.over_fairlearn) else f"{100 * line.over_fairlearn:+.1f}"
     found = f"{_with(line.error)} @ {_with(line.gap)}"
-    return [epsilon, asked, found, _with(line.mixing), _with(line.constant), without, over, line.winner]
+    return [
+        epsilon,
+        asked,
+        found,
+        _with(line.mixing),
+        _with(line.constant),
+        without,
+        over,
+        line.winner,
+    ]
 
 
 def _point(error: float, gap: float) -> str:
@@ -101,4 +125,6 @@ def _point(error: float, gap: float) -> str:
 def _with(mean: Mean) -> str:
     if math.isnan(mean.value):
         return "-"
-    return f"{100 * mean.value:.1f}" + ("" if math.isnan(mean.spread) else f" ± {100 * mean.spread:.1f}")
+    return f"{100 * mean.value:.1f}" + (
+        "" if math.isnan(mean.spread) else f" ± {100 * mean.spread:.1f}"
+    )

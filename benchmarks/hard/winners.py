@@ -1,9 +1,11 @@
 """Methods side by side at one gap: a line a case, notion and epsilon.
 
-A method's error at a gap is read off the lower hull of its points, of the unconstrained model of the same protection and of the
-best constant answer: what a mixture of its models and those two reaches. So every method has an error at every gap, at most
-that of mixing, and a model above mixing is passed over. An exclamation mark says that there is one, beyond two standard errors.
-A method that reads the group at prediction stands beside the others, and is not among those that may be best.
+A method's error at a gap is read off the lower hull of its points, of the unconstrained model of
+the same protection and of the best constant answer: what a mixture of its models and those two
+reaches. So every method has an error at every gap, at most that of mixing, and a model above mixing
+is passed over. An exclamation mark says that there is one, beyond two standard errors. A method
+that reads the group at prediction stands beside the others, and is not among those that may be
+best.
 """
 
 from __future__ import annotations
@@ -44,18 +46,24 @@ def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
         ends = [(some.free[1], some.free[0]), (0.0, _constant(methods))]
         mixing = _at(ends, gap)
         found[key] = {
-            method: Spot(gap, _at([*_points(of), *ends], gap), mixing, any(line.harm for line in of))
+            method: Spot(
+                gap, _at([*_points(of), *ends], gap), mixing, any(line.harm for line in of)
+            )
             for method, of in methods.items()
         }
     return found
 
 
 def fairlearns(lines: list[Line]) -> dict[tuple[str, str], float]:
-    """The error of fairlearn's reduction at the same gaps, some of whose answers a constant takes the place of."""
+    """The error of fairlearn's reduction at the same gaps, some of whose answers a constant takes
+    the place of."""
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for line in lines:
         if line.method == "fairlearn":
-            points[line.case, line.notion] += [(line.gap.value, line.error.value), (0.0, line.constant.value)]
+            points[line.case, line.notion] += [
+                (line.gap.value, line.error.value),
+                (0.0, line.constant.value),
+            ]
     return {key: _at(some, _middle(*key)) for key, some in points.items()}
 
 
@@ -64,7 +72,10 @@ def table(lines: list[Line]) -> Iterator[str]:
     found, peers = spots(lines), fairlearns(lines)
     methods = list(dict.fromkeys(method for some in found.values() for method in some))
     names = [f"{name}, reads the group" if name in READ_GROUP else name for name in methods]
-    yield f"| case | notion | epsilon | gap | mixing | {' | '.join(names)} | fairlearn, not private | best, and by how much |"
+    yield (
+        f"| case | notion | epsilon | gap | mixing | {' | '.join(names)} | fairlearn, not private "
+        f"| best, and by how much |"
+    )
     yield "|" + " --- |" * (len(methods) + 7)
     for (case, notion, protects, epsilon), some in found.items():
         first = next(iter(some.values()))
@@ -77,12 +88,16 @@ def table(lines: list[Line]) -> Iterator[str]:
             f"{100 * first.gap:g}",
             _number(first.mixing),
         ]
-        end = [_number(peers.get((case, notion), math.nan)), _winner({**blind, "mixing": first.mixing})]
+        end = [
+            _number(peers.get((case, notion), math.nan)),
+            _winner({**blind, "mixing": first.mixing}),
+        ]
         yield "| " + " | ".join([*start, *cells, *end]) + " |"
 
 
 def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) -> Iterator[str]:
-    """Markdown: a method's error at one gap without privacy, then its bias (next to no noise against none), then its noise."""
+    """Markdown: a method's error at one gap without privacy, then its bias (next to no noise
+    against none), then its noise."""
     found, peers = spots(lines), fairlearns(lines)
     epsilons = sorted({key[3] for key in found if key[3] < exact}, reverse=True)
     heads = [
@@ -98,19 +113,28 @@ def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) 
     yield "|" + " --- |" * len(heads)
     for case, notion, protects in dict.fromkeys(key[:3] for key in found):
         at_epsilon = {
-            key[3]: some[method] for key, some in found.items() if key[:3] == (case, notion, protects) and method in some
+            key[3]: some[method]
+            for key, some in found.items()
+            if key[:3] == (case, notion, protects) and method in some
         }
         if math.inf not in at_epsilon or exact not in at_epsilon:
             continue
         free, near = at_epsilon[math.inf], at_epsilon[exact].error
-        noise = [f"{100 * (at_epsilon[e].error - near):+.1f}" if e in at_epsilon else "-" for e in epsilons]
+        noise = [
+            f"{100 * (at_epsilon[e].error - near):+.1f}" if e in at_epsilon else "-"
+            for e in epsilons
+        ]
         start = [
             _name(case, protects),
             WORDS.get(notion, notion),
             f"{100 * free.gap:g}",
             _number(peers.get((case, notion), math.nan)),
         ]
-        yield "| " + " | ".join([*start, _number(free.error), f"{100 * (near - free.error):+.1f}", *noise]) + " |"
+        yield (
+            "| "
+            + " | ".join([*start, _number(free.error), f"{100 * (near - free.error):+.1f}", *noise])
+            + " |"
+        )
 
 
 def _name(case: str, protects: str) -> str:
@@ -131,7 +155,12 @@ def _middle(case: str, notion: str) -> float:
 
 
 def _constant(found: dict[str, list[Line]]) -> float:
-    known = [line.constant.value for of in found.values() for line in of if not math.isnan(line.constant.value)]
+    known = [
+        line.constant.value
+        for of in found.values()
+        for line in of
+        if not math.isnan(line.constant.value)
+    ]
     return min(known, default=1.0)
 
 
@@ -143,7 +172,11 @@ def _cell(spot: Spot | None, blind: dict[str, float]) -> str:
     if spot is None:
         return "-"
     text = _number(spot.error) + (" !" if spot.harm else "")
-    return f"**{text}**" if spot.error in blind.values() and spot.error <= min(blind.values()) + 5e-4 else text
+    return (
+        f"**{text}**"
+        if spot.error in blind.values() and spot.error <= min(blind.values()) + 5e-4
+        else text
+    )
 
 
 def _winner(errors: dict[str, float]) -> str:
@@ -151,7 +184,11 @@ def _winner(errors: dict[str, float]) -> str:
     if len(ranked) < 2:
         return "-"
     (first, least), (second, next_) = ranked[:2]
-    return f"{first}, {100 * (next_ - least):.1f} below {second}" if next_ - least > 1e-3 else f"{first} and {second}"
+    return (
+        f"{first}, {100 * (next_ - least):.1f} below {second}"
+        if next_ - least > 1e-3
+        else f"{first} and {second}"
+    )
 
 
 def _number(value: float) -> str:

@@ -1,7 +1,9 @@
-"""A finished base's scores made fair, in a process of its own: `python after.py job.json`, after a program of `theirs`.
+"""A finished base's scores made fair, in a process of its own: `python after.py job.json`, after a
+program of `theirs`.
 
-"ours": `OddsPostProcessor` with the other half of epsilon and delta, under the base's relation; both halves add up.
-"threshold": fairlearn's `ThresholdOptimizer`, which reads labels and groups without noise.
+"ours": `OddsPostProcessor` with the other half of epsilon and delta, under the base's relation;
+both halves add up. "threshold": fairlearn's `ThresholdOptimizer`, which reads labels and groups
+without noise.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""One SVG, a panel a case: every system's error, less that of this library's unconstrained model, against its gap."""
+"""One SVG, a panel a case: every system's error, less that of this library's unconstrained model,
+against its gap."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ TITLE = "Error over that of an unconstrained model, against gap, of every system
 def draw(lines: list[Line]) -> str:
     """Three panels abreast."""
     cases = list(dict.fromkeys(line.case for line in lines))
-    drawn = [_panel(case, [line for line in lines if line.case == case], place) for place, case in enumerate(cases)]
+    drawn = [
+        _panel(case, [line for line in lines if line.case == case], place)
+        for place, case in enumerate(cases)
+    ]
     sizes = [float(re.search(r' height="([0-9.]+)"', one)[1]) for one in drawn]  # type: ignore[index]
     parts, top = [], 0.0
     for start in range(0, len(drawn), COLUMNS):
@@ -32,9 +36,20 @@ def draw(lines: list[Line]) -> str:
             parts.append(one.replace("<svg ", f'<svg x="{left}" y="{top + HEADING:g}" ', 1))
         top += HEADING + max(sizes[start : start + COLUMNS]) + SPACE
     wide = min(COLUMNS, len(drawn)) * (WIDE + SPACE)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {top:g}" width="{wide}" height="{top:g}" role="img">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {top:g}" width="{wide}" '
+        f'height="{top:g}" role="img">'
+    )
     return (
-        "\n".join((head, f"<title>{TITLE}</title>", f'<rect width="{wide}" height="{top:g}" fill="#fff"/>', *parts, "</svg>"))
+        "\n".join(
+            (
+                head,
+                f"<title>{TITLE}</title>",
+                f'<rect width="{wide}" height="{top:g}" fill="#fff"/>',
+                *parts,
+                "</svg>",
+            )
+        )
         + "\n"
     )
 
@@ -46,12 +61,17 @@ def _heading(case: str) -> str:
 
 def _panel(case: str, lines: list[Line], place: int) -> str:
     notion, bound = asked_of(CASES[case])
-    free = next((line.error.mean for line in lines if line.system == "unconstrained" and not line.failed), 0.0)
+    free = next(
+        (line.error.mean for line in lines if line.system == "unconstrained" and not line.failed),
+        0.0,
+    )
     families: dict[str, list[tuple[float, float]]] = {name: [] for name in FAMILIES}
     for line in lines:
         if not line.failed and line.system not in (CONSTANT, "unconstrained"):
             families[_family(line)].append((100 * line.gap.mean, 100 * (line.error.mean - free)))
-    curves = tuple(Curve(name, tuple(some), joined=False) for name, some in families.items() if some)
+    curves = tuple(
+        Curve(name, tuple(some), joined=False) for name, some in families.items() if some
+    )
     figure = CurvesFigure(
         f"{WORDS.get(notion, notion)}, {100 * bound:g} points required",
         Measure("held-out gap, points", "plain"),
@@ -62,7 +82,10 @@ def _panel(case: str, lines: list[Line], place: int) -> str:
 
 
 OURS_BLIND, OURS_AWARE = "this library, does not read groups", "this library, reads groups"
-OURS_GROUPS, FAIR = "this library, sensitive features alone protected", "others' private models, made fair"
+OURS_GROUPS, FAIR = (
+    "this library, sensitive features alone protected",
+    "others' private models, made fair",
+)
 PLAIN, OPEN = "others' private models, nothing required", "no finite epsilon"
 FAMILIES = (OURS_BLIND, OURS_AWARE, OURS_GROUPS, FAIR, PLAIN, OPEN)
 

@@ -1,7 +1,8 @@
 """One fit by a method of `hard/methods.py`, in a process of its own: `python ours.py job.json`.
 
-AIM's synthetic rows are made by a small model: 2 MB, 4 rounds a column, 100 iterations of mirror descent. Its authors' defaults
-are 80 MB, 16 and 1,000, which end on no set within the limit of one fit.
+AIM's synthetic rows are made by a small model: 2 MB, 4 rounds a column, 100 iterations of mirror
+descent. Its authors' defaults are 80 MB, 16 and 1,000, which end on no set within the limit of one
+fit.
 """
 
 import json
@@ -21,10 +22,14 @@ def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     system, case = SYSTEMS[job["system"]], CASES[job["case"]]
     train, test = case.parts(job["seed"], job["folder"], job["most"])
-    constraint = None if system.name == "unconstrained" else case.constraint(job["notion"], job["bound"])
+    constraint = (
+        None if system.name == "unconstrained" else case.constraint(job["notion"], job["bound"])
+    )
     bound = job["bound"] if system.strength is None else system.strength
     protects = "records" if system.protects == NOTHING else system.protects
-    wanted = Wanted(system.fit, job["notion"], constraint, bound, job["epsilon"], protects, job["seed"])
+    wanted = Wanted(
+        system.fit, job["notion"], constraint, bound, job["epsilon"], protects, job["seed"]
+    )
     folder = Path(__file__).resolve().parent.parent / "results" / "aim"
     small = ("--size", "2", "--rounds", str(4 * len(cut(train)[1])), "--iterations", "100")
     aim = job["aim"] and Rival(job["aim"], folder, case.source or case.name, small)

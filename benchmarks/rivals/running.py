@@ -1,4 +1,5 @@
-"""One process a fit: its rows in a file, its decisions in another, its seconds and its memory from the system."""
+"""One process a fit: its rows in a file, its decisions in another, its seconds and its memory from
+the system."""
 
 from __future__ import annotations
 
@@ -38,7 +39,13 @@ FIELD = (
     "nine-groups",
 )
 """The cases of the field: every set at hand, by two groups and by many, and synthetic people."""
-BOUNDS = {"adult-parity": 0.05, "adult-odds": 0.05, "adult-race": 0.05, "law-race": 0.05, "nine-groups": 0.1}
+BOUNDS = {
+    "adult-parity": 0.05,
+    "adult-odds": 0.05,
+    "adult-race": 0.05,
+    "law-race": 0.05,
+    "nine-groups": 0.1,
+}
 """Where it is not the tightest of the case."""
 
 
@@ -57,7 +64,8 @@ class Wanted:
 
 
 def run(wanted: Wanted, file: Path | None = None) -> list[stored.Run]:
-    """All runs that are asked for, seed by seed; those that the file lacks are fitted, and appended to it."""
+    """All runs that are asked for, seed by seed; those that the file lacks are fitted, and appended
+    to it."""
     before = {stored.key_of(one): one for one in stored.read(file)}
     found = []
     for seed in wanted.seeds:
@@ -66,7 +74,8 @@ def run(wanted: Wanted, file: Path | None = None) -> list[stored.Run]:
             told = [_told(wanted, case, SYSTEMS[system], seed) for system in wanted.systems]
             missing = [one for one in told if stored.key_of(one) not in before]
             for one in _fitted(wanted, case, seed, missing) if missing else ():
-                if SYSTEMS[one["method"]].python in (OURS, *wanted.pythons):  # else another run may name it
+                # else another run may name it
+                if SYSTEMS[one["method"]].python in (OURS, *wanted.pythons):
                     stored.append(file, [one])
                 before[stored.key_of(one)] = one
             found += [before[stored.key_of(one)] for one in told if stored.key_of(one) in before]
@@ -94,7 +103,9 @@ def _told(wanted: Wanted, case: Case, system: System, seed: int) -> stored.Run:
     }
 
 
-def _fitted(wanted: Wanted, case: Case, seed: int, missing: list[stored.Run]) -> Iterator[stored.Run]:
+def _fitted(
+    wanted: Wanted, case: Case, seed: int, missing: list[stored.Run]
+) -> Iterator[stored.Run]:
     train, test = case.parts(seed, wanted.folder, wanted.most)
     cells = case.cells(train)
     with tempfile.TemporaryDirectory() as folder:
@@ -102,11 +113,18 @@ def _fitted(wanted: Wanted, case: Case, seed: int, missing: list[stored.Run]) ->
         _write(rows, train, test)
         for one in missing:
             system = SYSTEMS[one["method"]]
-            found = _refused(system, case, train) or _measured(wanted, case, system, one, Path(folder))
+            found = _refused(system, case, train) or _measured(
+                wanted, case, system, one, Path(folder)
+            )
             law = found.pop("law", None)
             if law is not None:
                 found["table"] = np.round(table_of(law, test, cells), 4).tolist()
-            told = {**one, "constraint": case.constraint(*asked_of(case)), "rows": train.block.rows, **found}
+            told = {
+                **one,
+                "constraint": case.constraint(*asked_of(case)),
+                "rows": train.block.rows,
+                **found,
+            }
             said = told.get("failed") or f"{told['seconds']:.1f} s"
             print(f"{case.name} {system.name} seed {seed}: {said}", file=sys.stderr, flush=True)
             yield told
@@ -123,7 +141,9 @@ def _refused(system: System, case: Case, train: Coded) -> dict[str, Any] | None:
     return None
 
 
-def _measured(wanted: Wanted, case: Case, system: System, told: stored.Run, folder: Path) -> dict[str, Any]:
+def _measured(
+    wanted: Wanted, case: Case, system: System, told: stored.Run, folder: Path
+) -> dict[str, Any]:
     python = sys.executable if system.python == OURS else wanted.pythons.get(system.python)
     if python is None:
         return {"failed": f"no Python was named for {system.python}"}
@@ -150,7 +170,9 @@ def _measured(wanted: Wanted, case: Case, system: System, told: stored.Run, fold
         what.write_text(json.dumps(job), "utf-8")
         with_ours = [str(HERE.parent), str(HERE.parent.parent / "src")]
         path = "" if theirs and system.python != OURS else os.pathsep.join(with_ours)
-        took = _process([python if theirs else sys.executable, str(program), str(what)], path, wanted.limit)
+        took = _process(
+            [python if theirs else sys.executable, str(program), str(what)], path, wanted.limit
+        )
         said["seconds"] += took["seconds"]
         said["cpu"] += took["cpu"]
         said["mebibytes"] = max(said["mebibytes"], took["mebibytes"])
@@ -171,11 +193,19 @@ def _programs(system: System) -> list[Path]:
 
 
 def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
-    """Run to its end or its limit. `seconds` of the wall, `cpu` of the processor; memory is the process's own peak."""
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    """Run to its end or its limit. `seconds` of the wall, `cpu` of the processor; memory is the
+    process's own peak."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "ignore",
+    }
     with tempfile.TemporaryFile() as heard:
         start = time.perf_counter()
-        child = subprocess.Popen(command, env=environment, stdout=heard, stderr=heard, start_new_session=True)
+        child = subprocess.Popen(
+            command, env=environment, stdout=heard, stderr=heard, start_new_session=True
+        )
         ended, status, used, peak, looked = 0, 0, None, 0.0, start
         while not ended:
             peak = max(peak, _peak(child.pid))
@@ -200,8 +230,8 @@ def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
 
 
 def _peak(process: int) -> float:
-    """The most memory that a process has held so far, in KiB; 0 where the system does not say. `wait4` will not do: it
-    counts what the parent held when the process was begun."""
+    """The most memory that a process has held so far, in KiB; 0 where the system does not say.
+    `wait4` will not do: it counts what the parent held when the process was begun."""
     try:
         lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
     except OSError:
@@ -223,16 +253,22 @@ def _begun_by(process: int) -> list[int]:
 
 
 def _used(used: Any, peak: float) -> dict[str, float]:
-    return {"cpu": used.ru_utime + used.ru_stime, "mebibytes": round((peak or used.ru_maxrss) / 1024)}
+    return {
+        "cpu": used.ru_utime + used.ru_stime,
+        "mebibytes": round((peak or used.ru_maxrss) / 1024),
+    }
 
 
 def _write(file: Path, train: Coded, test: Coded) -> None:
-    """Both parts as arrays that any library takes: one-hot rows, coded columns, labels and groups as whole numbers."""
+    """Both parts as arrays that any library takes: one-hot rows, coded columns, labels and groups
+    as whole numbers."""
     arrays: dict[str, Any] = {}
     for name, part in (("train", train), ("test", test)):
         block = part.block
         assert block.sensitive is not None
-        groups = np.ravel_multi_index(tuple(block.sensitive), tuple(len(values) for values in part.layout.sensitive))
+        groups = np.ravel_multi_index(
+            tuple(block.sensitive), tuple(len(values) for values in part.layout.sensitive)
+        )
         arrays |= {f"{name}_X": dense(part), f"{name}_y": block.labels, f"{name}_groups": groups}
         arrays |= {f"{name}_numbers": block.numbers.T, f"{name}_codes": block.codes.T}
     np.savez(file, **arrays)

@@ -1,4 +1,5 @@
-"""Runs as lines, and lines as Markdown: error @ gap of every system and case, what is proved, what it took."""
+"""Runs as lines, and lines as Markdown: error @ gap of every system and case, what is proved, what
+it took."""
 
 from __future__ import annotations
 
@@ -32,15 +33,21 @@ class Number:
     def of(values: list[float]) -> Number:
         """All of them alike."""
         many = np.array(values, float)
-        return Number(float(many.mean()), float(many.std(ddof=1)) / math.sqrt(len(many)) if len(many) > 1 else math.nan)
+        return Number(
+            float(many.mean()),
+            float(many.std(ddof=1)) / math.sqrt(len(many)) if len(many) > 1 else math.nan,
+        )
 
     def __str__(self) -> str:
-        return f"{100 * self.mean:.1f}" + ("" if math.isnan(self.error) else f" ± {100 * self.error:.1f}")
+        return f"{100 * self.mean:.1f}" + (
+            "" if math.isnan(self.error) else f" ± {100 * self.error:.1f}"
+        )
 
 
 @dataclass(frozen=True)
 class Line:
-    """One system on one case. `proved`: None where no finite epsilon is. `best`: no private system is better in both."""
+    """One system on one case. `proved`: None where no finite epsilon is. `best`: no private system
+    is better in both."""
 
     case: str
     system: str
@@ -57,8 +64,13 @@ class Line:
 
     @property
     def is_private(self) -> bool:
-        """Whole records, with a finite epsilon that is proved: the systems that are compared with each other."""
-        return self.proved is not None and self.system in SYSTEMS and SYSTEMS[self.system].protects == "records"
+        """Whole records, with a finite epsilon that is proved: the systems that are compared with
+        each other."""
+        return (
+            self.proved is not None
+            and self.system in SYSTEMS
+            and SYSTEMS[self.system].protects == "records"
+        )
 
 
 def lines(runs: list[stored.Run]) -> list[Line]:
@@ -70,12 +82,33 @@ def lines(runs: list[stored.Run]) -> list[Line]:
     found = []
     for case in order:
         some = [_line(case, name, parts[case, name]) for name in SYSTEMS if (case, name) in parts]
-        constants = [_constant(run) for (name, _), made in parts.items() if name == case for run in made if "table" in run]
+        constants = [
+            _constant(run)
+            for (name, _), made in parts.items()
+            if name == case
+            for run in made
+            if "table" in run
+        ]
         if constants:
             error = Number.of(list(dict(constants).values()))
-            some.append(Line(case, CONSTANT, error, Number(0.0, math.nan), None, None, 0.0, 0.0, len(dict(constants))))
+            some.append(
+                Line(
+                    case,
+                    CONSTANT,
+                    error,
+                    Number(0.0, math.nan),
+                    None,
+                    None,
+                    0.0,
+                    0.0,
+                    len(dict(constants)),
+                )
+            )
         private = [one for one in some if one.is_private and not one.failed]
-        found += [replace(one, best=one in private and not any(_under(other, one) for other in private)) for one in some]
+        found += [
+            replace(one, best=one in private and not any(_under(other, one) for other in private))
+            for one in some
+        ]
     return found
 
 
@@ -94,10 +127,15 @@ def _line(case: str, system: str, runs: list[stored.Run]) -> Line:
     if not done:
         nothing = Number(math.nan, math.nan)
         took = (max(run.get(name, 0.0) for run in failed) for name in ("cpu", "mebibytes"))
-        return Line(case, system, nothing, nothing, None, None, *took, 0, failed[0]["failed"], len(failed))
+        return Line(
+            case, system, nothing, nothing, None, None, *took, 0, failed[0]["failed"], len(failed)
+        )
     tables = [np.array(run["table"]) for run in done]
     cells = [Cells((tuple(range(len(table))),)) for table in tables]
-    judges = [Judge.of(run["constraint"], cell, table.shape[2]) for run, cell, table in zip(done, cells, tables, strict=True)]
+    judges = [
+        Judge.of(run["constraint"], cell, table.shape[2])
+        for run, cell, table in zip(done, cells, tables, strict=True)
+    ]
     return Line(
         case,
         system,
@@ -125,7 +163,10 @@ def whole(found: list[Line]) -> list[str]:
     text = []
     for start in range(0, len(cases), ABREAST):
         some = cases[start : start + ABREAST]
-        text += ["| system | " + " | ".join(_heading(told, case) for case in some) + " |", "|---" * (1 + len(some)) + "|"]
+        text += [
+            "| system | " + " | ".join(_heading(told, case) for case in some) + " |",
+            "|---" * (1 + len(some)) + "|",
+        ]
         for name in names:
             here = [told.get((case, name)) for case in some]
             if any(here):
@@ -154,20 +195,30 @@ def _cell(line: Line | None) -> str:
 def costs(found: list[Line]) -> list[str]:
     """What each system protects, what is proved, and what it took: the largest of all cases."""
     text = [
-        "| system | protects | reads groups to predict | epsilon claimed | epsilon proved | CPU s | MiB |",
+        "| system | protects | reads groups to predict | epsilon claimed | epsilon proved | CPU s "
+        "| MiB |",
         "|---" * 7 + "|",
     ]
     for name, system in SYSTEMS.items():
         some = [line for line in found if line.system == name and not line.failed]
         if not some:
             continue
-        what = NOTHING if system.protects == NOTHING else f"{system.protects.replace('_', ' ')}, {system.relation}"
-        claimed, proved = (_range([getattr(line, part) for line in some]) for part in ("claimed", "proved"))
+        what = (
+            NOTHING
+            if system.protects == NOTHING
+            else f"{system.protects.replace('_', ' ')}, {system.relation}"
+        )
+        claimed, proved = (
+            _range([getattr(line, part) for line in some]) for part in ("claimed", "proved")
+        )
         proved = proved if system.checked else f"{proved}, its claim"
-        took = f"{min(line.seconds for line in some):.0f} to {max(line.seconds for line in some):.0f}"
+        took = (
+            f"{min(line.seconds for line in some):.0f} to {max(line.seconds for line in some):.0f}"
+        )
         reads = "yes" if system.reads_group else "no"
         text.append(
-            f"| {system.words} | {what} | {reads} | {claimed} | {proved} | {took} | {max(x.mebibytes for x in some):,.0f} |"
+            f"| {system.words} | {what} | {reads} | {claimed} | {proved} | {took} | "
+            f"{max(x.mebibytes for x in some):,.0f} |"
         )
     return text
 
@@ -187,4 +238,7 @@ def refusals(found: list[Line]) -> list[str]:
     for line in found:
         if line.failed:
             why[line.system, line.failed].append(line.case)
-    return [f"- {SYSTEMS[system].words}: {reason}. {', '.join(cases)}" for (system, reason), cases in why.items()]
+    return [
+        f"- {SYSTEMS[system].words}: {reason}. {', '.join(cases)}"
+        for (system, reason), cases in why.items()
+    ]

@@ -1,6 +1,8 @@
-"""A sample of the built pages in a real browser: axe-core finds nothing wrong, and no page is wider than its window.
+"""A sample of the built pages in a real browser: axe-core finds nothing wrong, and no page is wider
+than its window.
 
-Needs Chromium (`FAIRVEIL_BROWSER`, or one on the path) and axe-core (`FAIRVEIL_AXE`, or the package axe-playwright-python).
+Needs Chromium (`FAIRVEIL_BROWSER`, or one on the path) and axe-core (`FAIRVEIL_AXE`, or the package
+axe-playwright-python).
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-QUIET = ("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+QUIET = (
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 PAGES = (
     "index.html",
     "search.html",
@@ -61,7 +68,9 @@ def axe() -> Path | None:
         return Path(named)
     spec = find_spec("axe_playwright_python")
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return next((file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None)
+    return next(
+        (file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None
+    )
 
 
 def problems(site: Path) -> list[str]:
@@ -75,10 +84,13 @@ def problems(site: Path) -> list[str]:
     for page in PAGES:
         for width, theme in VIEWS:
             place = f"{page} ({width} px, {theme})"
-            wrapper = WRAPPER.format(axe=source, theme=theme, width=width, page=(site / page).resolve().as_uri())
+            wrapper = WRAPPER.format(
+                axe=source, theme=theme, width=width, page=(site / page).resolve().as_uri()
+            )
             found += [f"{place}: {wrong}" for wrong in measured(program, wrapper, place)]
     print(
-        f"{len(PAGES)} pages looked at in a browser, each {' and '.join(f'{width} px wide, {theme}' for width, theme in VIEWS)}"
+        f"{len(PAGES)} pages looked at in a browser, each "
+        f"{' and '.join(f'{width} px wide, {theme}' for width, theme in VIEWS)}"
     )
     return found
 
@@ -88,14 +100,31 @@ def measured(program: str, wrapper: str, place: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "wrapper.html"
         file.write_text(wrapper, "utf-8")
-        options = ("--headless", "--no-sandbox", "--disable-gpu", *QUIET, "--allow-file-access-from-files", "--dump-dom")
-        sizes = ("--window-size=1600,1000", "--virtual-time-budget=20000", f"--user-data-dir={folder}/profile")
+        options = (
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            *QUIET,
+            "--allow-file-access-from-files",
+            "--dump-dom",
+        )
+        sizes = (
+            "--window-size=1600,1000",
+            "--virtual-time-budget=20000",
+            f"--user-data-dir={folder}/profile",
+        )
         for _ in range(5):  # axe waits for timers of its own, which virtual time may overtake
             done = subprocess.run(
-                [program, *options, *sizes, file.as_uri()], capture_output=True, text=True, timeout=300, check=False
+                [program, *options, *sizes, file.as_uri()],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
             )
             title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
             if title is not None and title[1] != "not measured":
                 told = json.loads(html.unescape(title[1]))
-                return list(told["wrong"]) + ([] if told["rules"] > 10 else [f"only {told['rules']} rules were tried"])
+                return list(told["wrong"]) + (
+                    [] if told["rules"] > 10 else [f"only {told['rules']} rules were tried"]
+                )
     return [f"{place} was not measured in five runs of the browser"]

@@ -1,7 +1,9 @@
-"""Build the site from this folder and the installed packages: `make docs`, or `python docs/site/build.py [FOLDER]`.
+"""Build the site from this folder and the installed packages: `make docs`, or
+`python docs/site/build.py [FOLDER]`.
 
-Warnings are errors. After the build every link of every page is followed, nothing may be loaded from elsewhere, all of it may
-weigh at most 20 MB, and a sample of pages is looked at in a browser, where there is one.
+Warnings are errors. After the build every link of every page is followed, nothing may be loaded
+from elsewhere, all of it may weigh at most 20 MB, and a sample of pages is looked at in a browser,
+where there is one.
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ MENDED = (
     ('<th class="head"><p></p></th>', "<td></td>"),  # an empty corner heads nothing
     (' role="doc-biblioentry"', ""),
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
-    ('<summary><span class="toctree-toggle"', '<summary aria-label="pages below"><span class="toctree-toggle"'),
+    (
+        '<summary><span class="toctree-toggle"',
+        '<summary aria-label="pages below"><span class="toctree-toggle"',
+    ),
 )
 """What Sphinx and its themes write, and what those who hear a page need instead."""
 COVER = re.compile(
-    r'<a class="reference internal" href="([^"]+)"><span class="doc">([^<]+)</span></a>(?=</p>\s*<div class="sphx)'
+    r'<a class="reference internal" href="([^"]+)"><span '
+    r'class="doc">([^<]+)</span></a>(?=</p>\s*<div class="sphx)'
 )
 """The link over a picture of the gallery: its words are not shown, so it needs a name."""
 
@@ -54,7 +60,11 @@ class Page(HTMLParser):
             self.wrong.append("names no language")
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        if tag in LOADS and LOADS[tag] in found and found.get("rel") not in ("canonical", "search", "index"):
+        if (
+            tag in LOADS
+            and LOADS[tag] in found
+            and found.get("rel") not in ("canonical", "search", "index")
+        ):
             self.loads.append(found[LOADS[tag]])
 
 
@@ -64,7 +74,10 @@ def mend(folder: Path) -> None:
         text = path.read_text("utf-8")
         for old, new in MENDED:
             text = text.replace(old, new)
-        path.write_text(COVER.sub(r'<a class="reference internal" href="\1" aria-label="\2"></a>', text), "utf-8")
+        path.write_text(
+            COVER.sub(r'<a class="reference internal" href="\1" aria-label="\2"></a>', text),
+            "utf-8",
+        )
 
 
 def problems(folder: Path) -> list[str]:
@@ -74,8 +87,15 @@ def problems(folder: Path) -> list[str]:
     for path, page in read.items():
         here = path.relative_to(folder.resolve())
         found += [f"{here}: {wrong}" for wrong in page.wrong]
-        found += [f"{here} loads {load}" for load in page.loads if re.match(r"(?:https?:)?//", load)]
-        for link in dict.fromkeys((*page.links, *(load for load in page.loads if "//" not in load and "data:" not in load))):
+        found += [
+            f"{here} loads {load}" for load in page.loads if re.match(r"(?:https?:)?//", load)
+        ]
+        for link in dict.fromkeys(
+            (
+                *page.links,
+                *(load for load in page.loads if "//" not in load and "data:" not in load),
+            )
+        ):
             if re.match(r"[a-z]+:|//", link):
                 continue
             place, _, anchor = link.partition("#")
@@ -85,7 +105,10 @@ def problems(folder: Path) -> list[str]:
             elif anchor and target in read and unquote(anchor) not in read[target].ids:
                 found.append(f"{here}: {link} has no such place")
     for style in folder.rglob("*.css"):
-        found += [f"{style.name} loads {url}" for url in re.findall(r"url\([\"']?(https?://[^)]+)", style.read_text("utf-8"))]
+        found += [
+            f"{style.name} loads {url}"
+            for url in re.findall(r"url\([\"']?(https?://[^)]+)", style.read_text("utf-8"))
+        ]
     weight = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if weight > MOST_BYTES:
         found.append(f"the site weighs {weight:,} bytes; at most {MOST_BYTES:,}")
@@ -100,7 +123,15 @@ def main() -> None:
     staged = out.parent / "staged"
     pages.stage(staged)
     shutil.rmtree(out, ignore_errors=True)
-    options = ["-q", "-W", "--keep-going", "-c", str(Path(__file__).parent), "-d", str(out.parent / "doctrees")]
+    options = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        str(Path(__file__).parent),
+        "-d",
+        str(out.parent / "doctrees"),
+    ]
     done = sphinx(["-b", "html", *options, str(staged), str(out)])
     for name in ("_sources", ".buildinfo", "_static/webpack-macros.html"):
         path = out / name

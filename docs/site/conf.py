@@ -1,4 +1,5 @@
-"""Sphinx: MyST for Markdown, the theme of pydata, numpydoc, the gallery. Nothing is fetched or loaded from elsewhere."""
+"""Sphinx: MyST for Markdown, the theme of pydata, numpydoc, the gallery. Nothing is fetched or
+loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ project, author = "Fairveil", "The Fairveil developers"
 project_copyright = author
 release = version = fairveil.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
-if os.environ.get("FAIRVEIL_INTERSPHINX"):  # fetches inventories: not in a build that has to work without network
+# fetches inventories: not in a build that has to work without network
+if os.environ.get("FAIRVEIL_INTERSPHINX"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
@@ -29,7 +31,15 @@ if os.environ.get("FAIRVEIL_INTERSPHINX"):  # fetches inventories: not in a buil
     }
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
-exclude_patterns = ["README.md", "docs/index.md", "examples", "benchmarks", "tests", "scripts", "**.ipynb"]
+exclude_patterns = [
+    "README.md",
+    "docs/index.md",
+    "examples",
+    "benchmarks",
+    "tests",
+    "scripts",
+    "**.ipynb",
+]
 myst_heading_anchors = 6
 myst_enable_extensions = ["dollarmath"]
 myst_dmath_allow_space = False
@@ -56,7 +66,8 @@ html_sidebars = {"api/fairveil*": []}  # a list of all names on each of 400 page
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
-suppress_warnings = ["config.cache", "myst.header", "ref.python"]  # attributes of several classes have one name
+# attributes of several classes have one name
+suppress_warnings = ["config.cache", "myst.header", "ref.python"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -77,7 +88,9 @@ sphinx_gallery_conf = {
 }
 
 # What scripts of the gallery warn of, without this machine's paths.
-warnings.formatwarning = lambda message, category, *_args, **_options: f"{category.__name__}: {message}\n"
+warnings.formatwarning = lambda message, category, *_args, **_options: (
+    f"{category.__name__}: {message}\n"
+)
 
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 CITED = re.compile(r"(?<![(/\w])theory\.md#([\w-]+)")
@@ -99,7 +112,8 @@ def known(app: Any, env: Any) -> None:
 
 
 def plain(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text with code in backticks: marks of reStructuredText are escaped, formulas kept as they are."""
+    """Docstrings are plain text with code in backticks: marks of reStructuredText are escaped,
+    formulas kept as they are."""
     lines[:] = rewritten(lines)
 
 
@@ -126,7 +140,9 @@ def rewritten(lines: list[str]) -> list[str]:
                 block = False
             continue
         item = (item and indented) or re.match(r"\s*(\d+\.|[-*]|\.\.) ", line) is not None
-        out.append(marked(line.strip() if free and not item else line, head=not free and not indented))
+        out.append(
+            marked(line.strip() if free and not item else line, head=not free and not indented)
+        )
     return out
 
 
@@ -141,7 +157,10 @@ def marked(line: str, *, head: bool = False) -> str:
             out.append(f"`{piece}`")
         else:
             parts = EMPHASIS.split(piece)
-            kept = (part if at % 2 else re.sub(r"([*|\\])", r"\\\1", part) for at, part in enumerate(parts))
+            kept = (
+                part if at % 2 else re.sub(r"([*|\\])", r"\\\1", part)
+                for at, part in enumerate(parts)
+            )
             text = "".join(kept)
             text = re.sub(r"_(?=[\s.,;:)]|$)", r"\\_", text)
             text = CITED.sub(r"`theory: \1 <../docs/theory.html#\1>`__", text)
@@ -152,7 +171,10 @@ def marked(line: str, *, head: bool = False) -> str:
 def linked(found: re.Match[str]) -> str:
     """A page that a docstring names, as a link to it."""
     name, anchor = found.groups()
-    return f"`{name.replace('_', ' ')} <../docs/{name}.html{'' if anchor is None else f'#{anchor}'}>`__"
+    return (
+        f"`{name.replace('_', ' ')} "
+        f"<../docs/{name}.html{'' if anchor is None else f'#{anchor}'}>`__"
+    )
 
 
 def setup(app: Any) -> None:

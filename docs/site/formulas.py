@@ -1,4 +1,5 @@
-"""Formulas between dollars as MathML, which browsers draw by themselves: no script, no font, nothing fetched."""
+"""Formulas between dollars as MathML, which browsers draw by themselves: no script, no font,
+nothing fetched."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def inline(self: Any, node: nodes.math) -> None:
 def block(self: Any, node: nodes.math_block) -> None:
     """A formula of its own."""
     self.body.append(
-        f"<div class='math' tabindex='0' role='group' aria-label='formula'>{convert(node.astext(), display='block')}</div>"
+        f"<div class='math' tabindex='0' role='group' "
+        f"aria-label='formula'>{convert(node.astext(), display='block')}</div>"
     )
     raise nodes.SkipNode
 

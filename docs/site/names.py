@@ -44,17 +44,26 @@ def names_of(room: ModuleType) -> list[str]:
     listed: list[str] | None = getattr(room, "__all__", None)
     if listed is not None:
         return list(listed)
-    return [name for name, value in vars(room).items() if not name.startswith("_") and is_from(value, room)]
+    return [
+        name
+        for name, value in vars(room).items()
+        if not name.startswith("_") and is_from(value, room)
+    ]
 
 
 def is_from(value: object, room: ModuleType) -> bool:
     """Whether a class or function is defined in this very module."""
-    return (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__ == room.__name__
+    return (
+        inspect.isclass(value) or inspect.isfunction(value)
+    ) and value.__module__ == room.__name__
 
 
 def home_of(value: object, room: ModuleType) -> str:
-    """The most particular room that a class or function is defined in; other values are at home where they are listed."""
-    where = value.__module__ if inspect.isclass(value) or inspect.isroutine(value) else room.__name__
+    """The most particular room that a class or function is defined in; other values are at home
+    where they are listed."""
+    where = (
+        value.__module__ if inspect.isclass(value) or inspect.isroutine(value) else room.__name__
+    )
     homes = [one for one in ROOMS if where == one or where.startswith(f"{one}.")]
     return max((one for one in homes if one != "fairveil" or room.__name__ == "fairveil"), key=len)
 
@@ -66,10 +75,23 @@ def constant(room: ModuleType, name: str) -> list[str]:
         source = path.read_text("utf-8")
         body = ast.parse(source).body
         for here, below in zip(body, [*body[1:], None], strict=True):
-            targets = here.targets if isinstance(here, ast.Assign) else [here.target] if isinstance(here, ast.AnnAssign) else []
+            targets = (
+                here.targets
+                if isinstance(here, ast.Assign)
+                else [here.target]
+                if isinstance(here, ast.AnnAssign)
+                else []
+            )
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
-                return [fenced(str(ast.get_source_segment(source, here))), f"{paragraph(str(text))}\n".lstrip("\n")]
+                text = (
+                    below.value.value
+                    if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+                    else ""
+                )
+                return [
+                    fenced(str(ast.get_source_segment(source, here))),
+                    f"{paragraph(str(text))}\n".lstrip("\n"),
+                ]
     raise LookupError(f"{room.__name__}.{name} is assigned in no module of {folder}")
 
 

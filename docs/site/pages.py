@@ -1,4 +1,5 @@
-"""What pages the site has: those of docs/ by kind, one for each public class or function, the gallery. Needs no Sphinx."""
+"""What pages the site has: those of docs/ by kind, one for each public class or function, the
+gallery. Needs no Sphinx."""
 
 from __future__ import annotations
 
@@ -13,8 +14,21 @@ import names as named
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\(([\w/]+\.md)\)")
-FRONT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", "LICENSE")
-SECTIONS = {"Tutorials": "tutorials", "How-to": "how_to", "Reference": "reference", "Explanation": "explanation"}
+FRONT = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "CITATION.cff",
+    "LICENSE",
+)
+SECTIONS = {
+    "Tutorials": "tutorials",
+    "How-to": "how_to",
+    "Reference": "reference",
+    "Explanation": "explanation",
+}
 INNER = {
     "docs/theory.md": "docs/theory/*.md",
     "docs/upstream/README.md": "docs/upstream/*.md",
@@ -40,13 +54,16 @@ def public() -> dict[str, list[str]]:
     for name in named.ROOMS:
         room = importlib.import_module(name)
         own = [(one, getattr(room, one)) for one in named.names_of(room)]
-        callables = [(one, value) for one, value in own if inspect.isclass(value) or inspect.isroutine(value)]
+        callables = [
+            (one, value) for one, value in own if inspect.isclass(value) or inspect.isroutine(value)
+        ]
         found[name] = [one for one, value in callables if named.home_of(value, room) == name]
     return found
 
 
 def place(room: str, name: str) -> str:
-    """The name of a page; a function that differs from a class by its capital letter alone has a longer one."""
+    """The name of a page; a function that differs from a class by its capital letter alone has a
+    longer one."""
     module = importlib.import_module(room)
     capital = name[:1].upper() + name[1:]
     return f"{room}.{name}{'_function' if name != capital and hasattr(module, capital) else ''}"
@@ -64,10 +81,13 @@ def object_page(room: str, name: str) -> str:
 
 
 def _members(kind: type) -> list[str]:
-    """Options of a class's page. Contents that are a class of their own are the public class's for a reader."""
+    """Options of a class's page. Contents that are a class of their own are the public class's for
+    a reader."""
     if issubclass(kind, BaseException):
         return []
-    in_two = any(base.__name__.endswith("Contents") or base.__name__ in CONTENTS for base in kind.__bases__)
+    in_two = any(
+        base.__name__.endswith("Contents") or base.__name__ in CONTENTS for base in kind.__bases__
+    )
     return ["   :members:", *(["   :inherited-members:"] if in_two else [])]
 
 
@@ -76,7 +96,14 @@ def room_page(room: str, names: list[str]) -> str:
     module = importlib.import_module(room)
     lines = [f"# {room}", "", named.sentence_of(module), ""]
     if names:
-        lines += ["```{toctree}", ":maxdepth: 1", "", *(f"{name} <{place(room, name)}>" for name in names), "```", ""]
+        lines += [
+            "```{toctree}",
+            ":maxdepth: 1",
+            "",
+            *(f"{name} <{place(room, name)}>" for name in names),
+            "```",
+            "",
+        ]
     for name in named.names_of(module):
         value = getattr(module, name)
         if inspect.ismodule(value) or name in names:
@@ -91,15 +118,34 @@ def room_page(room: str, names: list[str]) -> str:
 
 def api_page(rooms: list[str]) -> str:
     """All packages with public names, each with the sentence that it says of itself."""
-    lines = [f"- [{room}]({room}.md): {named.sentence_of(importlib.import_module(room))}" for room in rooms]
-    return "\n".join(("# Public names", "", *lines, "", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *rooms, "```", ""))
+    lines = [
+        f"- [{room}]({room}.md): {named.sentence_of(importlib.import_module(room))}"
+        for room in rooms
+    ]
+    return "\n".join(
+        (
+            "# Public names",
+            "",
+            *lines,
+            "",
+            "```{toctree}",
+            ":hidden:",
+            ":maxdepth: 1",
+            "",
+            *rooms,
+            "```",
+            "",
+        )
+    )
 
 
 def section_page(name: str, listed: list[str]) -> str:
     """A section of docs/index.md with the tree of its pages."""
     text = (DOCS / "index.md").read_text("utf-8")
     title = next(head for head, place in SECTIONS.items() if place == name)
-    (part,) = (one for one in re.split(r"^## ", text, flags=re.MULTILINE)[1:] if one.startswith(title))
+    (part,) = (
+        one for one in re.split(r"^## ", text, flags=re.MULTILINE)[1:] if one.startswith(title)
+    )
     head, _, body = part.partition("\n")
     tree = ["```{toctree}", ":hidden:", ":maxdepth: 1", "", *listed, "```"]
     return "\n".join((f"# {head.strip()}", "", body.strip(), "", *tree, ""))
@@ -130,16 +176,26 @@ def stage(folder: Path) -> None:
             shutil.copy(ROOT / name, folder / name)
     hidden = shutil.ignore_patterns("__pycache__", "results", "site")
     for name in ("docs", "examples", "benchmarks", "tests"):
-        chosen = hidden if name != "tests" else shutil.ignore_patterns("__pycache__", "files_*", "*.gz", "*.npz", "*.db")
+        chosen = (
+            hidden
+            if name != "tests"
+            else shutil.ignore_patterns("__pycache__", "files_*", "*.gz", "*.npz", "*.db")
+        )
         shutil.copytree(ROOT / name, folder / name, ignore=chosen)
     (folder / "index.md").write_text(front_page(), "utf-8")
     for name, listed in sections().items():
-        (folder / "docs" / f"{name}.md").write_text(section_page(name, [page.removesuffix(".md") for page in listed]), "utf-8")
+        (folder / "docs" / f"{name}.md").write_text(
+            section_page(name, [page.removesuffix(".md") for page in listed]), "utf-8"
+        )
     for page in folder.rglob("*.md"):
         page.write_text(relinked(page.read_text("utf-8")), "utf-8")
     for name, inner in INNER.items():
         page = folder / name
-        listed = sorted(one.relative_to(page.parent).with_suffix("").as_posix() for one in folder.glob(inner) if one != page)
+        listed = sorted(
+            one.relative_to(page.parent).with_suffix("").as_posix()
+            for one in folder.glob(inner)
+            if one != page
+        )
         tree = "\n".join(("```{toctree}", ":hidden:", ":maxdepth: 1", "", *listed, "```"))
         page.write_text(f"{page.read_text('utf-8')}\n{tree}\n", "utf-8")
     api = folder / "api"
@@ -173,7 +229,9 @@ def with_heading(script: str) -> str:
     _, doc, rest = script.split('"""', 2)
     title, _, text = doc.strip().partition("\n")
     head = title.split(":")[0].rstrip(".")
-    shown = "\n".join(f"| {escaped(line)}" if line.strip() else "" for line in (title, *text.strip().splitlines()))
+    shown = "\n".join(
+        f"| {escaped(line)}" if line.strip() else "" for line in (title, *text.strip().splitlines())
+    )
     return f'r"""\n{head}\n{"=" * len(head)}\n\n{shown}\n"""{rest}'
 
 

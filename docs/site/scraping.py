@@ -1,4 +1,5 @@
-"""Figures of the gallery: drawings that a script writes as SVG beside itself; and what its scripts are told."""
+"""Figures of the gallery: drawings that a script writes as SVG beside itself; and what its scripts
+are told."""
 
 from __future__ import annotations
 
@@ -10,8 +11,17 @@ from typing import Any
 from fairveil.data import get
 from fairveil.errors import DataNotFoundError
 
-NEEDS = {"case_grants": "adult", "case_odds_by_thresholds": "adult", "case_imbalanced_classes": "law_school"}
-ROWS = {"case_grants": 6_000, "case_odds_by_thresholds": 12_000, "case_imbalanced_classes": 6_000, "case_powerful_test": 20_000}
+NEEDS = {
+    "case_grants": "adult",
+    "case_odds_by_thresholds": "adult",
+    "case_imbalanced_classes": "law_school",
+}
+ROWS = {
+    "case_grants": 6_000,
+    "case_odds_by_thresholds": 12_000,
+    "case_imbalanced_classes": 6_000,
+    "case_powerful_test": 20_000,
+}
 
 
 def left_out() -> str:

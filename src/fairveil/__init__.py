@@ -182,7 +182,8 @@ PLACES = {
     "plan_sample_size": ".study",
     "serving": ".serving",
 }
-"""Where each public name lives. The block for type checkers above says the same; a test compares them."""
+"""Where each public name lives. The block for type checkers above says the same; a test compares
+them."""
 
 __all__ = [
     "Additive",

@@ -1,4 +1,5 @@
-"""Keyword validators: `positive(epsilon=epsilon)` returns the value or raises an `InputError` that names it."""
+"""Keyword validators: `positive(epsilon=epsilon)` returns the value or raises an `InputError` that
+names it."""
 
 from __future__ import annotations
 
@@ -15,14 +16,17 @@ def _the_one(named: dict[str, object]) -> tuple[str, object]:
 
 
 def _number(name: str, value: object, expected: str, remedy: str) -> float:
-    if type(value) is float and value == value:  # the common case, without the detour through abstract classes
+    # the common case, without the detour through abstract classes
+    if type(value) is float and value == value:
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
     try:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
-        raise InputError(complaint(expected=expected, of=name, got="one beyond all floats", remedy=remedy)) from None
+        raise InputError(
+            complaint(expected=expected, of=name, got="one beyond all floats", remedy=remedy)
+        ) from None
     if math.isnan(number):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
     return number
@@ -54,7 +58,9 @@ def non_negative(*, remedy: str = "", allow_inf: bool = False, **named: object) 
     return number
 
 
-def fraction(*, remedy: str = "", low_open: bool = False, high_open: bool = False, **named: object) -> float:
+def fraction(
+    *, remedy: str = "", low_open: bool = False, high_open: bool = False, **named: object
+) -> float:
     """A number in [0, 1], each end open on request."""
     name, value = _the_one(named)
     expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
@@ -105,6 +111,7 @@ def one_of(choices: Iterable[str], **named: object) -> str:
 
 
 def normalise(value: object, /, **fields: object) -> None:
-    """Set fields of a frozen dataclass while it is made: as numbers of Python, as tuples, or from the others."""
+    """Set fields of a frozen dataclass while it is made: as numbers of Python, as tuples, or from
+    the others."""
     for name, content in fields.items():
         object.__setattr__(value, name, content)

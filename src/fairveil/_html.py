@@ -1,4 +1,5 @@
-"""What notebooks show of a result: small tables and lines of text as HTML, every text of the caller escaped. No scripts."""
+"""What notebooks show of a result: small tables and lines of text as HTML, every text of the caller
+escaped. No scripts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""The one reader of every JSON (and TOML) document that the library takes from a file, and typed readers of its fields.
+"""The one reader of every JSON (and TOML) document that the library takes from a file, and typed
+readers of its fields.
 
-A document may come from anybody, so it is read strictly. What is refused raises the caller's error, one of the library's, with
-the name of the document: no other exception leaves this module, and no text keeps it busy.
+A document may come from anybody, so it is read strictly. What is refused raises the caller's error,
+one of the library's, with the name of the document: no other exception leaves this module, and no
+text keeps it busy.
 
 Guarantees (tests/test_json.py):
-1. Names occur once, numbers are finite, whole numbers have at most 19 digits, texts can be written in UTF-8.
-2. Depth and size are refused before the parser runs, so neither the interpreter's stack nor its memory is at risk.
-3. A `Node` hands out a value only as the type that was asked for: true is no number, a text no list, 3.0 no whole number.
+1. Names occur once, numbers are finite, whole numbers have at most 19 digits, texts can be written
+   in UTF-8.
+2. Depth and size are refused before the parser runs, so neither the interpreter's stack nor its
+   memory is at risk.
+3. A `Node` hands out a value only as the type that was asked for: true is no number, a text no
+   list, 3.0 no whole number.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ from typing import Any, NoReturn
 from .errors import FairveilError, InputError, complaint
 
 DEEPEST = 200
-"""Levels of one value inside another. Events and models nest by a few dozen at most, and have narrower limits of their own."""
+"""Levels of one value inside another. Events and models nest by a few dozen at most, and have
+narrower limits of their own."""
 LARGEST = 1 << 28
 """Characters of a document, where its reader does not say otherwise."""
 DIGITS = 20
@@ -56,7 +62,9 @@ class Document:
     def refusal(self, expected: str, got: object, of: str = "") -> FairveilError:
         """The same, to be raised by the caller."""
         place = f"{self.name}, {of}" if of else self.name
-        return self.error(complaint(expected=expected, of=place, got=shown(got), remedy=self.remedy, quote=False))
+        return self.error(
+            complaint(expected=expected, of=place, got=shown(got), remedy=self.remedy, quote=False)
+        )
 
     def json(self, given: object) -> Any:
         """The values of a JSON document, text or bytes in UTF-8; guarantees 1 and 2."""
@@ -64,14 +72,20 @@ class Document:
         return self._read(text, lambda decoder: decoder.decode(text))
 
     def beginning(self, text: str, at: int) -> tuple[Any, int]:
-        """The value that begins at a place of a text, and where it ends: of a line that was cut short after it."""
-        found: tuple[Any, int] = self._read(self.text(text), lambda decoder: decoder.raw_decode(text, at))
+        """The value that begins at a place of a text, and where it ends: of a line that was cut
+        short after it."""
+        found: tuple[Any, int] = self._read(
+            self.text(text), lambda decoder: decoder.raw_decode(text, at)
+        )
         return found
 
     def _read(self, text: str, read: Callable[[JSONDecoder], Any]) -> Any:
         self._check_depth(text)
         decoder = JSONDecoder(
-            object_pairs_hook=self._once, parse_constant=self._no_constant, parse_int=self._whole, parse_float=self._finite
+            object_pairs_hook=self._once,
+            parse_constant=self._no_constant,
+            parse_int=self._whole,
+            parse_float=self._finite,
         )
         try:
             values = read(decoder)
@@ -215,7 +229,9 @@ class Node:
         """A list, of so many where that is said."""
         if not isinstance(self.value, list) or (length is not None and len(self.value) != length):
             self.refuse("a list" if length is None else f"a list of {length}", self.value)
-        return tuple(Node(value, f"{self.place}[{at}]", self.document) for at, value in enumerate(self.value))
+        return tuple(
+            Node(value, f"{self.place}[{at}]", self.document) for at, value in enumerate(self.value)
+        )
 
     def text(self) -> str:
         """A text."""
@@ -225,7 +241,9 @@ class Node:
 
     def texts(self) -> tuple[str, ...]:
         """A list of texts."""
-        if not isinstance(self.value, list) or not all(isinstance(value, str) for value in self.value):
+        if not isinstance(self.value, list) or not all(
+            isinstance(value, str) for value in self.value
+        ):
             self.refuse("a list of texts", self.value)
         return tuple(self.value)
 
@@ -248,7 +266,8 @@ class Node:
         return self.value
 
     def number(self, *, words: bool = False) -> float:
-        """A finite number; with `words` also the texts "inf", "-inf" and "nan", which stand for those."""
+        """A finite number; with `words` also the texts "inf", "-inf" and "nan", which stand for
+        those."""
         if words and isinstance(self.value, str) and self.value in _WORDS:
             return _WORDS[self.value]
         if type(self.value) not in (int, float):
@@ -258,8 +277,11 @@ class Node:
     def numbers(self, *, words: bool = False, length: int | None = None) -> tuple[float, ...]:
         """A list of numbers."""
         if not isinstance(self.value, list) or (length is not None and len(self.value) != length):
-            self.refuse("a list of numbers" if length is None else f"a list of {length} numbers", self.value)
-        if all(type(value) is float for value in self.value):  # the common case, without a node for each
+            self.refuse(
+                "a list of numbers" if length is None else f"a list of {length} numbers", self.value
+            )
+        # the common case, without a node for each
+        if all(type(value) is float for value in self.value):
             return tuple(self.value)
         return tuple(one.number(words=words) for one in self.list())
 
@@ -280,7 +302,9 @@ def shown(got: object) -> str:
 
 def _listed(values: Mapping[str, object]) -> str:
     names = [name[:40] for name in list(values)[:12]]
-    return f"{names}" + ("" if len(values) <= len(names) else f" and {len(values) - len(names)} more")
+    return f"{names}" + (
+        "" if len(values) <= len(names) else f" and {len(values) - len(names)} more"
+    )
 
 
 def _where(error: Exception) -> str:

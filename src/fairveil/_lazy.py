@@ -1,4 +1,5 @@
-"""Public names that are loaded when they are first asked for (PEP 562), so that importing the library costs nothing."""
+"""Public names that are loaded when they are first asked for (PEP 562), so that importing the
+library costs nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ import sys
 from collections.abc import Callable, Mapping
 
 
-def lazily(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The module functions `__getattr__` and `__dir__` of a package whose public names live in other modules.
+def lazily(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The module functions `__getattr__` and `__dir__` of a package whose public names live in
+    other modules.
 
-    `places` maps a public name to the module that holds it, relative to the package (".promise"). A module that holds
-    itself (`{"events": ".events"}`) is handed out whole. A name that was asked for once is an ordinary attribute from then on.
+    `places` maps a public name to the module that holds it, relative to the package (".promise"). A
+    module that holds itself (`{"events": ".events"}`) is handed out whole. A name that was asked
+    for once is an ordinary attribute from then on.
 
     >>> getattr_, dir_ = lazily("fairveil.privacy", {"Promise": ".promise"})
     >>> getattr_("Promise").__name__

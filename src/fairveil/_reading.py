@@ -1,8 +1,11 @@
-"""Reading a file that anybody may have put there: a plain file, of a size that is known before a byte is read.
+"""Reading a file that anybody may have put there: a plain file, of a size that is known before a
+byte is read.
 
 Guarantees (tests/test_reading.py):
-1. A folder, a pipe, a socket or a device is refused at once: opening one never waits, and reading one never begins.
-2. A file larger than the reader's limit is refused by its size; one that grows meanwhile, once the limit is passed.
+1. A folder, a pipe, a socket or a device is refused at once: opening one never waits, and reading
+   one never begins.
+2. A file larger than the reader's limit is refused by its size; one that grows meanwhile, once the
+   limit is passed.
 """
 
 from __future__ import annotations
@@ -36,29 +39,39 @@ def read_bytes(
     remedy: str = "Look for its name.",
     error: type[FairveilError] = InputError,
 ) -> bytes:
-    """The bytes of a plain file of at most `most` bytes. `what`: what was expected, in words; `error`: of what is too large."""
+    """The bytes of a plain file of at most `most` bytes. `what`: what was expected, in words;
+    `error`: of what is too large."""
     try:
         # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
     except (OSError, ValueError) as wrong:
         got = _missing(Path(path), wrong)
-        raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)) from None
+        raise DataNotFoundError(
+            complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+        ) from None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             got = kind_of(found.st_mode)
-            raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False))
+            raise DataNotFoundError(
+                complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+            )
         if found.st_size > most:
             raise _too_large(path, what, most, f"{found.st_size} bytes", remedy, error)
         with open(descriptor, "rb", closefd=False) as opened:
-            content = opened.read(found.st_size + 1)  # a buffer of this size is made before anything is read
+            # a buffer of this size is made before anything is read
+            content = opened.read(found.st_size + 1)
             while len(content) <= most and (more := opened.read(MIB)):
                 content += more
     except OSError as wrong:
         if isinstance(wrong, FairveilError):
             raise
         got = wrong.strerror or "what cannot be read"
-        raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)) from None
+        raise DataNotFoundError(
+            complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+        ) from None
     finally:
         os.close(descriptor)
     if len(content) > most:
@@ -79,15 +92,26 @@ def read_text(
         return read_bytes(path, what=what, most=most, remedy=remedy, error=error).decode("utf-8")
     except UnicodeDecodeError as wrong:
         got = wrong.reason
-    raise error(complaint(expected="text in UTF-8", of=str(path), got=got, remedy=remedy, quote=False))
+    raise error(
+        complaint(expected="text in UTF-8", of=str(path), got=got, remedy=remedy, quote=False)
+    )
 
 
 def _missing(path: Path, wrong: OSError | ValueError) -> str:
-    return str(wrong.strerror or "what cannot be opened") if isinstance(wrong, OSError) else "no name of a file"
+    return (
+        str(wrong.strerror or "what cannot be opened")
+        if isinstance(wrong, OSError)
+        else "no name of a file"
+    )
 
 
 def _too_large(
-    path: str | os.PathLike[str], what: str, most: int, got: str, remedy: str, error: type[FairveilError]
+    path: str | os.PathLike[str],
+    what: str,
+    most: int,
+    got: str,
+    remedy: str,
+    error: type[FairveilError],
 ) -> FairveilError:
     expected = f"{what} of at most {most} bytes"
     return error(complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False))

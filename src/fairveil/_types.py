@@ -18,6 +18,8 @@ Integers = npt.NDArray[np.integer[Any]]
 Numbers = npt.NDArray[np.floating[Any]]
 """Of either precision."""
 TableLike: TypeAlias = object
-"""What a user has as a table: an array, a frame of any library, a mapping of columns, coded rows. `tables` looks at it."""
+"""What a user has as a table: an array, a frame of any library, a mapping of columns, coded rows.
+`tables` looks at it."""
 ColumnsLike: TypeAlias = object
-"""The same of labels, weights or groups: an array, a series, a frame, a mapping, names of columns."""
+"""The same of labels, weights or groups: an array, a series, a frame, a mapping, names of
+columns."""

@@ -6,15 +6,23 @@ import re
 from urllib.parse import unquote
 
 IN_USER_PART = re.compile(r"(?P<before>\w*:?//[^:/?#]*:)(?P<secret>.*)(?P<after>@)")
-IN_QUERY = re.compile(r"(?P<before>(?:password|passwd|pwd|token|secret|sslpassword)\s*=\s*)(?P<secret>[^&\s]+)", re.IGNORECASE)
+IN_QUERY = re.compile(
+    r"(?P<before>(?:password|passwd|pwd|token|secret|sslpassword)\s*=\s*)(?P<secret>[^&\s]+)",
+    re.IGNORECASE,
+)
 HIDDEN = "***"
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
-    """Every password in an address, as written and as decoded; at an @ that should have been %40, its parts too."""
-    whole = [match["secret"] for pattern in (IN_USER_PART, IN_QUERY) for match in pattern.finditer(url)]
+    """Every password in an address, as written and as decoded; at an @ that should have been %40,
+    its parts too."""
+    whole = [
+        match["secret"] for pattern in (IN_USER_PART, IN_QUERY) for match in pattern.finditer(url)
+    ]
     found = [part for secret in whole for part in (secret, *secret.split("@"))]
-    return tuple(dict.fromkeys(form for secret in found for form in (secret, unquote(secret)) if form))
+    return tuple(
+        dict.fromkeys(form for secret in found for form in (secret, unquote(secret)) if form)
+    )
 
 
 def without_password(url: str) -> str:

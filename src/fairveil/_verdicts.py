@@ -1,22 +1,28 @@
-"""Whether a required bound is met, as far as a noisy number or an interval can tell: one of three words.
+"""Whether a required bound is met, as far as a noisy number or an interval can tell: one of three
+words.
 
     "met"             the value is below the bound, and noise does not explain that
     "not met"         the value is above the bound, and noise does not explain that
     "cannot be told"  everything between, and whatever is undefined
 
 Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known standard deviation s:
-1. A constraint that is broken is called "met" with probability at most 1 - confidence: value + z s <= bound is needed, z the
-   one-sided normal quantile. So are several constraints together, of which one is broken: all of them must be met, and the
-   broken one rarely is (an intersection-union test), so no correction is needed.
-2. Of `among` constraints that all hold, any is called "not met" with probability at most 1 - confidence (Bonferroni).
-3. Where a model was picked out of `looks` by the very values that the verdict is about, 1 still holds: the luckiest of many
-   looks better than it is, and "met" asks for the quantile of 1 - (1 - confidence) / looks (Bonferroni).
+1. A constraint that is broken is called "met" with probability at most 1 - confidence: value + z s
+   <= bound is needed, z the one-sided normal quantile. So are several constraints together, of
+   which one is broken: all of them must be met, and the broken one rarely is (an intersection-union
+   test), so no correction is needed.
+2. Of `among` constraints that all hold, any is called "not met" with probability at most 1 -
+   confidence (Bonferroni).
+3. Where a model was picked out of `looks` by the very values that the verdict is about, 1 still
+   holds: the luckiest of many looks better than it is, and "met" asks for the quantile of 1 - (1 -
+   confidence) / looks (Bonferroni).
 4. "met" is never said of a value above its bound, nor "not met" of one below.
-5. Of the people that rows were drawn from (`of_sampled`) 1 to 3 hold where the sampling error is known, for a model that was
-   fixed in advance (tests/fairness/test_fairness_sampling.py). How often they fail for models that were fitted to the same
-   rows is measured by benchmarks/verdict_truth.py.
+5. Of the people that rows were drawn from (`of_sampled`) 1 to 3 hold where the sampling error is
+   known, for a model that was fixed in advance (tests/fairness/test_fairness_sampling.py). How
+   often they fail for models that were fitted to the same rows is measured by
+   benchmarks/verdict_truth.py.
 
-Exact values have no noise and are compared with their bounds directly, up to the rounding of floating point.
+Exact values have no noise and are compared with their bounds directly, up to the rounding of
+floating point.
 """
 
 from __future__ import annotations
@@ -31,13 +37,21 @@ MET: Verdict = "met"
 NOT_MET: Verdict = "not met"
 UNCLEAR: Verdict = "cannot be told"
 CONFIDENCE = 0.95
-ROUNDING = 1e-9  # of an exact value: what a linear program, or a quotient of counts, may miss its bound by
+# of an exact value: what a linear program, or a quotient of counts, may miss its bound by
+ROUNDING = 1e-9
 
 
 def of_noisy(
-    value: float, bound: float, noise: float, *, confidence: float = CONFIDENCE, among: int = 1, looks: int = 1
+    value: float,
+    bound: float,
+    noise: float,
+    *,
+    confidence: float = CONFIDENCE,
+    among: int = 1,
+    looks: int = 1,
 ) -> Verdict:
-    """The verdict on a value that carries noise of that standard deviation, one of `among` constraints.
+    """The verdict on a value that carries noise of that standard deviation, one of `among`
+    constraints.
 
     `looks`: where the model was picked by this same noisy value, from how many it may have been.
 
@@ -50,7 +64,11 @@ def of_noisy(
         return MET if value <= bound + ROUNDING * max(1.0, abs(bound)) else NOT_MET
     if value + deviations(1.0 - (1.0 - confidence) / max(1, looks)) * noise <= bound:
         return MET
-    return NOT_MET if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
+    return (
+        NOT_MET
+        if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound
+        else UNCLEAR
+    )
 
 
 def of_sampled(
@@ -63,11 +81,13 @@ def of_sampled(
     among: int = 1,
     looks: int = 1,
 ) -> Verdict:
-    """The verdict about the people that rows were drawn from, on a value of the rows that carries noise: both errors together.
+    """The verdict about the people that rows were drawn from, on a value of the rows that carries
+    noise: both errors together.
 
-    `looks`: as in `of_noisy`. Where noise is what picked the model and small beside the sampling error, the two are covered one
-    by one, each with half of what is left to chance. For "met" half of that is kept back for what `sampling` leaves out: it is
-    that of a model fixed in advance, and this one was fitted to the same rows.
+    `looks`: as in `of_noisy`. Where noise is what picked the model and small beside the sampling
+    error, the two are covered one by one, each with half of what is left to chance. For "met" half
+    of that is kept back for what `sampling` leaves out: it is that of a model fixed in advance, and
+    this one was fitted to the same rows.
 
     >>> of_sampled(0.04, 0.05, 0.001, 0.002), of_sampled(0.04, 0.05, 0.001, 0.02)
     ('met', 'cannot be told')
@@ -81,7 +101,10 @@ def of_sampled(
     half = left / 2
     reach = deviations(1.0 - half / max(1, looks)) * both
     if looks > 1:
-        reach = min(reach, deviations(1.0 - half / 2 / looks) * noise + deviations(1.0 - half / 2) * sampling)
+        reach = min(
+            reach,
+            deviations(1.0 - half / 2 / looks) * noise + deviations(1.0 - half / 2) * sampling,
+        )
     if value + reach <= bound:
         return MET
     return NOT_MET if value - deviations(1.0 - left / max(1, among)) * both > bound else UNCLEAR
@@ -108,7 +131,8 @@ def of_interval(low: float | None, high: float | None, bound: float) -> Verdict:
 
 
 def together(verdicts: Iterable[Verdict]) -> bool | None:
-    """Of several constraints: True where all are met, False where one is not, None where that cannot be told.
+    """Of several constraints: True where all are met, False where one is not, None where that
+    cannot be told.
 
     >>> together(["met", "cannot be told"]), together(["met", "not met"]), together([])
     (None, False, True)

@@ -1,5 +1,6 @@
-"""A line of words on standard error while something takes long: after two seconds, at a terminal only, gone before all else is
-written. A bar of rounds (`estimators.progress`) takes its place while one is shown.
+"""A line of words on standard error while something takes long: after two seconds, at a terminal
+only, gone before all else is written. A bar of rounds (`estimators.progress`) takes its place while
+one is shown.
 
 >>> with waiting("Reading") as say:
 ...     say("Fitting")

@@ -1,7 +1,7 @@
 """The library's errors. Each says what was expected, of what, what came, and the way out.
 
-A leak is an error, not a warning. A message never holds a value of a private row once a release has begun; before any
-release the data holder sees what is wrong with the table.
+A leak is an error, not a warning. A message never holds a value of a private row once a release has
+begun; before any release the data holder sees what is wrong with the table.
 """
 
 from __future__ import annotations
@@ -43,17 +43,30 @@ class BudgetError(PrivacyError):
 
 
 class Overspent(BudgetError):  # noqa: N818  # what happened, as in ConstraintNotMet
-    """A ledger has no room for what was asked. Epsilons at the ledger's delta, as one release each; `largest_epsilon`: of a
-    release like the one asked, at its own delta; all of them but `asked` are 0 where nothing is left."""
+    """A ledger has no room for what was asked. Epsilons at the ledger's delta, as one release each;
+    `largest_epsilon`: of a release like the one asked, at its own delta; all of them but `asked`
+    are 0 where nothing is left."""
 
-    def __init__(self, message: str, *, spent: float, asked: float, left: float, largest_epsilon: float) -> None:
+    def __init__(
+        self, message: str, *, spent: float, asked: float, left: float, largest_epsilon: float
+    ) -> None:
         super().__init__(message)
-        self.spent, self.asked, self.left, self.largest_epsilon = spent, asked, left, largest_epsilon
+        self.spent, self.asked, self.left, self.largest_epsilon = (
+            spent,
+            asked,
+            left,
+            largest_epsilon,
+        )
 
     @property
     def figures(self) -> dict[str, float]:
         """All four, by their names."""
-        return {"spent": self.spent, "asked": self.asked, "left": self.left, "largest_epsilon": self.largest_epsilon}
+        return {
+            "spent": self.spent,
+            "asked": self.asked,
+            "left": self.left,
+            "largest_epsilon": self.largest_epsilon,
+        }
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors of workers come back to the process that asked: by keyword arguments too."""
@@ -65,11 +78,13 @@ class LedgerError(PrivacyError):
 
 
 class LedgerAway(LedgerError):  # noqa: N818  # what happened, as in Overspent
-    """The store of a ledger does not answer now, or is in use for too long. Nothing is known to be wrong with it: try again."""
+    """The store of a ledger does not answer now, or is in use for too long. Nothing is known to be
+    wrong with it: try again."""
 
 
 class WentOnElsewhere(LedgerError):  # noqa: N818  # what happened, as in Overspent
-    """A copy of a run's journal went on, or was settled: the run is in two places, and one spend is too little for both."""
+    """A copy of a run's journal went on, or was settled: the run is in two places, and one spend is
+    too little for both."""
 
 
 class DoorError(FairveilError, RuntimeError):
@@ -93,29 +108,35 @@ class ChecksumError(FairveilError, ValueError):
 
 
 class FairveilWarning(UserWarning):
-    """The root of the library's warnings. `in_shell`: the same in the words of the command line, where those are others."""
+    """The root of the library's warnings. `in_shell`: the same in the words of the command line,
+    where those are others."""
 
     in_shell: str | None = None
 
 
 class ConstraintNotMet(FairveilWarning):
-    """The model that was found does not meet a fairness constraint, and noise does not explain by how much."""
+    """The model that was found does not meet a fairness constraint, and noise does not explain by
+    how much."""
 
 
 class DecisionsReplaced(FairveilWarning):
-    """A fit was not certified as it was found, and part of its decisions was replaced by blind ones, so that it is."""
+    """A fit was not certified as it was found, and part of its decisions was replaced by blind
+    ones, so that it is."""
 
 
 class WorseThanBaseline(FairveilWarning):
-    """The model is worse than what costs nothing: one answer for everybody, or no constraint and some such answers."""
+    """The model is worse than what costs nothing: one answer for everybody, or no constraint and
+    some such answers."""
 
 
 class NoBetterThanConstant(WorseThanBaseline):
-    """The model is not shown to be better than one answer for everybody, or nothing was learnt at all."""
+    """The model is not shown to be better than one answer for everybody, or nothing was learnt at
+    all."""
 
 
 class NotEnforced(FairveilWarning):
-    """A constraint did not steer a fit: noise hides it, or what the search found gave way to what costs nothing."""
+    """A constraint did not steer a fit: noise hides it, or what the search found gave way to what
+    costs nothing."""
 
 
 class NoGroups(FairveilWarning):
@@ -123,7 +144,8 @@ class NoGroups(FairveilWarning):
 
 
 class WeakDelta(FairveilWarning):
-    """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
+    """Delta is so large that a mechanism which publishes some rows outright would keep the
+    promise."""
 
 
 class WeakEpsilon(FairveilWarning):
@@ -131,8 +153,9 @@ class WeakEpsilon(FairveilWarning):
 
 
 class UnstatedBounds(FairveilWarning):
-    """No public bounds were stated of protected numbers. A target was taken to be in [-1, 1], and clipped to it; of features
-    nothing tells the fit how large they are, and it clips what each row adds."""
+    """No public bounds were stated of protected numbers. A target was taken to be in [-1, 1], and
+    clipped to it; of features nothing tells the fit how large they are, and it clips what each row
+    adds."""
 
 
 class RawUnits(FairveilWarning):
@@ -144,7 +167,8 @@ class RowsOnDisk(FairveilWarning):
 
 
 class UnprotectedStep(FairveilWarning):
-    """A step of a pipeline was fitted to the rows before the model, without privacy: the guarantee does not cover it."""
+    """A step of a pipeline was fitted to the rows before the model, without privacy: the guarantee
+    does not cover it."""
 
 
 class TooFewRows(FairveilWarning):
@@ -152,7 +176,8 @@ class TooFewRows(FairveilWarning):
 
 
 class NoSteps(FairveilWarning):
-    """An additive model was asked for, and the table has too many numbers for its rows: the model is linear."""
+    """An additive model was asked for, and the table has too many numbers for its rows: the model
+    is linear."""
 
 
 class ExposedKey(FairveilWarning):
@@ -160,15 +185,18 @@ class ExposedKey(FairveilWarning):
 
 
 class NotSettled(FairveilWarning):
-    """A ledger could not be told how a release ended: the release stays charged as it was reserved."""
+    """A ledger could not be told how a release ended: the release stays charged as it was
+    reserved."""
 
 
 class RenamedParameter(FairveilWarning, FutureWarning):
-    """A parameter was passed by the name that it had in an earlier version; the warning says the new one."""
+    """A parameter was passed by the name that it had in an earlier version; the warning says the
+    new one."""
 
 
 class NotWritten(FairveilWarning):
-    """A part of an estimator is not saved with it, and must be handed in again for what needs it."""
+    """A part of an estimator is not saved with it, and must be handed in again for what needs
+    it."""
 
 
 LONGEST = 1000
@@ -176,10 +204,11 @@ LONGEST = 1000
 
 
 class Complaint(str):
-    """The text of an error that remembers its parts: a command line says the same in the shell's words.
+    """The text of an error that remembers its parts: a command line says the same in the shell's
+    words.
 
-    `expected`, `of`, `got` and `remedy` are what `complaint` was given; `quote`: whether `got` is shown as Python writes it;
-    `nearest`: names that are like the one that came.
+    `expected`, `of`, `got` and `remedy` are what `complaint` was given; `quote`: whether `got` is
+    shown as Python writes it; `nearest`: names that are like the one that came.
     """
 
     expected: str
@@ -203,14 +232,31 @@ class Complaints(str):
 
 
 def complaint(
-    *, expected: str, of: str, got: object, remedy: str, quote: bool = True, among: Iterable[object] | None = None
+    *,
+    expected: str,
+    of: str,
+    got: object,
+    remedy: str,
+    quote: bool = True,
+    among: Iterable[object] | None = None,
 ) -> Complaint:
-    """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it is), the way out.
-    `among`: the names that there are; one that is like what came is suggested.
+    """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it
+    is), the way out. `among`: the names that there are; one that is like what came is suggested.
 
-    >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0, or inf for no privacy.")
+    >>> complaint(
+    ...     expected="a positive number",
+    ...     of="epsilon",
+    ...     got=-1,
+    ...     remedy="Pass epsilon=1.0, or inf for no privacy.",
+    ... )
     'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
-    >>> complaint(expected="a column", of="target", got="hird", remedy="Name a column.", among=["hired", "age"])
+    >>> complaint(
+    ...     expected="a column",
+    ...     of="target",
+    ...     got="hird",
+    ...     remedy="Name a column.",
+    ...     among=["hired", "age"],
+    ... )
     "target: expected a column, got 'hird'. Did you mean 'hired'? Name a column."
     """
     came = repr(got) if quote else str(got)
@@ -218,14 +264,26 @@ def complaint(
     near = () if among is None else nearest(got, among)
     ask = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     text = Complaint(f"{of}: expected {expected}, got {came}. {ask}{remedy}")
-    text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = expected, of, got, remedy, quote, near
+    text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = (
+        expected,
+        of,
+        got,
+        remedy,
+        quote,
+        near,
+    )
     return text
 
 
 def within(place: str, error: Exception) -> str:
     """The text of an error, with the place around it named first.
 
-    >>> within("column 'age'", InputError(complaint(expected="low < high", of="bounds", got=(2, 1), remedy="Swap them.")))
+    >>> within(
+    ...     "column 'age'",
+    ...     InputError(
+    ...         complaint(expected="low < high", of="bounds", got=(2, 1), remedy="Swap them.")
+    ...     ),
+    ... )
     "column 'age', bounds: expected low < high, got (2, 1). Swap them."
     """
     inner = error.args[0] if error.args else str(error)
@@ -241,16 +299,24 @@ def within(place: str, error: Exception) -> str:
 
 
 def together(errors: Sequence[Exception]) -> Exception:
-    """One error for several: itself where there is one; else of the kind of the first, with the words of all."""
+    """One error for several: itself where there is one; else of the kind of the first, with the
+    words of all."""
     if len(errors) == 1:
         return errors[0]
     said: list[str] = []
     for error in errors:
         text = error.args[0] if error.args else str(error)
         said += text.parts if isinstance(text, Complaints) else [text]
-    text = Complaints(f"{len(said)} things are wrong. " + " ".join(f"({at}) {one}" for at, one in enumerate(said, 1)))
+    text = Complaints(
+        f"{len(said)} things are wrong. "
+        + " ".join(f"({at}) {one}" for at, one in enumerate(said, 1))
+    )
     text.parts = tuple(said)
-    return SchemaError(text) if any(isinstance(error, SchemaError) for error in errors) else type(errors[0])(text)
+    return (
+        SchemaError(text)
+        if any(isinstance(error, SchemaError) for error in errors)
+        else type(errors[0])(text)
+    )
 
 
 def nearest(got: object, among: Iterable[object]) -> tuple[str, ...]:

@@ -19,7 +19,13 @@ class Gaussian(Target):
     bugs = ()
 
     def __init__(self, mu: float, claim) -> None:
-        self.name, self.promise, self.claim, self.exact, self.distance = "gaussian", Promise(1.0, 1e-5), claim, False, 0.0
+        self.name, self.promise, self.claim, self.exact, self.distance = (
+            "gaussian",
+            Promise(1.0, 1e-5),
+            claim,
+            False,
+            0.0,
+        )
         self.mu, self.seeds = mu, []
 
     def run(self, side, seed, bug=None):

@@ -1,7 +1,8 @@
-"""Bets: a true claim is refuted no oftener than its risk, however runs depend on each other; a false one is, soon.
+"""Bets: a true claim is refuted no oftener than its risk, however runs depend on each other; a
+false one is, soon.
 
-False alarms: 400 audits at risk 0.05 refute a true claim 20 times in the mean at most; more than 36 has probability below 1e-3.
-Seeds are fixed.
+False alarms: 400 audits at risk 0.05 refute a true claim 20 times in the mean at most; more than 36
+has probability below 1e-3. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -36,14 +37,19 @@ def wealth_of(seed: int, shared: bool, claimed: float, mu: float = MU, pairs: in
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_guarantee_1_a_true_claim_is_seldom_refuted_at_any_time(shared: bool) -> None:
-    refuted = sum(bool(wealth_of(seed, shared, DISTANCE).refuted(0.05)[0]) for seed in range(AUDITS))
+    refuted = sum(
+        bool(wealth_of(seed, shared, DISTANCE).refuted(0.05)[0]) for seed in range(AUDITS)
+    )
     assert refuted <= 36
 
 
 @pytest.mark.parametrize(("shared", "pairs"), [(True, 150), (False, 600)])
 def test_a_false_claim_is_refuted(shared: bool, pairs: int) -> None:
     """The same seeds, a claim of half the distance: in all but a few of 40."""
-    found = sum(bool(wealth_of(seed, shared, DISTANCE / 2, pairs=pairs).refuted(0.05)[0]) for seed in range(40))
+    found = sum(
+        bool(wealth_of(seed, shared, DISTANCE / 2, pairs=pairs).refuted(0.05)[0])
+        for seed in range(40)
+    )
     assert found >= (38 if shared else 24)
 
 
@@ -79,12 +85,17 @@ def test_guarantee_2_lower_ends_are_below_the_truth(shared: bool) -> None:
 
 
 def test_power_is_below_the_share_of_audits_that_find_it() -> None:
-    """A mechanism of twice the mu, 100 pairs: what resampling says of one run of it, against 100 real audits."""
+    """A mechanism of twice the mu, 100 pairs: what resampling says of one run of it, against 100
+    real audits."""
     here, there = scores(3, PILOT + PAIRS, True, 2 * MU)
     test = betting.chosen(here[:PILOT], there[:PILOT], 0.0, PAIRS)
-    seen, gains = ((test(there[part]), test(here[part])) for part in (slice(0, PILOT), slice(PILOT, None)))
+    seen, gains = (
+        (test(there[part]), test(here[part])) for part in (slice(0, PILOT), slice(PILOT, None))
+    )
     said = betting.power(1.0, DISTANCE, seen, gains, 60, 0.05)
-    true = np.mean([wealth_of(seed, True, DISTANCE, 2 * MU, 60).refuted(0.05)[0] for seed in range(100)])
+    true = np.mean(
+        [wealth_of(seed, True, DISTANCE, 2 * MU, 60).refuted(0.05)[0] for seed in range(100)]
+    )
     assert 0.2 < said <= true + 0.1
     assert betting.power(1.0, DISTANCE, seen, (seen[0][:1], seen[1][:1]), 60, 0.05) == 0.0
 

@@ -1,4 +1,5 @@
-"""The bounds by themselves: exact coverage, exact inequalities, claims that agree with each other."""
+"""The bounds by themselves: exact coverage, exact inequalities, claims that agree with each
+other."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def test_a_rate_is_covered_whatever_it_is(trials, confidence):
     for p in (1e-4, 0.003, 0.02, 0.1, 0.3, 0.5, 0.7, 0.97, 0.9999):
         missed = stats.binom.pmf(errors, trials, p)[upper < p].sum()
         assert missed <= 1 - confidence + 1e-12
-    # It is the interval's end and not merely a safe number: one error fewer there would be rarer than allowed.
+    # It is the interval's end and not merely a safe number: one error fewer there would be rarer
+    # than allowed.
     assert stats.binom.cdf(errors[:-1], trials, upper[:-1]) == pytest.approx(1 - confidence)
 
 
@@ -35,12 +37,16 @@ def test_a_rate_is_covered_whatever_it_is(trials, confidence):
 def test_an_average_is_covered_however_unequal_the_two_rates(trials, confidence):
     """Guarantee 2, by convolving two binomial laws."""
     rates = (0.0, 0.001, 0.05, 0.2, 0.45, 0.5, 0.6, 0.9, 1.0)
-    upper = np.array([float(bounds.most_average(total, trials, confidence)) for total in range(2 * trials + 1)])
+    upper = np.array(
+        [float(bounds.most_average(total, trials, confidence)) for total in range(2 * trials + 1)]
+    )
     worst = 0.0
     for fpr in rates:
         for fnr in rates:
             counts = np.arange(trials + 1)
-            law = np.convolve(stats.binom.pmf(counts, trials, fpr), stats.binom.pmf(counts, trials, fnr))
+            law = np.convolve(
+                stats.binom.pmf(counts, trials, fpr), stats.binom.pmf(counts, trials, fnr)
+            )
             worst = max(worst, law[upper < min((fpr + fnr) / 2, 0.5)].sum())
     assert worst <= 1 - confidence + 1e-12
     assert trials < 40 or worst > 0.4 * (1 - confidence)
@@ -61,13 +67,16 @@ def test_randomised_response_is_bounded_by_its_epsilon_and_no_more():
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
 def test_no_threshold_on_gaussian_noise_shows_more_than_the_accountant_says(delta):
-    """Guarantee 3 for a mechanism with a delta; the best threshold comes within a twentieth of the price at delta 1e-5."""
+    """Guarantee 3 for a mechanism with a delta; the best threshold comes within a twentieth of the
+    price at delta 1e-5."""
     mu = 0.27
     claimed = epsilon(Gaussian(1 / mu), delta)
     at = np.linspace(-9, 9, 2001)
     shown = bounds.epsilon_of(stats.norm.sf(at), stats.norm.cdf(at - mu), delta)
     assert shown.max() <= claimed
-    from_average = bounds.epsilon_of_average((stats.norm.sf(at) + stats.norm.cdf(at - mu)) / 2, delta)
+    from_average = bounds.epsilon_of_average(
+        (stats.norm.sf(at) + stats.norm.cdf(at - mu)) / 2, delta
+    )
     assert 0.1 * claimed < from_average.max() <= claimed
     assert shown.max() > 0.95 * claimed
 
@@ -94,16 +103,27 @@ def test_claims_about_one_mechanism_agree():
     assert of_events.total_variation == pytest.approx(GaussianClaim(mu).total_variation, rel=1e-6)
     assert of_events.total_variation >= GaussianClaim(mu).total_variation * (1 - 1e-9)
     # A point says less than the curve that it lies on.
-    assert PointClaim(epsilon(Gaussian(2.0), 1e-5), 1e-5).total_variation > of_events.total_variation
-    assert EventsClaim([Laplace(1.0)]).total_variation == pytest.approx(1 - math.exp(-0.5), rel=1e-3)
+    assert (
+        PointClaim(epsilon(Gaussian(2.0), 1e-5), 1e-5).total_variation > of_events.total_variation
+    )
+    assert EventsClaim([Laplace(1.0)]).total_variation == pytest.approx(
+        1 - math.exp(-0.5), rel=1e-3
+    )
     assert PointClaim(1.0, 0.0).total_variation == pytest.approx(math.tanh(0.5))
     sampled = EventsClaim(PoissonSampled(0.1, Gaussian(1.0)))
-    assert sampled.total_variation == pytest.approx(0.1 * GaussianClaim(1.0).total_variation, rel=1e-3)
+    assert sampled.total_variation == pytest.approx(
+        0.1 * GaussianClaim(1.0).total_variation, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda: PointClaim(-1, 0), lambda: PointClaim(1, 1.0), lambda: GaussianClaim(-0.1), lambda: EventsClaim([], "near")],
+    [
+        lambda: PointClaim(-1, 0),
+        lambda: PointClaim(1, 1.0),
+        lambda: GaussianClaim(-0.1),
+        lambda: EventsClaim([], "near"),
+    ],
 )
 def test_malformed_claims_are_refused(wrong):
     with pytest.raises(InputError):

@@ -1,6 +1,8 @@
-"""Audits in one run: the bound is reached by mechanisms that are known, leaks are found, nobody's rows are read.
+"""Audits in one run: the bound is reached by mechanisms that are known, leaks are found, nobody's
+rows are read.
 
-Randomized response and a mechanism that tells everything with probability delta are computed, not drawn: no false alarms.
+Randomized response and a mechanism that tells everything with probability delta are computed, not
+drawn: no false alarms.
 """
 
 from __future__ import annotations
@@ -14,14 +16,23 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil.audit import GaussianClaim, PointClaim
-from fairveil.audit.canary_bounds import PLACES, delta_of, epsilon_lower, mu_lower, p_value, points_of, refutes
+from fairveil.audit.canary_bounds import (
+    PLACES,
+    delta_of,
+    epsilon_lower,
+    mu_lower,
+    p_value,
+    points_of,
+    refutes,
+)
 from fairveil.audit.claims import EventsClaim
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy.events import Gaussian
 
 SCHEMA = Schema(
-    {f"x{at}": Number(-1, 1) for at in range(6)} | {"sex": Category(("f", "m")), "hired": Boolean()},
+    {f"x{at}": Number(-1, 1) for at in range(6)}
+    | {"sex": Category(("f", "m")), "hired": Boolean()},
     target="hired",
     sensitive="sex",
 )
@@ -29,11 +40,15 @@ SCHEMA = Schema(
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("guesses", [20, 60])
-def test_guarantee_1_of_randomized_response_a_true_claim_is_refuted_as_often_as_the_risk_says(epsilon, guesses) -> None:
+def test_guarantee_1_of_randomized_response_a_true_claim_is_refuted_as_often_as_the_risk_says(
+    epsilon, guesses
+) -> None:
     right = np.arange(guesses + 1)
     chance = stats.binom.pmf(right, guesses, 1.0 / (1.0 + math.exp(-epsilon)))
     for risk in (0.05, 0.01):
-        wrongly = sum(chance[v] for v in right if refutes(PointClaim(epsilon, 0.0), 60, guesses, int(v), risk))
+        wrongly = sum(
+            chance[v] for v in right if refutes(PointClaim(epsilon, 0.0), 60, guesses, int(v), risk)
+        )
         assert wrongly <= risk
         smaller = PointClaim(epsilon / 3.0, 0.0)
         rightly = sum(chance[v] for v in right if refutes(smaller, 60, guesses, int(v), risk))
@@ -41,7 +56,9 @@ def test_guarantee_1_of_randomized_response_a_true_claim_is_refuted_as_often_as_
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.05])
-def test_guarantee_1_what_tells_everything_with_probability_delta_is_not_refuted_more_often(delta) -> None:
+def test_guarantee_1_what_tells_everything_with_probability_delta_is_not_refuted_more_often(
+    delta,
+) -> None:
     for guesses in (5, 20, 60):
         for right in range(1, guesses + 1):
             likely = delta + (1.0 - delta) * float(stats.binom.sf(right - 1, guesses, 0.5))
@@ -51,7 +68,10 @@ def test_guarantee_1_what_tells_everything_with_probability_delta_is_not_refuted
 
 
 def test_guarantee_2_a_curve_is_tried_at_fixed_points() -> None:
-    one, other = points_of(GaussianClaim(1.5)), points_of(EventsClaim([Gaussian(1 / 1.5)], "add-remove"))
+    one, other = (
+        points_of(GaussianClaim(1.5)),
+        points_of(EventsClaim([Gaussian(1 / 1.5)], "add-remove")),
+    )
     assert np.allclose(one, other)
     assert [at for at, _ in one] == list(PLACES)
     assert refutes(GaussianClaim(0.1), 400, 100, 100, 0.05)
@@ -77,7 +97,14 @@ def network(**more):
     with torch.no_grad():  # canaries whose gradients point apart
         for parameters in module.parameters():
             parameters *= 4.0
-    options = {"epsilon": 1.0, "delta": 1e-6, "schema": SCHEMA, "rounds": 4, "sampling_rate": 1.0, "public_rows": 150}
+    options = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "schema": SCHEMA,
+        "rounds": 4,
+        "sampling_rate": 1.0,
+        "public_rows": 150,
+    }
     options["clip"] = 0.3
     return fv.RateConstrainedClassifier(None, model=module, **{**options, **more})
 
@@ -108,7 +135,9 @@ def test_a_large_epsilon_shows_in_one_run_of_a_network() -> None:
 def test_linear_fits_and_secret_batches_are_scored_too() -> None:
     """Seven numbers a round tell few coins of 40: the guesses are the surest six."""
     for more in ({}, {"sampling_rate": 0.5}):
-        clf = fv.RateConstrainedClassifier(None, epsilon=50.0, delta=1e-6, schema=SCHEMA, rounds=4, public_rows=120, **more)
+        clf = fv.RateConstrainedClassifier(
+            None, epsilon=50.0, delta=1e-6, schema=SCHEMA, rounds=4, public_rows=120, **more
+        )
         found = fv.audit.one_run(clf, canaries=40, guesses=6, rows=100, power=False)
         assert not found.refuted
         assert 0 <= found.right <= 6
@@ -118,7 +147,9 @@ def test_a_function_hands_out_a_score_of_membership() -> None:
     def kept(table, seed):
         names = [f"x{at}" for at in range(6)]
         there = set(zip(*(table[name].tolist() for name in names), strict=True))
-        return lambda rows: [one in there for one in zip(*(rows[name].tolist() for name in names), strict=True)]
+        return lambda rows: [
+            one in there for one in zip(*(rows[name].tolist() for name in names), strict=True)
+        ]
 
     def silent(table, seed):
         return lambda rows: np.zeros(len(rows["x0"]))
@@ -134,7 +165,11 @@ def test_a_function_hands_out_a_score_of_membership() -> None:
     [
         (lambda table, seed: 1.0, {"epsilon": 1.0, "delta": 0.0}, "what fit returns"),
         (lambda table, seed: lambda rows: [1.0], {"epsilon": 1.0, "delta": 0.0}, "scores"),
-        (lambda table, seed: lambda rows: rows["x0"] * math.nan, {"epsilon": 1.0, "delta": 0.0}, "scores"),
+        (
+            lambda table, seed: lambda rows: rows["x0"] * math.nan,
+            {"epsilon": 1.0, "delta": 0.0},
+            "scores",
+        ),
         (lambda table, seed: None, {}, "epsilon"),
         (lambda table, seed: None, {"canaries": 3}, "canaries"),
         (lambda table, seed: None, {"guesses": 900}, "guesses"),

@@ -10,10 +10,23 @@ from fairveil.data import encode
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
 
-COLUMNS = {"age": Number(17, 90), "job": Category(("a", "b", "c")), "sex": Category(("f", "m")), "hired": Boolean()}
+COLUMNS = {
+    "age": Number(17, 90),
+    "job": Category(("a", "b", "c")),
+    "sex": Category(("f", "m")),
+    "hired": Boolean(),
+}
 SCHEMA = Schema(COLUMNS, target="hired", sensitive=("sex",))
-WAGES = Schema({"age": Number(17, 90), "sex": Category(("f", "m")), "wage": Number(0, 9)}, target="wage", sensitive=("sex",))
-RELATIONS = [("records", "add-remove"), ("records", "replace-one"), ("sensitive_features", "replace-one")]
+WAGES = Schema(
+    {"age": Number(17, 90), "sex": Category(("f", "m")), "wage": Number(0, 9)},
+    target="wage",
+    sensitive=("sex",),
+)
+RELATIONS = [
+    ("records", "add-remove"),
+    ("records", "replace-one"),
+    ("sensitive_features", "replace-one"),
+]
 
 
 def row(table, at):
@@ -38,18 +51,23 @@ def test_guarantee_1_tables_are_neighbours_and_of_the_schema(schema, protects, n
             if protects == "sensitive_features":
                 assert differ == {"sex"}
             else:
-                assert differ == ({"sex", schema.target} if "same" in pair.name else set(schema.columns))
+                assert differ == (
+                    {"sex", schema.target} if "same" in pair.name else set(schema.columns)
+                )
 
 
 def test_most_ordinary_rows_are_in_another_class_than_the_person() -> None:
-    """So that a model errs about the person: at least 80 % of 400, who are 90 % and half of the rest in the mean."""
+    """So that a model errs about the person: at least 80 % of 400, who are 90 % and half of the
+    rest in the mean."""
     for pair in pairs_of(SCHEMA, "records", "add-remove", others=400):
         person = pair.there[SCHEMA.target][-1]
         assert np.mean([value != person for value in pair.common[SCHEMA.target]]) > 0.8
 
 
 def test_guarantee_2_a_seed_repeats_and_another_does_not() -> None:
-    ages = [pairs_of(SCHEMA, "records", "add-remove", seed=seed)[0].common["age"] for seed in (1, 1, 2)]
+    ages = [
+        pairs_of(SCHEMA, "records", "add-remove", seed=seed)[0].common["age"] for seed in (1, 1, 2)
+    ]
     assert np.array_equal(ages[0], ages[1])
     assert not np.array_equal(ages[0], ages[2])
 
@@ -58,4 +76,8 @@ def test_many_corners_are_thinned_and_no_groups_are_refused() -> None:
     many = Schema({"c": Category(tuple(range(30))), "y": Boolean()}, target="y", sensitive=("c",))
     assert len(pairs_of(many, "records", "add-remove")) == MOST_PAIRS
     with pytest.raises(InputError, match="sensitive column"):
-        pairs_of(Schema({"age": Number(0, 1), "y": Boolean()}, target="y"), "sensitive_features", "replace-one")
+        pairs_of(
+            Schema({"age": Number(0, 1), "y": Boolean()}, target="y"),
+            "sensitive_features",
+            "replace-one",
+        )

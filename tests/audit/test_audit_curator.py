@@ -1,13 +1,16 @@
-"""Neighbouring pairs on the real curator: bounds stay under the claim, come near it, and what is broken is caught at 99 %.
+"""Neighbouring pairs on the real curator: bounds stay under the claim, come near it, and what is
+broken is caught at 99 %.
 
-The mechanism: 20 (or 3) joint answers of a clipped gradient and a histogram of hard predictions, by group, at released
-parameters, calibrated to (1, 1e-5). Worst-case pair: one row far outside along a feature that has no weight, so that at every
-step its gradient is at the clip, along that feature alone, and its prediction counts in its cell; only the intercept is moved,
-by released gradients. Then the claim is exact: runs on the two data sets are as far apart as the accountant says.
+The mechanism: 20 (or 3) joint answers of a clipped gradient and a histogram of hard predictions, by
+group, at released parameters, calibrated to (1, 1e-5). Worst-case pair: one row far outside along a
+feature that has no weight, so that at every step its gradient is at the clip, along that feature
+alone, and its prediction counts in its cell; only the intercept is moved, by released gradients.
+Then the claim is exact: runs on the two data sets are as far apart as the accountant says.
 
-False alarms. A bound at confidence c is above the truth with probability 1 - c at most: each test that a right claim stands has
-that risk, for a fresh seed. Misses: a bound on mu from N runs of each data set has standard deviation 1.77 / sqrt N about its
-mean, which stands 1.77 z_c / sqrt N below the truth; each test notes how far in deviations its threshold is from there.
+False alarms. A bound at confidence c is above the truth with probability 1 - c at most: each test
+that a right claim stands has that risk, for a fresh seed. Misses: a bound on mu from N runs of each
+data set has standard deviation 1.77 / sqrt N about its mean, which stands 1.77 z_c / sqrt N below
+the truth; each test notes how far in deviations its threshold is from there.
 """
 
 from __future__ import annotations
@@ -21,15 +24,37 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from fairveil.audit import AuditResult, EventsClaim, GaussianClaim, Tape, Witness, audit_fit, audit_scores
-from fairveil.curator import FULL, Ask, Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows, describe, pricing
+from fairveil.audit import (
+    AuditResult,
+    EventsClaim,
+    GaussianClaim,
+    Tape,
+    Witness,
+    audit_fit,
+    audit_scores,
+)
+from fairveil.curator import (
+    FULL,
+    Ask,
+    Curator,
+    GradientSum,
+    Linear,
+    Poisson,
+    PredictionHistogram,
+    Rows,
+    describe,
+    pricing,
+)
 from fairveil.curator.rows.sampling import Batch
 from fairveil.privacy import NoiseSource, Promise, calibrate, epsilon, full_batch, split
 from fairveil.privacy.events import Event, Repeated
 
-ROUNDS = {"records": 20, "sensitive_features": 3}  # where rows are public, each round looks for the largest move: slower
+# where rows are public, each round looks for the largest move: slower
+ROUNDS = {"records": 20, "sensitive_features": 3}
 CLIP = 1.0
-MANY = 100  # runs in one pass, each with noise of its own: the same as alone, to the bit (test_audit_witness.py)
+# runs in one pass, each with noise of its own: the same as alone, to the bit
+# (test_audit_witness.py)
+MANY = 100
 FAR = 1e6
 PROMISES = {
     "add-remove": Promise(1.0, 1e-5),
@@ -60,7 +85,9 @@ class Pair:
 
 
 def rows_of(x: npt.ArrayLike, y: npt.ArrayLike, group: npt.ArrayLike) -> Rows:
-    return Rows.from_arrays(x, y, [group], classes=[0, 1], groups=[["f", "m"]], sensitive_names=["sex"])
+    return Rows.from_arrays(
+        x, y, [group], classes=[0, 1], groups=[["f", "m"]], sensitive_names=["sex"]
+    )
 
 
 def pair_of(relation: str, others: int = 60) -> Pair:
@@ -77,17 +104,28 @@ def pair_of(relation: str, others: int = 60) -> Pair:
         return Pair(promise, common, and_one(FAR, "m"), common)
     if relation == "replace-one":  # the gradient turns round, the prediction moves to another cell
         return Pair(promise, and_one(-FAR, "f"), and_one(FAR, "m"), common)
-    return Pair(promise, and_one(50.0, "f"), and_one(50.0, "m"), common)  # the largest row of all, in another group
+    # the largest row of all, in another group
+    return Pair(promise, and_one(50.0, "f"), and_one(50.0, "m"), common)
 
 
-def asks_of(intercepts: npt.NDArray[np.float64], pair: Pair, z: float, clip: float = CLIP) -> list[Ask]:
-    """One round's questions, about as many models as there are intercepts; the multiplier z is split evenly."""
+def asks_of(
+    intercepts: npt.NDArray[np.float64], pair: Pair, z: float, clip: float = CLIP
+) -> list[Ask]:
+    """One round's questions, about as many models as there are intercepts; the multiplier z is
+    split evenly."""
     first, second = split(z, 1.0, 1.0)
     weights = np.zeros((len(intercepts), 1, 4))
     weights[:, 0, 0] = intercepts
     model, cells = Linear(weights), pair.here.cells()
-    costs = np.array([[[0.0, 2.0]], [[0.0, -1.0]]]) if pair.promise.protects == "sensitive_features" else np.zeros((2, 1, 2))
-    return [Ask(GradientSum(model, clip, cells, costs), first), Ask(PredictionHistogram(model, cells), second)]
+    costs = (
+        np.array([[[0.0, 2.0]], [[0.0, -1.0]]])
+        if pair.promise.protects == "sensitive_features"
+        else np.zeros((2, 1, 2))
+    )
+    return [
+        Ask(GradientSum(model, clip, cells, costs), first),
+        Ask(PredictionHistogram(model, cells), second),
+    ]
 
 
 def planned(pair: Pair, z: float, rounds: int, batch: Batch = FULL, models: int = 1) -> Event:
@@ -98,7 +136,9 @@ def planned(pair: Pair, z: float, rounds: int, batch: Batch = FULL, models: int 
 def runs(pair: Pair, rows: Rows, seed: int, clip: float = CLIP) -> npt.NDArray[np.float64]:
     """MANY runs under the calibrated plan; the log likelihood ratio of each."""
     plan = planned(pair, pair.multiplier, pair.rounds, models=MANY)
-    allowed = replace_epsilon(pair.promise, epsilon(plan, pair.promise.delta, pair.promise.neighbours))
+    allowed = replace_epsilon(
+        pair.promise, epsilon(plan, pair.promise.delta, pair.promise.neighbours)
+    )
     sources = [NoiseSource.seeded(seed * MANY + i) for i in range(MANY)]
     curator, tape = Curator(rows, allowed, plan=plan, noise=sources, public_rows=60), Tape()
     intercepts = np.ones(MANY)
@@ -120,12 +160,15 @@ def audited(pair: Pair, trials: int, confidence: float, clip: float = CLIP) -> A
         for side, rows in enumerate((pair.here, pair.there))
     )
     claim = EventsClaim(planned(pair, pair.multiplier, pair.rounds), pair.promise.neighbours)
-    return audit_scores(here, there, delta=1e-5, confidence=confidence, threshold=0.0, claimed=claim)
+    return audit_scores(
+        here, there, delta=1e-5, confidence=confidence, threshold=0.0, claimed=claim
+    )
 
 
 @pytest.fixture
 def halved_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sampler is handed half of the scale that was priced (and the scores are four times as large, which is no matter)."""
+    """The sampler is handed half of the scale that was priced (and the scores are four times as
+    large, which is no matter)."""
     scale = pricing.noise_scale
     monkeypatch.setattr(pricing, "noise_scale", lambda *given: scale(*given) / 2)
 
@@ -135,12 +178,17 @@ def doubled_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients are shortened to their clip, but bounded and given noise as if to half of it."""
     scale = GradientSum.scale
     monkeypatch.setattr(
-        GradientSum, "scale", lambda self, layout, cap, order=2: scale(replace(self, clip=self.clip / 2), layout, cap, order)
+        GradientSum,
+        "scale",
+        lambda self, layout, cap, order=2: scale(
+            replace(self, clip=self.clip / 2), layout, cap, order
+        ),
     )
 
 
 def test_the_worst_pair_comes_near_the_claim_and_stays_under_it():
-    """Epsilon 1, records, add-remove. 60 % of epsilon is mu = 0.168; 5,000 runs show 0.227 +- 0.025: missed in 1 % of seeds."""
+    """Epsilon 1, records, add-remove. 60 % of epsilon is mu = 0.168; 5,000 runs show 0.227 +-
+    0.025: missed in 1 % of seeds."""
     pair = pair_of("add-remove")
     found = audited(pair, 5_000, 0.95)
     assert 0.6 <= found.gaussian_epsilon_lower <= 1.0
@@ -154,7 +202,8 @@ def test_the_worst_pair_comes_near_the_claim_and_stays_under_it():
 
 
 def test_halved_noise_is_caught(halved_noise):
-    """mu doubles: 1,000 runs at 99 % show 0.406 +- 0.056, where 0.268 is claimed: missed in 1 % of seeds."""
+    """mu doubles: 1,000 runs at 99 % show 0.406 +- 0.056, where 0.268 is claimed: missed in 1 % of
+    seeds."""
     found = audited(pair_of("add-remove"), 1_000, 0.99)
     assert found.contradicts()
     assert found.verdict == "not met"
@@ -162,13 +211,15 @@ def test_halved_noise_is_caught(halved_noise):
 
 
 def test_a_doubled_clip_is_caught(doubled_clip):
-    """mu grows by sqrt(5/2): 3,500 runs at 99 % show 0.354 +- 0.030, where 0.268 is claimed: missed in 0.2 % of seeds."""
+    """mu grows by sqrt(5/2): 3,500 runs at 99 % show 0.354 +- 0.030, where 0.268 is claimed: missed
+    in 0.2 % of seeds."""
     assert audited(pair_of("add-remove"), 3_500, 0.99, clip=2 * CLIP).contradicts()
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "sensitive features"])
 def test_other_relations_stay_under_the_claim_and_near_it(relation):
-    """1,500 runs at 95 % show 0.193 +- 0.046 of 0.268: less than a quarter of it in 0.3 % of seeds."""
+    """1,500 runs at 95 % show 0.193 +- 0.046 of 0.268: less than a quarter of it in 0.3 % of
+    seeds."""
     pair = pair_of(relation)
     found = audited(pair, 1_500, 0.95)
     assert not found.contradicts()
@@ -181,14 +232,15 @@ def test_halved_noise_is_caught_under_other_relations(relation, halved_noise):
     assert audited(pair_of(relation), 1_000, 0.99).contradicts()
 
 
-# -- Poisson batches: many runs would share one, so each runs alone --------------------------------------------------------
+# -- Poisson batches: many runs would share one, so each runs alone --------------------------------
 
 RATE, SAMPLED_ROUNDS, WOMEN = 0.5, 8, 4
 
 
 @pytest.fixture(scope="module")
 def sampled() -> Pair:
-    """A few women, and one man who is there or not: his cell and his direction are his alone, so the mixture is exact."""
+    """A few women, and one man who is there or not: his cell and his direction are his alone, so
+    the mixture is exact."""
     y = [1] * WOMEN
     common = rows_of(np.zeros((WOMEN, 3)), y, ["f"] * WOMEN)
     there = rows_of([[0.0] * 3] * WOMEN + [[FAR, 0.0, 0.0]], [*y, 0], ["f"] * WOMEN + ["m"])
@@ -201,13 +253,21 @@ def sampled_multiplier(sampled: Pair) -> float:
     return calibrate(sampled.promise, plan, precision=0.01, cache=False).multiplier
 
 
-def sampled_fit(pair: Pair, z: float, leak: list[int] | None = None) -> Callable[[Rows, int], float]:
-    """A run on Poisson batches, scored; with `leak` the sizes of its batches are released beside the answers."""
+def sampled_fit(
+    pair: Pair, z: float, leak: list[int] | None = None
+) -> Callable[[Rows, int], float]:
+    """A run on Poisson batches, scored; with `leak` the sizes of its batches are released beside
+    the answers."""
     witness = Witness(pair.here, pair.there, pair.promise)
     plan = planned(pair, z, SAMPLED_ROUNDS, Poisson(RATE))
 
     def fit(rows: Rows, seed: int) -> float:
-        curator, tape = Curator(rows, pair.promise, plan=plan, noise=NoiseSource.seeded(seed), public_rows=WOMEN), Tape()
+        curator, tape = (
+            Curator(
+                rows, pair.promise, plan=plan, noise=NoiseSource.seeded(seed), public_rows=WOMEN
+            ),
+            Tape(),
+        )
         intercepts = np.ones(1)
         for _ in range(SAMPLED_ROUNDS):
             gradients, _ = tape.answer(curator, asks_of(intercepts, pair, z), Poisson(RATE))
@@ -225,7 +285,8 @@ def sampled_fit(pair: Pair, z: float, leak: list[int] | None = None) -> Callable
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of the batches that the curator draws, as a mechanism that leaks them would print them."""
+    """The sizes of the batches that the curator draws, as a mechanism that leaks them would print
+    them."""
     seen: list[int] = []
     chosen = Curator._chosen
 
@@ -239,17 +300,24 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_poisson_batches_stay_under_their_claim(sampled, sampled_multiplier):
-    """800 runs at 95 %: the claim's total variation stands; a quarter of it shows in all but 1 % of seeds."""
-    claim = EventsClaim(planned(sampled, sampled_multiplier, SAMPLED_ROUNDS, Poisson(RATE)), "add-remove")
+    """800 runs at 95 %: the claim's total variation stands; a quarter of it shows in all but 1 % of
+    seeds."""
+    claim = EventsClaim(
+        planned(sampled, sampled_multiplier, SAMPLED_ROUNDS, Poisson(RATE)), "add-remove"
+    )
     fit = sampled_fit(sampled, sampled_multiplier)
-    found = audit_fit(fit, sampled.here, sampled.there, trials=800, delta=1e-5, threshold=0.0, claimed=claim)
+    found = audit_fit(
+        fit, sampled.here, sampled.there, trials=800, delta=1e-5, threshold=0.0, claimed=claim
+    )
     assert not found.contradicts()
     assert found.total_variation_lower > 0.25 * claim.total_variation
 
 
 def test_a_leaked_batch_size_is_caught(sampled, sampled_multiplier, sizes):
     """The size alone, summed over rounds, is worth mu = 1.4: far above what is claimed."""
-    claim = EventsClaim(planned(sampled, sampled_multiplier, SAMPLED_ROUNDS, Poisson(RATE)), "add-remove")
+    claim = EventsClaim(
+        planned(sampled, sampled_multiplier, SAMPLED_ROUNDS, Poisson(RATE)), "add-remove"
+    )
     fit = sampled_fit(sampled, sampled_multiplier, sizes)
     settings = {"trials": 300, "delta": 1e-5, "confidence": 0.99, "threshold": 0.0}
     assert audit_fit(fit, sampled.here, sampled.there, **settings, claimed=claim).contradicts()

@@ -1,6 +1,7 @@
 """Trade-off curves in pictures of audits: what is claimed from below, what was measured from above.
 
-False alarms: bands of 40 audits at 90 % are below the truth somewhere in 4 of them in the mean at most. Seeds are fixed.
+False alarms: bands of 40 audits at 90 % are below the truth somewhere in 4 of them in the mean at
+most. Seeds are fixed.
 """
 
 from __future__ import annotations

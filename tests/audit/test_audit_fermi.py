@@ -1,6 +1,8 @@
-"""Whole DP-FERMI fits under attack: all released answers of a run, against the strongest score there is.
+"""Whole DP-FERMI fits under attack: all released answers of a run, against the strongest score
+there is.
 
-False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds' confidence); seeds are fixed.
+False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds'
+confidence); seeds are fixed.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ def pair(relation: str) -> tuple[Rows, Rows]:
     def rows(features: list[list[float]], labels: list[int], groups: list[int]) -> Rows:
         table = np.vstack([X, np.array(features).reshape(-1, 3)])
         groups_of_all = np.append(A, groups).astype(int)
-        return Rows.from_arrays(table, np.append(y, labels).astype(int), [groups_of_all], classes=(0, 1), groups=[(0, 1)])
+        return Rows.from_arrays(
+            table,
+            np.append(y, labels).astype(int),
+            [groups_of_all],
+            classes=(0, 1),
+            groups=[(0, 1)],
+        )
 
     if relation == "sensitive features":
         return rows([[2.0, -2.0, 2.0]], [1], [0]), rows([[2.0, -2.0, 2.0]], [1], [1])
@@ -48,12 +56,15 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 
 
 def search_for(rows: Rows, promise: Promise, notion: str, strengths: list[float]) -> LinearDescent:
-    """`rate_most`: the model hardly moves, so the far row stays wrong by a half, and at the clip."""
+    """`rate_most`: the model hardly moves, so the far row stays wrong by a half, and at the
+    clip."""
     settings = replace(fermi.usual_settings(promise), rounds=8, rate_most=1e-6)
     public = rows.exact_count if promise.rows_are_public else None
     named = fermi.notion_of(notion)
     calm = PenaltySettings(pace=0.1, loss_scale=0.25)
-    found = fermi.make(promise, rows.layout, rows.cells(), named, strengths, settings, calm, public_rows=public)
+    found = fermi.make(
+        promise, rows.layout, rows.cells(), named, strengths, settings, calm, public_rows=public
+    )
     assert isinstance(found, LinearDescent)
     return found
 
@@ -62,7 +73,10 @@ def scores(rows: Rows, here: Rows, there: Rows, notion: str, promise: Promise, s
     """MANY whole fits on `rows`; of each the log likelihood ratio of all that it released."""
     search = search_for(rows, promise, notion, [2.0] * MANY)
     whole = Promise(
-        epsilon(search.plan, promise.delta, promise.neighbours), promise.delta, promise.protects, promise.neighbours
+        epsilon(search.plan, promise.delta, promise.neighbours),
+        promise.delta,
+        promise.protects,
+        promise.neighbours,
     )
     tape = Tape()
     heard = tape.around(Curator.answer)
@@ -72,7 +86,9 @@ def scores(rows: Rows, here: Rows, there: Rows, notion: str, promise: Promise, s
             return heard(self, *given, **named)
 
     noise = [NoiseSource.seeded(seed * MANY + m) for m in range(MANY)]
-    curator = Heard(rows, whole, plan=search.plan, noise=noise, public_rows=search.planned.public_rows)
+    curator = Heard(
+        rows, whole, plan=search.plan, noise=noise, public_rows=search.planned.public_rows
+    )
     descend(curator, search)
     return np.asarray(Witness(here, there, promise).score(tape))
 
@@ -80,7 +96,12 @@ def scores(rows: Rows, here: Rows, there: Rows, notion: str, promise: Promise, s
 def audited(relation: str, notion: str, trials: int, confidence: float) -> Any:
     promise, (here, there) = PROMISES[relation], pair(relation)
     found = [
-        np.concatenate([scores(rows, here, there, notion, promise, 2 * i + side) for i in range(trials // MANY)])
+        np.concatenate(
+            [
+                scores(rows, here, there, notion, promise, 2 * i + side)
+                for i in range(trials // MANY)
+            ]
+        )
         for side, rows in enumerate((here, there))
     ]
     claim = EventsClaim(search_for(here, promise, notion, [2.0]).plan, promise.neighbours)

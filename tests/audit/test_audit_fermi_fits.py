@@ -1,6 +1,8 @@
-"""`FermiClassifier` under attack by what it hands out: coefficients of linear models, logits of networks, and reported gaps.
+"""`FermiClassifier` under attack by what it hands out: coefficients of linear models, logits of
+networks, and reported gaps.
 
-False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds' confidence); seeds are fixed.
+False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds'
+confidence); seeds are fixed.
 """
 
 from __future__ import annotations
@@ -48,12 +50,18 @@ def pair(protects: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")  # small data warn of delta
-@pytest.mark.parametrize(("protects", "network"), [("records", False), ("records", True), ("sensitive_features", False)])
+@pytest.mark.parametrize(
+    ("protects", "network"), [("records", False), ("records", True), ("sensitive_features", False)]
+)
 def test_what_is_handed_out_tells_no_more_than_was_promised(protects: str, network: bool) -> None:
     """The same attack tells that epsilon 300 is not epsilon 1: it has power."""
     here, there = pair(protects)
     claim = PointClaim(1.0, 1e-5)
-    kept = audit_fit(handed_out(1.0, protects, network), here, there, trials=100, delta=1e-5, claimed=claim)
+    kept = audit_fit(
+        handed_out(1.0, protects, network), here, there, trials=100, delta=1e-5, claimed=claim
+    )
     assert not kept.contradicts()
-    broken = audit_fit(handed_out(300.0, protects, network), here, there, trials=100, delta=1e-5, claimed=claim)
+    broken = audit_fit(
+        handed_out(300.0, protects, network), here, there, trials=100, delta=1e-5, claimed=claim
+    )
     assert broken.contradicts()

@@ -1,6 +1,8 @@
-"""Whole rate-constrained fits under attack: the released answers of a run, and the coefficients of the estimator.
+"""Whole rate-constrained fits under attack: the released answers of a run, and the coefficients of
+the estimator.
 
-False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds' confidence); seeds are fixed.
+False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds'
+confidence); seeds are fixed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,15 @@ import numpy as np
 import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise, RateConstrainedClassifier
-from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, Tape, Witness, audit_fit, audit_scores
+from fairveil.audit import (
+    EventsClaim,
+    GaussianClaim,
+    PointClaim,
+    Tape,
+    Witness,
+    audit_fit,
+    audit_scores,
+)
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning import LinearDescent, Settings, descend
 from fairveil.learning.lagrangian import plan as plans
@@ -21,8 +31,10 @@ from knobs import made
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit
 PROMISE = Promise(1.0, 1e-5)
-SLOW = Settings(rounds=8, rate_most=1e-6)  # the model hardly moves: the far row stays wrong by a half, and at the clip
-FIXED = replace(SLOW, clip=2.0)  # many fits in one pass have one clip: their own where the number of rows is public
+# the model hardly moves: the far row stays wrong by a half, and at the clip
+SLOW = Settings(rounds=8, rate_most=1e-6)
+# many fits in one pass have one clip: their own where the number of rows is public
+FIXED = replace(SLOW, clip=2.0)
 
 
 def pair(relation: str) -> tuple[Rows, Rows]:
@@ -31,7 +43,9 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 
     def rows(features: list[list[float]], labels: list[int], groups: list[int]) -> Rows:
         table = np.vstack([X, np.array(features).reshape(-1, 3)])
-        return Rows.from_arrays(table, np.append(y, labels), [np.append(A, groups)], classes=(0, 1), groups=[(0, 1)])
+        return Rows.from_arrays(
+            table, np.append(y, labels), [np.append(A, groups)], classes=(0, 1), groups=[(0, 1)]
+        )
 
     far = [0.0, 0.0, 1e4]
     if relation == "add-remove":
@@ -42,9 +56,20 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 def scores(rows: Rows, here: Rows, there: Rows, notion, promise: Promise, seed: int) -> np.ndarray:
     """MANY whole fits on `rows`; of each the log likelihood ratio of all that it released."""
     public = None if promise.neighbours == "add-remove" else 61
-    plan = plans.make(promise, rows.layout, rows.cells(), [notion], FIXED if public is None else SLOW, public_rows=public)
+    plan = plans.make(
+        promise,
+        rows.layout,
+        rows.cells(),
+        [notion],
+        FIXED if public is None else SLOW,
+        public_rows=public,
+    )
     search = LinearDescent(plan, np.tile(plan.system.bounds, (MANY, 1)), many=True)
-    whole = Promise(epsilon(search.plan, promise.delta, promise.neighbours), promise.delta, neighbours=promise.neighbours)
+    whole = Promise(
+        epsilon(search.plan, promise.delta, promise.neighbours),
+        promise.delta,
+        neighbours=promise.neighbours,
+    )
     tape = Tape()
     heard = tape.around(Curator.answer)
 
@@ -61,13 +86,26 @@ def audited(notion, relation: str, trials: int, confidence: float):
     promise = Promise(1.0, 1e-5, neighbours=relation)
     here, there = pair(relation)
     found = [
-        np.concatenate([scores(rows, here, there, notion, promise, 2 * i + side) for i in range(trials // MANY)])
+        np.concatenate(
+            [
+                scores(rows, here, there, notion, promise, 2 * i + side)
+                for i in range(trials // MANY)
+            ]
+        )
         for side, rows in enumerate((here, there))
     ]
     public = None if relation == "add-remove" else 61
     settings = FIXED if public is None else SLOW
-    events = plans.make(promise, here.layout, here.cells(), [notion], settings, public_rows=public).events(None)
-    return audit_scores(*found, delta=1e-5, confidence=confidence, threshold=0.0, claimed=EventsClaim(events, relation))
+    events = plans.make(
+        promise, here.layout, here.cells(), [notion], settings, public_rows=public
+    ).events(None)
+    return audit_scores(
+        *found,
+        delta=1e-5,
+        confidence=confidence,
+        threshold=0.0,
+        claimed=EventsClaim(events, relation),
+    )
 
 
 def test_a_whole_fit_on_the_worst_pair_stays_under_its_claim_and_reaches_half_of_it() -> None:
@@ -93,16 +131,25 @@ def test_half_the_noise_in_a_whole_fit_is_caught(monkeypatch: pytest.MonkeyPatch
 def coefficients(budget: float):
     def fit(rows, seed: int) -> np.ndarray:
         X, y, A = rows
-        options = {"delta": 1e-5, "rounds": 5, "random_state": seed, "public_rows": 100, "randomised": None}
-        clf = made(RateConstrainedClassifier, DemographicParity(0.1), epsilon=budget, **options)  # the model that was found
+        options = {
+            "delta": 1e-5,
+            "rounds": 5,
+            "random_state": seed,
+            "public_rows": 100,
+            "randomised": None,
+        }
+        # the model that was found
+        clf = made(RateConstrainedClassifier, DemographicParity(0.1), epsilon=budget, **options)
         return np.append(clf.fit(X, y, sensitive_features=A).coef_, clf.intercept_)
 
     return fit
 
 
-@pytest.mark.filterwarnings("ignore")  # constraints on a hundred rows at epsilon 1 are not met, and small data warn of delta
+# constraints on a hundred rows at epsilon 1 are not met, and small data warn of delta
+@pytest.mark.filterwarnings("ignore")
 def test_coefficients_of_the_estimator_do_not_tell_more_than_was_promised() -> None:
-    """The attack sees the model alone. It has power: the same attack tells that epsilon 30 is not epsilon 1."""
+    """The attack sees the model alone. It has power: the same attack tells that epsilon 30 is not
+    epsilon 1."""
     rng = np.random.default_rng(1)
     X, y, A = rng.normal(size=(60, 2)), rng.integers(0, 2, 60), rng.integers(0, 2, 60)
     there = (np.vstack([X, [[0.0, 300.0]]]), np.append(y, 1), np.append(A, 1))

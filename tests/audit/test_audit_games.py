@@ -1,6 +1,7 @@
 """Whole games under attack: all answers of a run, against the strongest score there is.
 
-False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds' confidence); seeds are fixed.
+False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds'
+confidence); seeds are fixed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ def pair(relation: str) -> tuple[Rows, Rows]:
     def rows(more: list[int]) -> Rows:
         table = np.vstack([X, np.array([[0.0, 1e4]] * len(more)).reshape(-1, 2)])
         return Rows.from_arrays(
-            table, np.append(y, [1] * len(more)).astype(int), [np.append(A, more).astype(int)], classes=(0, 1), groups=[(0, 1)]
+            table,
+            np.append(y, [1] * len(more)).astype(int),
+            [np.append(A, more).astype(int)],
+            classes=(0, 1),
+            groups=[(0, 1)],
         )
 
     return (rows([]), rows([1])) if relation == "add-remove" else (rows([0]), rows([1]))
@@ -39,11 +44,15 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 
 def game_of(rows: Rows, promise: Promise) -> Game:
     public = rows.exact_count if promise.rows_are_public else None
-    ground = GameInstance.of(promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], public_rows=public)
+    ground = GameInstance.of(
+        promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], public_rows=public
+    )
     return plan(ground, Regression(), rounds=3)
 
 
-def scores(rows: Rows, here: Rows, there: Rows, promise: Promise, game: Game, seeds: range) -> np.ndarray:
+def scores(
+    rows: Rows, here: Rows, there: Rows, promise: Promise, game: Game, seeds: range
+) -> np.ndarray:
     witness, out = Witness(here, there, promise), []
     for seed in seeds:
         tape = Tape()

@@ -1,7 +1,8 @@
-"""What the noise of runs tells: bets against less noise than stated, and a lower bound from distances that were seen.
+"""What the noise of runs tells: bets against less noise than stated, and a lower bound from
+distances that were seen.
 
-False alarms: bets win against a true claim with probability 5 % at most; 200 are tried, so 10 in the mean and 19 at three
-deviations.
+False alarms: bets win against a true claim with probability 5 % at most; 200 are tried, so 10 in
+the mean and 19 at three deviations.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy.events import Composed, Gaussian, Laplace
 
 SCHEMA = Schema(
-    {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive=("sex",), rows=100
+    {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()},
+    target="hired",
+    sensitive=("sex",),
+    rows=100,
 )
-WAGES = Schema({"age": Number(17, 90), "sex": Category(("f", "m")), "wage": Number(0, 9)}, target="wage", sensitive=("sex",))
+WAGES = Schema(
+    {"age": Number(17, 90), "sex": Category(("f", "m")), "wage": Number(0, 9)},
+    target="wage",
+    sensitive=("sex",),
+)
 
 
 def bets(runs, scale=1.0, again=0.0, lean=0.0, distance=0.3, count=20, seed=0, allowed=math.inf):
-    """Runs whose noise has `scale` of its stated deviation and lies `lean` distances too far towards the neighbour."""
+    """Runs whose noise has `scale` of its stated deviation and lies `lean` distances too far
+    towards the neighbour."""
     rng, found = np.random.default_rng(seed), NoiseBets(allowed)
     towards = np.zeros(count)
     towards[0] = distance
@@ -44,7 +53,9 @@ def test_guarantee_1_stated_noise_is_seldom_refuted() -> None:
     assert sum(bets(30, seed=seed).refuted(0.05) for seed in range(200)) <= 19
 
 
-@pytest.mark.parametrize("broken", [{"scale": 0.7}, {"again": 0.9}, {"lean": 5.0, "distance": 1.0}], ids=str)
+@pytest.mark.parametrize(
+    "broken", [{"scale": 0.7}, {"again": 0.9}, {"lean": 5.0, "distance": 1.0}], ids=str
+)
 def test_less_noise_noise_that_comes_again_and_answers_that_lean_are_found(broken) -> None:
     assert all(bets(30, seed=seed, **broken).refuted(0.05) for seed in range(20))
     assert power(bets(30, **broken).gains, 30, 0.05) > 0.95
@@ -86,11 +97,20 @@ def test_claims_say_what_gaussian_releases_may_tell() -> None:
 def test_noise_of_fits_is_as_stated_and_symmetric_noise_is_counted_once(neighbours) -> None:
     """Mean squares of residuals are 1 within five deviations; distances are within the plan's."""
     for estimator, schema in (
-        (fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), schema=SCHEMA, neighbours=neighbours), SCHEMA),
+        (
+            fv.RateConstrainedClassifier(
+                solver=fv.Descent(rounds=3), schema=SCHEMA, neighbours=neighbours
+            ),
+            SCHEMA,
+        ),
         (fv.GroupObjectiveRegressor(schema=WAGES, neighbours=neighbours), WAGES),
     ):
-        target = FitTarget(estimator, schema, pairs_of(schema, "records", neighbours, others=100)[0], 0)
-        seen = [target.watched(side, 3 * at + side)[1] for at in range(10) for side in (HERE, THERE)]
+        target = FitTarget(
+            estimator, schema, pairs_of(schema, "records", neighbours, others=100)[0], 0
+        )
+        seen = [
+            target.watched(side, 3 * at + side)[1] for at in range(10) for side in (HERE, THERE)
+        ]
         noise = np.concatenate([one.noise for one in seen])
         assert abs(np.mean(noise**2) - 1.0) < 5 * math.sqrt(2 / len(noise))
         assert max(one.squared for one in seen) <= target.claim.gaussian * (1 + 1e-6)
@@ -98,12 +118,17 @@ def test_noise_of_fits_is_as_stated_and_symmetric_noise_is_counted_once(neighbou
 
 
 @pytest.mark.parametrize(
-    "bug", [Bug(HALF_NOISE), Bug(NO_CLIP), Bug(SAME_SEED), Bug("1.5-fold epsilon", 1.5)], ids=lambda bug: bug.name
+    "bug",
+    [Bug(HALF_NOISE), Bug(NO_CLIP), Bug(SAME_SEED), Bug("1.5-fold epsilon", 1.5)],
+    ids=lambda bug: bug.name,
 )
 def test_planted_bugs_are_found_in_a_few_pairs(bug) -> None:
     clf = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), schema=SCHEMA)
     best = max(
-        (FitTarget(clf, SCHEMA, pair, 0) for pair in pairs_of(SCHEMA, "records", "add-remove", others=100)),
+        (
+            FitTarget(clf, SCHEMA, pair, 0)
+            for pair in pairs_of(SCHEMA, "records", "add-remove", others=100)
+        ),
         key=lambda target: target.distance,
     )
     attack = Attack(best, Seeds(0), best.claim, delta=1e-6, risk=0.05, planned=20, bug=bug).fix(2)

@@ -1,4 +1,5 @@
-"""Audits of mechanisms that are known exactly: they tell the truth, come near it, and find what is wrong by 1.5."""
+"""Audits of mechanisms that are known exactly: they tell the truth, come near it, and find what is
+wrong by 1.5."""
 
 from __future__ import annotations
 
@@ -42,12 +43,19 @@ def binary_scores(eps, trials, seed):
 
 @pytest.mark.parametrize("make", [laplace_scores, binary_scores])
 def test_bounds_exceed_the_truth_no_more_often_than_they_say(make):
-    """Guarantee 2 at confidence 0.9, epsilon 1. The chance that 600 audits show more than 60 + 4 x 7.3 is below 1e-4."""
-    wrong = [audit_scores(*make(1.0, 400, seed), delta=0.0, confidence=0.9).epsilon_lower > 1.0 for seed in range(600)]
+    """Guarantee 2 at confidence 0.9, epsilon 1. The chance that 600 audits show more than 60 + 4 x
+    7.3 is below 1e-4."""
+    wrong = [
+        audit_scores(*make(1.0, 400, seed), delta=0.0, confidence=0.9).epsilon_lower > 1.0
+        for seed in range(600)
+    ]
     assert sum(wrong) <= 89
     # The mechanisms' total variation distances, where the bound has no slack to hide behind.
     distance = 1 - math.exp(-0.5) if make is laplace_scores else math.tanh(0.5)
-    fixed = [audit_scores(*make(1.0, 400, seed), delta=0.0, confidence=0.9, threshold=0.5) for seed in range(600)]
+    fixed = [
+        audit_scores(*make(1.0, 400, seed), delta=0.0, confidence=0.9, threshold=0.5)
+        for seed in range(600)
+    ]
     assert 20 <= sum(found.total_variation_lower > distance for found in fixed) <= 89
 
 
@@ -56,20 +64,24 @@ def test_a_bound_comes_near_the_truth(make):
     found = audit_scores(*make(1.0, 100_000, 1), delta=0.0, claimed=1.0)
     assert 0.92 < found.epsilon_lower <= 1.0
     assert not found.contradicts()
-    # Randomised response is further apart than Laplace noise of the same epsilon, and is not taken for it.
+    # Randomised response is further apart than Laplace noise of the same epsilon, and is not taken
+    # for it.
     assert found.contradicts(EventsClaim(Laplace(1.0))) is (make is binary_scores)
 
 
 def test_gaussian_noise_is_measured_by_its_curve():
     found = audit_scores(*gaussian_scores(0.5, 40_000, 2), delta=1e-5, threshold=0.25)
     assert 0.47 < found.mu_lower <= 0.5
-    assert found.gaussian_epsilon_lower == pytest.approx(epsilon(Gaussian(1 / found.mu_lower), 1e-5))
+    assert found.gaussian_epsilon_lower == pytest.approx(
+        epsilon(Gaussian(1 / found.mu_lower), 1e-5)
+    )
     assert found.epsilon_lower < found.gaussian_epsilon_lower <= epsilon(Gaussian(2.0), 1e-5)
 
 
 @pytest.mark.parametrize("flip", [1.0, -1.0])
 def test_noise_too_small_by_half_is_contradicted(flip):
-    """1.5 times too little noise, in either orientation of the score; a right claim survives (risk 1 %)."""
+    """1.5 times too little noise, in either orientation of the score; a right claim survives (risk
+    1 %)."""
     here, there = (flip * scores for scores in gaussian_scores(0.6, 6_000, 3))
     found = audit_scores(here, there, delta=1e-5, confidence=0.99, claimed=GaussianClaim(0.4))
     assert found.contradicts()
@@ -109,12 +121,20 @@ def test_every_run_has_a_seed_of_its_own():
 
 
 def test_released_vectors_are_projected_on_the_line_that_parts_them_best():
-    """Only a difference of two noisy coordinates tells the two data sets apart: neither coordinate alone does."""
+    """Only a difference of two noisy coordinates tells the two data sets apart: neither coordinate
+    alone does."""
 
     def fit(shift: float, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
         common = 30 * rng.normal()
-        return np.array([common + 0.7 * rng.normal(), common + shift + 0.7 * rng.normal(), 3.0, 5 * rng.normal()])
+        return np.array(
+            [
+                common + 0.7 * rng.normal(),
+                common + shift + 0.7 * rng.normal(),
+                3.0,
+                5 * rng.normal(),
+            ]
+        )
 
     found = audit_fit(fit, 0.0, 1.0, trials=4_000, delta=1e-5)
     assert 0.85 < found.mu_lower < 1.0 / (0.7 * math.sqrt(2))
@@ -123,7 +143,9 @@ def test_released_vectors_are_projected_on_the_line_that_parts_them_best():
 
 
 def test_infinite_scores_are_scores():
-    found = audit_scores([-math.inf] * 400, [math.inf] * 400, delta=1e-5, confidence=0.99, claimed=1.0)
+    found = audit_scores(
+        [-math.inf] * 400, [math.inf] * 400, delta=1e-5, confidence=0.99, claimed=1.0
+    )
     assert found.contradicts()
     assert found.epsilon_lower > 3.5
     assert '"-inf"' in found.to_json()
@@ -140,23 +162,32 @@ def test_everything_is_in_the_json_and_in_the_words():
     assert "contradicted" in words
     assert f"{found.epsilon_lower:.3g}" in words
     assert "0.99" in words
-    assert "not contradicted, which does not prove it" in audit_scores([0.0] * 9, [0.0] * 9, delta=0.0, claimed=1.0).summary()
+    assert (
+        "not contradicted, which does not prove it"
+        in audit_scores([0.0] * 9, [0.0] * 9, delta=0.0, claimed=1.0).summary()
+    )
 
 
 def test_a_statement_carries_its_audit_and_notices_a_contradiction():
     promise = Promise(1.0, 1e-5)
     noise = [Gaussian(fv.privacy.full_batch(promise, 1))]
     statement = PrivacyStatement.of(promise, noise, plan=noise)
-    honest = audit_scores(*gaussian_scores(1 / noise[0].noise_multiplier, 4_000, 6), delta=1e-5, claimed=statement)
+    honest = audit_scores(
+        *gaussian_scores(1 / noise[0].noise_multiplier, 4_000, 6), delta=1e-5, claimed=statement
+    )
     with_audit = attach(statement, honest, "the log likelihood ratio")
     assert with_audit.audit is not None
     assert 0 < with_audit.audit.epsilon == honest.gaussian_epsilon_lower < 1
     assert with_audit.check() == statement.check()
     assert "log likelihood ratio" in with_audit.summary()
     assert PrivacyStatement.from_json(with_audit.to_json()) == with_audit
-    wrong = audit_scores(*gaussian_scores(3 / noise[0].noise_multiplier, 4_000, 6), delta=1e-5, claimed=statement)
+    wrong = audit_scores(
+        *gaussian_scores(3 / noise[0].noise_multiplier, 4_000, 6), delta=1e-5, claimed=statement
+    )
     assert wrong.contradicts()
-    assert any("an audit shows" in str(finding) for finding in attach(statement, wrong, "the same").check())
+    assert any(
+        "an audit shows" in str(finding) for finding in attach(statement, wrong, "the same").check()
+    )
 
 
 def test_without_gaussian_noise_alone_a_statement_carries_the_bound_that_needs_no_shape():
@@ -199,14 +230,22 @@ def test_guarantee_4_with_a_ledger_every_run_on_either_side_is_recorded():
             return float(curator.buy_rows(30.0))
 
     book = Ledger.create(None, "people", 9.0, 1e-6)
-    data, neighbour = (Rows.from_arrays(np.zeros((n, 1)), np.zeros(n, int), classes=(0, 1)) for n in (20, 21))
+    data, neighbour = (
+        Rows.from_arrays(np.zeros((n, 1)), np.zeros(n, int), classes=(0, 1)) for n in (20, 21)
+    )
     audit_fit(count, data, neighbour, trials=8, delta=1e-6, ledger=book)
     assert [line.kind for line in book.history()][1:] == ["reserved", "committed"] * 16
     *_, last = book.history()
     assert last.spent == 16 * book.terms.cost(Gaussian(30.0), Promise(1.0, 1e-6)).units
     small = Ledger.create(None, "few", 0.5, 1e-6)
     with pytest.raises(Overspent):
-        audit_pair(lambda seed: count(data, seed), lambda seed: count(neighbour, seed), trials=200, delta=1e-6, ledger=small)
+        audit_pair(
+            lambda seed: count(data, seed),
+            lambda seed: count(neighbour, seed),
+            trials=200,
+            delta=1e-6,
+            ledger=small,
+        )
     audit_fit(count, data, neighbour, trials=8, delta=1e-6)  # after the block nothing is recorded
     assert len(list(book.history())) == 33
     for wrong in ("budget.db", False):
@@ -222,6 +261,8 @@ def test_malformed_runs_are_refused():
     with pytest.raises(InputError, match="finite"):
         audit_pair(lambda seed: [0.0, math.inf], lambda seed: [0.0, 1.0], trials=10, delta=0.0)
     with pytest.raises(InputError, match="threshold"):
-        audit_pair(lambda seed: [0.0, 1.0], lambda seed: [0.0, 1.0], trials=10, delta=0.0, threshold=0.0)
+        audit_pair(
+            lambda seed: [0.0, 1.0], lambda seed: [0.0, 1.0], trials=10, delta=0.0, threshold=0.0
+        )
     with pytest.raises(InputError, match="claim"):
         audit_pair(lambda seed: 0.0, lambda seed: 0.0, trials=10, delta=0.0).contradicts()

@@ -11,14 +11,23 @@ from fairveil.audit.planted import BATCH_SIZE, HALF_NOISE, NO_CLIP, TIMES, plant
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, RowCount, Rows, pricing
 from fairveil.privacy import NoiseSource, Promise
 
-ROWS = Rows.from_arrays(np.full((1000, 1), 5.0), np.zeros(1000, int), [["f", "m"] * 500], classes=(0, 1), groups=[["f", "m"]])
+ROWS = Rows.from_arrays(
+    np.full((1000, 1), 5.0),
+    np.zeros(1000, int),
+    [["f", "m"] * 500],
+    classes=(0, 1),
+    groups=[["f", "m"]],
+)
 GRADIENT = GradientSum(Linear(np.zeros((1, 2))), 1.0)
 
 
 def noise_of_counts(runs: int = 60) -> float:
     """The deviation of noise that is priced at 10."""
     found = [
-        Curator(ROWS, Promise(1.0, 1e-6), noise=NoiseSource.seeded(seed)).answer([(RowCount(), 10.0)])[0][0] - 1000
+        Curator(ROWS, Promise(1.0, 1e-6), noise=NoiseSource.seeded(seed)).answer(
+            [(RowCount(), 10.0)]
+        )[0][0]
+        - 1000
         for seed in range(runs)
     ]
     return float(np.std(found))
@@ -55,7 +64,9 @@ def test_no_clip_makes_noise_for_a_shorter_one() -> None:
 
 def test_sizes_of_batches_are_told_inside_alone() -> None:
     def ask() -> None:
-        Curator(ROWS, Promise(1.0, 1e-6), noise=NoiseSource.seeded(1)).answer([(GRADIENT, 5.0)], Poisson(0.5))
+        Curator(ROWS, Promise(1.0, 1e-6), noise=NoiseSource.seeded(1)).answer(
+            [(GRADIENT, 5.0)], Poisson(0.5)
+        )
 
     with planted(BATCH_SIZE) as sizes:
         ask()

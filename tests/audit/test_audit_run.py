@@ -1,6 +1,7 @@
 """Audits of whole mechanisms in one call: estimators, saved models, functions of any library.
 
-False alarms: at 95 % confidence a true claim is refuted for 5 % of fresh seeds at most. Seeds are fixed.
+False alarms: at 95 % confidence a true claim is refuted for 5 % of fresh seeds at most. Seeds are
+fixed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
 from knobs import made
 
-COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "sex": Category(("f", "m")), "hired": Boolean()}
+COLUMNS = {
+    "age": Number(17, 90),
+    "score": Number(0, 10),
+    "sex": Category(("f", "m")),
+    "hired": Boolean(),
+}
 SCHEMA = Schema(COLUMNS, target="hired", sensitive=("sex",), rows=30)
 WAGES = Schema(COLUMNS | {"wage": Number(0, 9)}, target="wage", sensitive=("sex",), rows=30)
 SHORT = {"schema": SCHEMA, "rounds": 3, "epsilon": 4.0, "delta": 1e-5}
@@ -39,7 +45,12 @@ def noisy_count(scale: float):
 
 @pytest.fixture(scope="module")
 def audit():
-    return fv.audit.run(fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5), trials=200, seed=2, **QUIET)
+    return fv.audit.run(
+        fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5),
+        trials=200,
+        seed=2,
+        **QUIET,
+    )
 
 
 def test_a_whole_estimator_is_kept_near_its_claim_and_its_planted_bugs_are_found(audit) -> None:
@@ -80,8 +91,11 @@ def test_guarantee_3_a_seed_repeats_the_audit_to_the_bit() -> None:
 
 def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
     table = pairs_of(SCHEMA, "records", "add-remove", others=30, seed=0)[0].common
-    plain = {name: value for name, value in SHORT.items() if name != "schema"}  # the coded rows bring it along
-    clf = made(fv.RateConstrainedClassifier, **plain, public_rows=30, random_state=0).fit(encode(table, SCHEMA))
+    # the coded rows bring it along
+    plain = {name: value for name, value in SHORT.items() if name != "schema"}
+    clf = made(fv.RateConstrainedClassifier, **plain, public_rows=30, random_state=0).fit(
+        encode(table, SCHEMA)
+    )
     fv.save(clf, tmp_path / "model")
     found = fv.audit.run(tmp_path / "model", trials=50, power=False, **QUIET)
     assert found.same_plan
@@ -89,11 +103,15 @@ def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"neighbours": "replace-one"}, {"protects": "sensitive_features"}, {"sampling_rate": 0.5}], ids=str
+    "more",
+    [{"neighbours": "replace-one"}, {"protects": "sensitive_features"}, {"sampling_rate": 0.5}],
+    ids=str,
 )
 def test_other_relations_and_secret_batches_are_kept(more) -> None:
     clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **SHORT, **more)
-    pair = pairs_of(SCHEMA, more.get("protects", "records"), more.get("neighbours", "add-remove"), others=30)[0]
+    pair = pairs_of(
+        SCHEMA, more.get("protects", "records"), more.get("neighbours", "add-remove"), others=30
+    )[0]
     target = FitTarget(clf, SCHEMA, pair, 0)
     attack = Attack(target, Seeds(1), target.claim, delta=1e-5, risk=0.05, planned=40).fix(10)
     attack.go_on(25)
@@ -104,11 +122,12 @@ def test_other_relations_and_secret_batches_are_kept(more) -> None:
 
 
 def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> None:
-    """A base that was fitted before takes no part in the runs: what is released is one histogram of its scores."""
+    """A base that was fitted before takes no part in the runs: what is released is one histogram of
+    its scores."""
     pair = pairs_of(SCHEMA, "records", "add-remove", others=30)[0]
-    base = made(fv.RateConstrainedClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(
-        encode(pair.common, SCHEMA)
-    )
+    base = made(
+        fv.RateConstrainedClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0
+    ).fit(encode(pair.common, SCHEMA))
     clf = fv.OddsPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)
     target = FitTarget(clf, SCHEMA, pair, 0)
     assert not target.exact
@@ -123,11 +142,15 @@ def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> Non
 
 def test_a_function_of_any_library_is_audited_by_its_point() -> None:
     """Laplace noise of scale 1 / epsilon keeps epsilon with equality; half of it does not."""
-    kept = fv.audit.run(noisy_count(1.0), schema=SCHEMA, epsilon=1.0, delta=0.0, trials=500, **QUIET)
+    kept = fv.audit.run(
+        noisy_count(1.0), schema=SCHEMA, epsilon=1.0, delta=0.0, trials=500, **QUIET
+    )
     assert not kept.refuted
     assert 0.1 < kept.epsilon_lower <= 1.0
     assert {one.name for one in kept.planted} == {"1.5-fold epsilon", "3-fold epsilon", SAME_SEED}
-    broken = fv.audit.run(noisy_count(0.25), schema=SCHEMA, epsilon=1.0, delta=0.0, trials=500, **QUIET)
+    broken = fv.audit.run(
+        noisy_count(0.25), schema=SCHEMA, epsilon=1.0, delta=0.0, trials=500, **QUIET
+    )
     assert broken.refuted
     assert broken.epsilon_lower > 1.0
     assert broken.stopped.startswith("stopped early")
@@ -167,7 +190,11 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (lambda table, seed: 1.0, {"epsilon": 1.0, "delta": 0.0, "confidence": 0.5}, "confidence"),
         (3, {}, "something that can be run"),
         (fv.RateConstrainedClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
-        (fv.RateConstrainedClassifier(schema=SCHEMA, unit="person", max_rows_per_unit=2), {}, "protects rows"),
+        (
+            fv.RateConstrainedClassifier(schema=SCHEMA, unit="person", max_rows_per_unit=2),
+            {},
+            "protects rows",
+        ),
     ],
 )
 def test_bad_input_is_refused(target, more, words) -> None:
@@ -176,7 +203,9 @@ def test_bad_input_is_refused(target, more, words) -> None:
 
 
 def test_the_clock_ends_an_audit() -> None:
-    found = fv.audit.run(noisy_count(1.0), schema=SCHEMA, epsilon=1.0, delta=0.0, minutes=1e-9, power=False, **QUIET)
+    found = fv.audit.run(
+        noisy_count(1.0), schema=SCHEMA, epsilon=1.0, delta=0.0, minutes=1e-9, power=False, **QUIET
+    )
     assert found.stopped in ("stopped by the clock", "all runs that were planned")
     assert found.trials == 50
     assert not found.refuted

@@ -1,7 +1,8 @@
-"""Tailored runs under attack, group by group: a person of a group can be told as well as her group's guarantee says, no better.
+"""Tailored runs under attack, group by group: a person of a group can be told as well as her
+group's guarantee says, no better.
 
-False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most, in each group (the bounds' confidence);
-seeds are fixed.
+False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most, in each group
+(the bounds' confidence); seeds are fixed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def descent(rows: Rows) -> Any:
     return plan_tailored_descent(task, Allocation(SHARES), rounds=2)
 
 
-def audited(plan: Any, here: Rows, there: Rows, trials: int, claim: Any, confidence: float = 0.95) -> Any:
+def audited(
+    plan: Any, here: Rows, there: Rows, trials: int, claim: Any, confidence: float = 0.95
+) -> Any:
     """Of the releases alone: what is made of them later is nothing new."""
     witness = Witness(here, there, PROMISE)
     noises = 1.0 / np.sqrt(plan._shares(None, None).paid)
@@ -72,29 +75,42 @@ def audited(plan: Any, here: Rows, there: Rows, trials: int, claim: Any, confide
             plan.run(curator)
         return float(witness.score(tape))
 
-    found = [[score(rows, trials * side + i) for i in range(trials)] for side, rows in enumerate((here, there))]
+    found = [
+        [score(rows, trials * side + i) for i in range(trials)]
+        for side, rows in enumerate((here, there))
+    ]
     return audit_scores(*found, delta=DELTA, confidence=confidence, threshold=0.0, claimed=claim)
 
 
 def told(plan: Any) -> list[float]:
     """What the plan says of each group, as the distance of two Gaussians."""
-    return [gaussian_mu(epsilon, DELTA) for epsilon in by_group(plan.plan, DELTA, PROMISE.neighbours, 3)]
+    return [
+        gaussian_mu(epsilon, DELTA) for epsilon in by_group(plan.plan, DELTA, PROMISE.neighbours, 3)
+    ]
 
 
 def in_group(k: int, make: Any) -> tuple[Any, Rows, Rows]:
     """A plan, and two tables that differ in one person of group k, far out."""
-    here, there = rows_of(as_number=make is moments), rows_of((1e3, 1.0, k), as_number=make is moments)
+    here, there = (
+        rows_of(as_number=make is moments),
+        rows_of((1e3, 1.0, k), as_number=make is moments),
+    )
     return make(here), here, there
 
 
-@pytest.mark.parametrize(("make", "group"), [(moments, 0), (moments, 1), (moments, 2), (descent, 2)])
-def test_a_person_is_told_as_well_as_her_groups_guarantee_says_and_no_better(make: Any, group: int) -> None:
+@pytest.mark.parametrize(
+    ("make", "group"), [(moments, 0), (moments, 1), (moments, 2), (descent, 2)]
+)
+def test_a_person_is_told_as_well_as_her_groups_guarantee_says_and_no_better(
+    make: Any, group: int
+) -> None:
     plan, here, there = in_group(group, make)
     mu = told(plan)
     found = audited(plan, here, there, 200 if make is moments else 120, GaussianClaim(mu[group]))
     assert not found.contradicts()
     assert 0.65 * mu[group] <= found.mu_lower <= mu[group]
-    if group == 2:  # a larger share is a weaker guarantee: what people with a small one have is not so of her
+    # a larger share is a weaker guarantee: what people with a small one have is not so of her
+    if group == 2:
         assert found.contradicts(GaussianClaim(mu[0]))
 
 

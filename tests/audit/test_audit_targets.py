@@ -1,4 +1,5 @@
-"""What is attacked: runs are functions of table, seed and bug, and nothing of the caller's is touched."""
+"""What is attacked: runs are functions of table, seed and bug, and nothing of the caller's is
+touched."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def test_a_function_is_handed_copies_and_its_epsilon() -> None:
 
 def test_scores_of_overheard_curators_are_the_likelihood_ratio() -> None:
     """One Gaussian count of 20 and of 21 people, multiplier 3: the ratio in closed form."""
-    tables = [Rows.from_arrays(np.zeros((n, 1)), None, [["f"] * n], groups=[["f", "m"]]) for n in (20, 21)]
+    tables = [
+        Rows.from_arrays(np.zeros((n, 1)), None, [["f"] * n], groups=[["f", "m"]]) for n in (20, 21)
+    ]
     promise = Promise(3.0, 1e-5)
 
     def heard(rows: Rows, seed: int) -> tuple[Overheard, float]:

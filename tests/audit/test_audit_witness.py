@@ -1,4 +1,5 @@
-"""The witness: its score is the log likelihood ratio, recomputed here from the formula, and it sees released values alone."""
+"""The witness: its score is the log likelihood ratio, recomputed here from the formula, and it sees
+released values alone."""
 
 from __future__ import annotations
 
@@ -29,7 +30,12 @@ LOOSE = Promise(1e3, 1e-5)
 
 def rows_of(x, y, a):
     return Rows.from_arrays(
-        np.asarray(x, float).reshape(len(y), -1), y, [a], classes=[0, 1], groups=[["f", "m"]], sensitive_names=["sex"]
+        np.asarray(x, float).reshape(len(y), -1),
+        y,
+        [a],
+        classes=[0, 1],
+        groups=[["f", "m"]],
+        sensitive_names=["sex"],
     )
 
 
@@ -50,11 +56,16 @@ def heard(rows, asks, promise=LOOSE, batch=FULL, seed=0):
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_gaussian_answers_are_scored_by_the_formula(side):
-    """Guarantee 2: counts, clipped sums and clipped gradients, with noiseless answers worked out here."""
+    """Guarantee 2: counts, clipped sums and clipped gradients, with noiseless answers worked out
+    here."""
     x, y, a = table()
     both = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     cells, clip, weights = both[0].cells(), 2.0, np.array([0.3, 0.01, -0.02])
-    asks = [(CellCounts(cells), 3.0), (FeatureSums(cells, clip), 4.0), (GradientSum(Linear(weights), 0.5), 5.0)]
+    asks = [
+        (CellCounts(cells), 3.0),
+        (FeatureSums(cells, clip), 4.0),
+        (GradientSum(Linear(weights), 0.5), 5.0),
+    ]
     tape = heard(both[side], asks)
     counts, sums, gradient = (answer for answer in tape.heard[0].answers)
 
@@ -69,10 +80,16 @@ def test_gaussian_answers_are_scored_by_the_formula(side):
 
     here, there = noiseless((x, y, a)), noiseless(with_one_more(x, y, a))
     expected = 0.0
-    for answer, at, other, size in zip((counts, sums, gradient), here, there, (3.0, 4.0 * clip, 5.0 * 0.5), strict=True):
-        expected += (stats.norm.logpdf(answer, other, size) - stats.norm.logpdf(answer, at, size)).sum()
+    for answer, at, other, size in zip(
+        (counts, sums, gradient), here, there, (3.0, 4.0 * clip, 5.0 * 0.5), strict=True
+    ):
+        expected += (
+            stats.norm.logpdf(answer, other, size) - stats.norm.logpdf(answer, at, size)
+        ).sum()
     assert Witness(*both, LOOSE).score(tape) == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    assert Witness(both[1], both[0], LOOSE).score(tape) == pytest.approx(-expected, rel=1e-5, abs=1e-6)
+    assert Witness(both[1], both[0], LOOSE).score(tape) == pytest.approx(
+        -expected, rel=1e-5, abs=1e-6
+    )
 
 
 def test_laplace_counts_are_scored_by_their_own_law():
@@ -80,12 +97,15 @@ def test_laplace_counts_are_scored_by_their_own_law():
     here, there = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     tape = heard(here, [Ask(CellCounts(here.cells()), 2.0, "discrete-laplace")], seed=3)
     answer, men = tape.heard[0].answers[0], int((a == "m").sum())
-    assert Witness(here, there, LOOSE).score(tape) == pytest.approx((abs(answer[1] - men) - abs(answer[1] - men - 1)) / 2.0)
+    assert Witness(here, there, LOOSE).score(tape) == pytest.approx(
+        (abs(answer[1] - men) - abs(answer[1] - men - 1)) / 2.0
+    )
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_secret_batch_is_scored_by_its_mixture(neighbours):
-    """Guarantee 2: exact where the common rows (all women) do not touch the cell that the canary is counted in."""
+    """Guarantee 2: exact where the common rows (all women) do not touch the cell that the canary is
+    counted in."""
     promise, rate, z = Promise(1e3, 1e-5, neighbours=neighbours), 0.3, 0.8
     x, y, _ = table()
     women = np.full(len(y), "f")
@@ -106,13 +126,16 @@ def test_a_secret_batch_is_scored_by_its_mixture(neighbours):
 
 
 def test_with_sensitive_features_alone_protected_only_the_costs_of_predictions_are_scored():
-    """The loss is public; the costs' noise is the largest move over the public rows, worked out here."""
+    """The loss is public; the costs' noise is the largest move over the public rows, worked out
+    here."""
     promise = Promise(1e3, 1e-5, "sensitive_features")
     x, y, a = table()
     flipped = np.where(np.arange(len(a)) == 4, np.where(a == "f", "m", "f"), a)
     here, there = rows_of(x, y, a), rows_of(x, y, flipped)
     weights, costs = np.array([0.2, 0.5, -0.3]), np.array([[[0.0, 1.5]], [[0.0, -1.0]]])
-    tape = heard(here, [(GradientSum(Linear(weights), None, here.cells(), costs), 3.0)], promise, seed=8)
+    tape = heard(
+        here, [(GradientSum(Linear(weights), None, here.cells(), costs), 3.0)], promise, seed=8
+    )
     rows = np.column_stack([np.ones(len(y)), x])
     p = 1 / (1 + np.exp(-rows @ weights))
     size = 3.0 * (p * (1 - p) * np.linalg.norm(rows, axis=1)).max() * 2.5
@@ -122,18 +145,25 @@ def test_with_sensitive_features_alone_protected_only_the_costs_of_predictions_a
         return ((p - y + p * (1 - p) * cost)[:, None] * rows).sum(axis=0)
 
     answer = tape.heard[0].answers[0][0]
-    expected = (stats.norm.logpdf(answer, noiseless(flipped), size) - stats.norm.logpdf(answer, noiseless(a), size)).sum()
+    expected = (
+        stats.norm.logpdf(answer, noiseless(flipped), size)
+        - stats.norm.logpdf(answer, noiseless(a), size)
+    ).sum()
     assert Witness(here, there, promise).score(tape) == pytest.approx(expected, rel=1e-5)
     free = heard(here, [(GradientSum(Linear(weights), None), 3.0)], promise)
     assert Witness(here, there, promise).score(free) == 0.0
 
 
 def test_a_score_depends_on_what_was_released_and_nothing_else():
-    """Guarantee 1: asks and answers on another tape, far from any curator, score the same to the bit."""
+    """Guarantee 1: asks and answers on another tape, far from any curator, score the same to the
+    bit."""
     x, y, a = table()
     here, there = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     tape = heard(there, [(CellCounts(here.cells()), 3.0)])
-    copy = [type(release)(release.asks, release.batch, tuple(map(np.copy, release.answers))) for release in tape.heard]
+    copy = [
+        type(release)(release.asks, release.batch, tuple(map(np.copy, release.answers)))
+        for release in tape.heard
+    ]
     assert Witness(here, there, LOOSE).score(copy) == Witness(here, there, LOOSE).score(tape)
     tape.heard[0].answers[0][:] = 1e6
     assert Witness(here, there, LOOSE).score(tape) > 1e4
@@ -145,13 +175,20 @@ def test_models_side_by_side_score_as_they_do_alone():
     weights = np.random.default_rng(1).normal(size=(5, 1, 3))
     sources = [NoiseSource.seeded(seed) for seed in range(5)]
     many, witness = Tape(), Witness(here, there, LOOSE)
-    asks = [(GradientSum(Linear(weights), 1.0), 4.0), (PredictionHistogram(Linear(weights), here.cells()), 4.0)]
+    asks = [
+        (GradientSum(Linear(weights), 1.0), 4.0),
+        (PredictionHistogram(Linear(weights), here.cells()), 4.0),
+    ]
     many.answer(Curator(there, LOOSE, noise=sources), asks)
     together = witness.score(many)
     assert together.shape == (5,)
     for m in range(5):
         model = Linear(weights[m])
-        alone = heard(there, [(GradientSum(model, 1.0), 4.0), (PredictionHistogram(model, here.cells()), 4.0)], seed=m)
+        alone = heard(
+            there,
+            [(GradientSum(model, 1.0), 4.0), (PredictionHistogram(model, here.cells()), 4.0)],
+            seed=m,
+        )
         assert witness.score(alone) == together[m]
 
 
@@ -179,21 +216,30 @@ def test_what_cannot_be_attacked_is_refused():
     tape = heard(here, [(CellCounts(here.cells()), 3.0)], replaced, Poisson(0.5))
     with pytest.raises(InputError, match="common"):
         Witness(here, there, replaced).score(tape)
-    other = Rows.from_arrays(x, y, [a], classes=[0, 1], groups=[["m", "f"]], sensitive_names=["sex"])
+    other = Rows.from_arrays(
+        x, y, [a], classes=[0, 1], groups=[["m", "f"]], sensitive_names=["sex"]
+    )
     with pytest.raises(InputError, match="layout"):
         Witness(here, other, LOOSE)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one", "sensitive features", "batch"])
 def test_a_run_that_rescales_scores_as_one_on_rows_that_were_rescaled_before(relation):
-    """Guarantee 2: noiseless answers are of the units that the release was made in, before and after each rescaling."""
+    """Guarantee 2: noiseless answers are of the units that the release was made in, before and
+    after each rescaling."""
     x, y, a = table()
-    maps = [(np.array([1e3, 0.1]), np.array([-2.0, 5.0])), (np.array([0.5, 4.0]), np.array([1.0, 0.0]))]
+    maps = [
+        (np.array([1e3, 0.1]), np.array([-2.0, 5.0])),
+        (np.array([0.5, 4.0]), np.array([1.0, 0.0])),
+    ]
     larger = with_one_more(x, y, a, row=(0.2, -0.1))
     data = {
         "add-remove": ((x, y, a), larger),
         "replace-one": (with_one_more(x, y, a, row=(0.1, 0.3), label=1), larger),
-        "sensitive features": ((x, y, a), (x, y, np.where(np.arange(len(a)) == 4, np.where(a == "f", "m", "f"), a))),
+        "sensitive features": (
+            (x, y, a),
+            (x, y, np.where(np.arange(len(a)) == 4, np.where(a == "f", "m", "f"), a)),
+        ),
         "batch": ((x, y, a), larger),
     }[relation]
     promise = {
@@ -221,15 +267,21 @@ def test_a_run_that_rescales_scores_as_one_on_rows_that_were_rescaled_before(rel
         expected += apart[-1]
     witness = Witness(here, there, promise)
     assert witness.score(tape) == expected
-    assert witness.score([type(r)(r.asks, r.batch, r.answers) for r in tape.heard]) != pytest.approx(expected, rel=1e-3)
+    assert witness.score(
+        [type(r)(r.asks, r.batch, r.answers) for r in tape.heard]
+    ) != pytest.approx(expected, rel=1e-3)
 
 
 def test_scores_of_runs_that_rescale_tell_the_data_sets_apart_as_noise_allows():
-    """A canary at the clip only in the new units. 400 scores: mean +-mu^2/2 within 4.5 standard errors (alarm under 1e-5)."""
+    """A canary at the clip only in the new units. 400 scores: mean +-mu^2/2 within 4.5 standard
+    errors (alarm under 1e-5)."""
     z, scale = 0.7, (np.array([1e3]), np.zeros(1))
     x, y = np.full((20, 1), 0.001), np.arange(20) % 2
     plain = np.full(21, "f")
-    here, there = rows_of(x, y, plain[:20]), rows_of(np.vstack([x, [[0.003]]]), np.append(y, 1), plain)
+    here, there = (
+        rows_of(x, y, plain[:20]),
+        rows_of(np.vstack([x, [[0.003]]]), np.append(y, 1), plain),
+    )
     found = []
     for which, rows in enumerate((here, there)):
         for seed in range(200):

@@ -18,11 +18,17 @@ ROWS = 3000
 def people(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any, Any]:
     rng = np.random.default_rng(seed)
     X = {"age": rng.uniform(-1, 1, rows), "hours": rng.uniform(-1, 1, rows)}
-    return X, np.where(X["age"] + rng.normal(0, 0.3, rows) > 0, "yes", "no"), rng.choice(["f", "m"], rows)
+    return (
+        X,
+        np.where(X["age"] + rng.normal(0, 0.3, rows) > 0, "yes", "no"),
+        rng.choice(["f", "m"], rows),
+    )
 
 
 @functools.cache
-def model(epsilon: float = 2.0, seed: int | None = 0, constraint: str | None = "demographic_parity:0.2") -> Any:
+def model(
+    epsilon: float = 2.0, seed: int | None = 0, constraint: str | None = "demographic_parity:0.2"
+) -> Any:
     X, y, sex = people()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -36,7 +42,13 @@ def certificate() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fv.certify(
-            model(), X, y, sensitive_features=sex, constraints="demographic_parity:0.2", epsilon=1.0, random_state=0
+            model(),
+            X,
+            y,
+            sensitive_features=sex,
+            constraints="demographic_parity:0.2",
+            epsilon=1.0,
+            random_state=0,
         )
 
 
@@ -46,9 +58,23 @@ def twin() -> dict[str, Any]:
     clf = model()
     X, y, sex = people(2, 400)
     section = GroupSection(fv.group_table(y, clf.predict(X), sex), of="held-out people")
-    gap = GapFigure("demographic parity", target=0.2, training_noisy=0.01, held_out=0.03, held_out_low=0.0, held_out_high=0.1)
+    gap = GapFigure(
+        "demographic parity",
+        target=0.2,
+        training_noisy=0.01,
+        held_out=0.03,
+        held_out_low=0.0,
+        held_out_high=0.1,
+    )
     return to_dict(
-        Report("Hiring", subject="Made-up people.", statement=clf.privacy_, gaps=[gap], tables=[section]), twin="r.json"
+        Report(
+            "Hiring",
+            subject="Made-up people.",
+            statement=clf.privacy_,
+            gaps=[gap],
+            tables=[section],
+        ),
+        twin="r.json",
     )
 
 

@@ -12,7 +12,9 @@ from fairveil.privacy.statement.words import items
 
 
 @pytest.mark.parametrize(("parts", "write"), [(NIST, nist_checklist), (W3C, w3c_checklist)])
-def test_every_item_stands_once_and_what_is_not_said_is_listed(parts: tuple[Part, ...], write: object) -> None:
+def test_every_item_stands_once_and_what_is_not_said_is_listed(
+    parts: tuple[Part, ...], write: object
+) -> None:
     told = dict(items(model().privacy_))
     listed = [name for _, names, _ in parts for name in names]
     assert sorted(listed) == sorted(told)

@@ -24,7 +24,10 @@ def test_guarantee_1_an_entry_keeps_the_schema_and_says_what_the_statement_says(
     made = entry()
     assert registry_findings(made) == []
     deployment, statement = made["deployment"], model().privacy_
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": statement.epsilon, "delta": statement.delta}
+    assert deployment["privacy_loss"]["privacy_parameters"] == {
+        "epsilon": statement.epsilon,
+        "delta": statement.delta,
+    }
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     assert deployment["basic"]["data_product_type"] == "Machine learning model"
     assert made["status"] == "Draft"
@@ -33,10 +36,15 @@ def test_guarantee_1_an_entry_keeps_the_schema_and_says_what_the_statement_says(
 
 def test_the_unit_is_that_of_the_promise() -> None:
     statement = model().privacy_
-    units = {None: "One row of the table", Unit("patient", 3): "One person, at most 3 of their rows"}
+    units = {
+        None: "One row of the table",
+        Unit("patient", 3): "One person, at most 3 of their rows",
+    }
     for unit, words in units.items():
         promise = Promise(2.0, 1e-6, unit=unit)
-        made = registry_entry(PrivacyStatement.of(promise, statement.events, plan=statement.events), FACTS)
+        made = registry_entry(
+            PrivacyStatement.of(promise, statement.events, plan=statement.events), FACTS
+        )
         assert made["deployment"]["privacy_loss"]["privacy_unit"] == words
 
 
@@ -62,7 +70,9 @@ CHANGES: list[tuple[tuple[str, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("path", "value"), CHANGES)
-def test_guarantee_1_what_departs_from_the_schema_is_found(path: tuple[str, ...], value: Any) -> None:
+def test_guarantee_1_what_departs_from_the_schema_is_found(
+    path: tuple[str, ...], value: Any
+) -> None:
     made = copy.deepcopy(entry())
     here: Any = made
     for part in path[:-1]:
@@ -75,7 +85,11 @@ def test_guarantee_1_what_departs_from_the_schema_is_found(path: tuple[str, ...]
     "path",
     [
         *[("url_slug",), ("status",), ("tier",), ("deployment",), ("deployment", "basic")],
-        *[("deployment", "basic", name) for name in FIELDS["basic"] if name != "data_product_sector"],
+        *[
+            ("deployment", "basic", name)
+            for name in FIELDS["basic"]
+            if name != "data_product_sector"
+        ],
         ("deployment", "administrative", "registry_authors"),
     ],
 )
@@ -114,7 +128,9 @@ def test_what_no_statement_knows_is_asked_for(name: str) -> None:
         {"registry_authors": []},
     ],
 )
-def test_facts_that_are_not_of_the_schema_or_contradict_the_statement_are_refused(facts: dict[str, Any]) -> None:
+def test_facts_that_are_not_of_the_schema_or_contradict_the_statement_are_refused(
+    facts: dict[str, Any],
+) -> None:
     with pytest.raises(InputError):
         entry(**facts)
 

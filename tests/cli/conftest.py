@@ -14,7 +14,9 @@ from fairveil.facts.columns import Column
 
 
 @pytest.fixture
-def fairveil(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def fairveil(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
     """Runs a command in an empty folder; a traceback is a failure of the test."""
     monkeypatch.chdir(tmp_path)
 

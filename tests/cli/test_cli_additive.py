@@ -1,4 +1,5 @@
-"""`fairveil fit --model additive`: what is fitted, what its report shows, what predicts, and what is refused."""
+"""`fairveil fit --model additive`: what is fitted, what its report shows, what predicts, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +17,17 @@ PARITY = ("--constraint", "demographic_parity:0.1")
 def test_a_report_shows_a_term_a_number_and_the_model_predicts(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    given = ("--model", "additive", "--interaction", "age,city", "--epsilon", 3, "--seed", 0, "--no-randomised")
+    given = (
+        "--model",
+        "additive",
+        "--interaction",
+        "age,city",
+        "--epsilon",
+        3,
+        "--seed",
+        0,
+        "--no-randomised",
+    )
     done = fairveil("fit", table, "--schema", schema, *PARITY, *given, "--out", "model")
     assert done.code == 0, done.err
     page = (tmp_path / "model" / "report.html").read_text("utf-8")
@@ -32,14 +43,31 @@ def test_a_report_shows_a_term_a_number_and_the_model_predicts(
     assert "additive: steps of age" in json.dumps(facts)
 
 
-def test_a_linear_model_s_report_has_no_terms(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_linear_model_s_report_has_no_terms(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     assert fairveil("fit", table, "--schema", schema, "--seed", 0, "--out", "model").code == 0
     assert "What each number adds" not in (tmp_path / "model" / "report.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("method", ["post-processing", "fermi", "tailored"])
-def test_every_method_takes_it(method: str, fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
-    done = fairveil("fit", table, "--schema", schema, "--method", method, "--model", "additive", "--seed", 0, "--out", "model")
+def test_every_method_takes_it(
+    method: str, fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        "--method",
+        method,
+        "--model",
+        "additive",
+        "--seed",
+        0,
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
     clf = fv.load(tmp_path / "model")
     inner = clf.estimator_ if method == "post-processing" else clf

@@ -1,4 +1,5 @@
-"""`fairveil attribute`: joined by id where the attribute lies, released once as a signed file, and fitted to elsewhere."""
+"""`fairveil attribute`: joined by id where the attribute lies, released once as a signed file, and
+fitted to elsewhere."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ HOW = ("--attribute", "register.csv", "--id", "person", "--schema", "t.toml")
 
 @pytest.fixture
 def folder(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
-    """The company's table without the sex, the holder's register of nine in ten of them and of others, a schema and a key."""
+    """The company's table without the sex, the holder's register of nine in ten of them and of
+    others, a schema and a key."""
     draw, whole = random.Random(0), pd.read_csv(table)
     ids = draw.sample(range(10**6), len(whole))
     company = whole.drop(columns="sex").assign(person=[f"p{one}" for one in ids])
     company.to_csv(tmp_path / "company.csv", index=False)
-    lines = [(f"p{one}", sex) for one, sex in zip(ids, whole["sex"], strict=True) if draw.random() < 0.9]
+    lines = [
+        (f"p{one}", sex) for one, sex in zip(ids, whole["sex"], strict=True) if draw.random() < 0.9
+    ]
     lines += [(f"q{one}", "male") for one in range(300)]
     draw.shuffle(lines)
     pd.DataFrame(lines, columns=["person", "sex"]).to_csv(tmp_path / "register.csv", index=False)
@@ -36,10 +40,32 @@ def folder(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path
     return tmp_path
 
 
-def test_a_release_is_signed_verified_and_fitted_to_by_the_company(fairveil: Command, folder: Path) -> None:
-    budget = ("--epsilon", 1, "--delta", 0, "--protects", "sensitive-features", "--schema", "t.toml")
+def test_a_release_is_signed_verified_and_fitted_to_by_the_company(
+    fairveil: Command, folder: Path
+) -> None:
+    budget = (
+        "--epsilon",
+        1,
+        "--delta",
+        0,
+        "--protects",
+        "sensitive-features",
+        "--schema",
+        "t.toml",
+    )
     assert fairveil("ledger", "create", "b.db", "people", *budget).code == 0
-    release = ("attribute", "release", "company.csv", *HOW, "--epsilon", 1, "--ledger", "b.db", "--key", "holder.key")
+    release = (
+        "attribute",
+        "release",
+        "company.csv",
+        *HOW,
+        "--epsilon",
+        1,
+        "--ledger",
+        "b.db",
+        "--key",
+        "holder.key",
+    )
     done = fairveil(*release, "--out", "r.json")
     assert done.code == 0, done.err
     assert "female, male, unknown" in done.out
@@ -63,7 +89,12 @@ def test_a_release_is_signed_verified_and_fitted_to_by_the_company(fairveil: Com
 
 
 def test_what_was_changed_or_signed_by_another_is_said(fairveil: Command, folder: Path) -> None:
-    assert fairveil("attribute", "release", "company.csv", *HOW, "--key", "holder.key", "--out", "r.json").code == 0
+    assert (
+        fairveil(
+            "attribute", "release", "company.csv", *HOW, "--key", "holder.key", "--out", "r.json"
+        ).code
+        == 0
+    )
     assert fairveil("sign", "--new-key", "other.key").code == 0
     other = fairveil("verify", "r.json", "--key", "other.pub")
     assert other.code == 1
@@ -75,15 +106,23 @@ def test_what_was_changed_or_signed_by_another_is_said(fairveil: Command, folder
     assert fairveil("verify", "r.json", "--signature", "x.sig", "--key", "holder.pub").code == 2
 
 
-def test_unmatched_rows_may_be_left_out_and_the_statement_says_what_that_shows(fairveil: Command, folder: Path) -> None:
-    done = fairveil("attribute", "release", "company.csv", *HOW, "--unmatched", "drop", "--out", "r.json")
+def test_unmatched_rows_may_be_left_out_and_the_statement_says_what_that_shows(
+    fairveil: Command, folder: Path
+) -> None:
+    done = fairveil(
+        "attribute", "release", "company.csv", *HOW, "--unmatched", "drop", "--out", "r.json"
+    )
     assert done.code == 0, done.err
-    facts = {fact["name"]: fact for fact in json.loads(Path("r.json").read_text())["statement"]["facts"]}
+    facts = {
+        fact["name"]: fact for fact in json.loads(Path("r.json").read_text())["statement"]["facts"]
+    }
     assert facts["unmatched ids"]["origin"] == "read from the data, not covered"
     assert fv.ReleasedGroups.load("r.json").counts.sizes.sum() < 4000
 
 
-def test_check_counts_for_the_holder_alone_and_spends_nothing(fairveil: Command, folder: Path) -> None:
+def test_check_counts_for_the_holder_alone_and_spends_nothing(
+    fairveil: Command, folder: Path
+) -> None:
     done = fairveil("attribute", "check", "company.csv", *HOW)
     register = pd.read_csv("register.csv")
     known = register["person"].str.startswith("p").sum()
@@ -106,22 +145,38 @@ def test_check_counts_for_the_holder_alone_and_spends_nothing(fairveil: Command,
         (("--unmatched", "keep"), "unmatched"),
     ],
 )
-def test_what_is_refused_writes_nothing(fairveil: Command, folder: Path, change: tuple[str, str], said: str) -> None:
+def test_what_is_refused_writes_nothing(
+    fairveil: Command, folder: Path, change: tuple[str, str], said: str
+) -> None:
     done = fairveil("attribute", "release", "company.csv", *HOW, *change, "--out", "r.json")
     assert done.code == 2
     assert said in done.err
     assert not Path("r.json").exists()
 
 
-def test_rates_of_true_groups_are_estimated_from_a_table_that_was_written(fairveil: Command, tmp_path: Path) -> None:
+def test_rates_of_true_groups_are_estimated_from_a_table_that_was_written(
+    fairveil: Command, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
     true = rng.integers(2, size=4000)
     decided = rng.random(4000) < 0.3 + 0.2 * true
     recorded = np.where(rng.random(4000) < 0.25, 1 - true, true)
-    lines = [f"{'fm'[r]},{'yes' if d else 'no'},{'yes' if d else 'no'}" for r, d in zip(recorded, decided, strict=True)]
+    lines = [
+        f"{'fm'[r]},{'yes' if d else 'no'},{'yes' if d else 'no'}"
+        for r, d in zip(recorded, decided, strict=True)
+    ]
     (tmp_path / "d.csv").write_text("\n".join(["sex,prediction,hired", *lines]) + "\n")
     table, flips = tmp_path / "table.json", tmp_path / "flips.json"
-    how = ("--target", "hired", "--prediction", "prediction", "--sensitive", "sex", "--epsilon", "1")
+    how = (
+        "--target",
+        "hired",
+        "--prediction",
+        "prediction",
+        "--sensitive",
+        "sex",
+        "--epsilon",
+        "1",
+    )
     assert fairveil("audit", tmp_path / "d.csv", *how, "--seed", "1", "--out", table).code == 0
     flips.write_text('{"groups": ["m", "f"], "rates": [[0.75, 0.25], [0.25, 0.75]]}')
     found = fairveil("attribute", "rates", table, "--flips", flips)
@@ -129,6 +184,8 @@ def test_rates_of_true_groups_are_estimated_from_a_table_that_was_written(fairve
     assert "selection_rate[yes], widest difference: 0." in found.out
     by_answers = fairveil("attribute", "rates", table, "--local-epsilon", math.log(3))
     assert found.out.splitlines()[0].partition("(")[0] in by_answers.out
-    assert "need not be those of true groups" in fairveil("attribute", "rates", table, "--drawn").out
+    assert (
+        "need not be those of true groups" in fairveil("attribute", "rates", table, "--drawn").out
+    )
     for wrong in ((), ("--drawn", "--flips", flips), ("--local-epsilon", "-1"), ("--flips", table)):
         assert fairveil("attribute", "rates", table, *wrong).code == 2

@@ -1,4 +1,5 @@
-"""`fairveil card` and `fairveil statement`: what the library writes, and refusals in the shell's words."""
+"""`fairveil card` and `fairveil statement`: what the library writes, and refusals in the shell's
+words."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from fairveil.cards import model_card, nist_checklist, w3c_checklist
 
 @pytest.fixture
 def folder(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
-    options = ("--constraint", "demographic_parity:0.2", "--holdout", "0.25", "--seed", 0, "--out", "model")
+    options = (
+        "--constraint",
+        "demographic_parity:0.2",
+        "--holdout",
+        "0.25",
+        "--seed",
+        0,
+        "--out",
+        "model",
+    )
     done = fairveil("fit", table, "--schema", schema, *options)
     assert done.code == 0, done.err
     return tmp_path / "model"
@@ -27,14 +37,19 @@ def test_a_card_has_the_folders_report(fairveil: Command, folder: Path, tmp_path
     assert done.out == model_card(clf, report=folder / "report.json")
     assert "held-out people" in done.out
     (tmp_path / "facts.json").write_text(json.dumps({"name": "Hiring", "license": "mit"}))
-    assert fairveil("card", folder, "--facts", "facts.json", "--out", "README.md").out == "Written: README.md\n"
+    assert (
+        fairveil("card", folder, "--facts", "facts.json", "--out", "README.md").out
+        == "Written: README.md\n"
+    )
     assert (tmp_path / "README.md").read_text().startswith('---\nlicense: "mit"\n')
 
 
 def test_a_statement_is_shown_by_both_guides(fairveil: Command, folder: Path) -> None:
     statement = fv.load(folder).privacy_
     assert fairveil("statement", folder).out == nist_checklist(statement)
-    assert fairveil("statement", folder / "statement.json", "--as", "w3c").out == w3c_checklist(statement)
+    assert fairveil("statement", folder / "statement.json", "--as", "w3c").out == w3c_checklist(
+        statement
+    )
 
 
 @pytest.mark.parametrize(

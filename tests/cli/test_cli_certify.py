@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 from people_who_do_not_exist import Command
 
-ASKED = ("--prediction", "decided", "--target", "hired", "--sensitive", "sex", "--epsilon", 1, "--seed", 1)
+ASKED = (
+    "--prediction",
+    "decided",
+    "--target",
+    "hired",
+    "--sensitive",
+    "sex",
+    "--epsilon",
+    1,
+    "--seed",
+    1,
+)
 
 
 @pytest.fixture
@@ -23,9 +34,13 @@ def decided(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_certificate_is_written_shown_and_verified(fairveil: Command, decided: Path, tmp_path: Path) -> None:
+def test_a_certificate_is_written_shown_and_verified(
+    fairveil: Command, decided: Path, tmp_path: Path
+) -> None:
     asked = ("--constraint", "demographic_parity:10%", "--constraint", "selection_rate_ratio:0.7")
-    done = fairveil("certify", "-", decided, *ASKED, *asked, "--out", "c.json", "--html", "page.html")
+    done = fairveil(
+        "certify", "-", decided, *ASKED, *asked, "--out", "c.json", "--html", "page.html"
+    )
     assert done.code == 0, done.err
     assert done.out.startswith("verdict     certified, with 0.95 confidence")
     assert "the ratio is at least" in done.out
@@ -43,12 +58,18 @@ def test_a_certificate_is_written_shown_and_verified(fairveil: Command, decided:
     assert "CONTRADICTION" in found.out
 
 
-def test_what_is_not_certified_ends_with_1_and_says_how_many_people(fairveil: Command, decided: Path) -> None:
+def test_what_is_not_certified_ends_with_1_and_says_how_many_people(
+    fairveil: Command, decided: Path
+) -> None:
     done = fairveil("certify", "-", decided, *ASKED, "--constraint", "demographic_parity:0.055")
     assert done.code == 1
     assert "not certified, at most" in done.out
     assert "people set aside would do" in done.out
-    printed = json.loads(fairveil("certify", "-", decided, *ASKED, "--constraint", "demographic_parity:0.055", "--json").out)
+    printed = json.loads(
+        fairveil(
+            "certify", "-", decided, *ASKED, "--constraint", "demographic_parity:0.055", "--json"
+        ).out
+    )
     assert printed["certified"] is False
     assert printed["bounds"][0]["people_needed"] > 3000
 
@@ -56,12 +77,42 @@ def test_what_is_not_certified_ends_with_1_and_says_how_many_people(fairveil: Co
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-", "T", "--sensitive", "sex", "--target", "hired", "--constraint", "x:1", "--epsilon", 1), "one of both"),
+        (
+            (
+                "-",
+                "T",
+                "--sensitive",
+                "sex",
+                "--target",
+                "hired",
+                "--constraint",
+                "x:1",
+                "--epsilon",
+                1,
+            ),
+            "one of both",
+        ),
         (("-", "T", *ASKED), "notions with a bound"),
         (("-", "T", *ASKED, "--constraint", "selection_rate_ratio:much"), "ratio"),
-        (("-", "T", *ASKED, "--constraint", "demographic_parity:0.1", "--confidence", 1), "confidence"),
+        (
+            ("-", "T", *ASKED, "--constraint", "demographic_parity:0.1", "--confidence", 1),
+            "confidence",
+        ),
         (("-", "T", *ASKED[:-4], "--constraint", "demographic_parity:0.1"), "privacy budget"),
-        (("-", "T", *ASKED, "--constraint", "demographic_parity:0.1", "--out", "a.json", "--html", "a.html"), "of its own"),
+        (
+            (
+                "-",
+                "T",
+                *ASKED,
+                "--constraint",
+                "demographic_parity:0.1",
+                "--out",
+                "a.json",
+                "--html",
+                "a.html",
+            ),
+            "of its own",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_and_spends_nothing(
@@ -74,21 +125,62 @@ def test_what_is_wrong_is_one_line_and_spends_nothing(
 
 
 def test_a_saved_model(fairveil: Command, table: Path, others: Path, schema: Path) -> None:
-    fitted = fairveil("fit", table, "--schema", schema, "--constraint", "demographic_parity:0.2", "--out", "m", "--seed", 1)
+    fitted = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        "--constraint",
+        "demographic_parity:0.2",
+        "--out",
+        "m",
+        "--seed",
+        1,
+    )
     assert fitted.code == 0, fitted.err
-    done = fairveil("certify", "m", others, "--constraint", "demographic_parity:0.6", "--epsilon", 1, "--out", "c.json")
+    done = fairveil(
+        "certify",
+        "m",
+        others,
+        "--constraint",
+        "demographic_parity:0.6",
+        "--epsilon",
+        1,
+        "--out",
+        "c.json",
+    )
     assert done.code == 0, done.err
     assert fairveil("verify", "c.json").code == 0
 
 
-def test_a_fit_with_a_confidence_certifies(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_fit_with_a_confidence_certifies(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     asked = ("--constraint", "demographic_parity:0.5", "--confidence", 0.9, "--certify-share", 0.4)
     done = fairveil("fit", table, "--schema", schema, *asked, "--out", "m", "--seed", 1)
     assert done.code == 0, done.err
-    assert "certificate certified, with 0.9 confidence" in done.out or "certificate not certified" in done.out
+    assert (
+        "certificate certified, with 0.9 confidence" in done.out
+        or "certificate not certified" in done.out
+    )
     assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
     assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
-    assert fairveil("fit", table, "--schema", schema, *asked, "--if-refused", "keep", "--out", "k", "--seed", 1).code == 0
+    assert (
+        fairveil(
+            "fit",
+            table,
+            "--schema",
+            schema,
+            *asked,
+            "--if-refused",
+            "keep",
+            "--out",
+            "k",
+            "--seed",
+            1,
+        ).code
+        == 0
+    )
     unknown = (*asked, "--if-refused", "shrug")
     for wrong in (
         asked[2:],
@@ -110,7 +202,16 @@ PARITY = "demographic_parity:30%"
     [
         ("--method", "fermi", "--certify", PARITY, "--certify", "selection_rate_ratio:0.5"),
         ("--method", "tailored", "--certify", PARITY, "--confidence", 0.9, "--certify-share", 0.4),
-        ("--method", "group-objective", "--constraint", PARITY, "--constraint", "gmean:0.6", "--confidence", 0.95),
+        (
+            "--method",
+            "group-objective",
+            "--constraint",
+            PARITY,
+            "--constraint",
+            "gmean:0.6",
+            "--confidence",
+            0.95,
+        ),
     ],
 )
 def test_what_keeps_no_bound_on_rates_certifies_after_the_fit(
@@ -119,7 +220,10 @@ def test_what_keeps_no_bound_on_rates_certifies_after_the_fit(
     for again in ((), ("--force",)):  # a folder with a certificate is one that the command wrote
         done = fairveil("fit", table, "--schema", schema, *asked, "--out", "m", "--seed", 1, *again)
         assert done.code == 0, done.err
-    assert "certificate certified, with 0.9" in done.out or "certificate not certified, with 0.9" in done.out
+    assert (
+        "certificate certified, with 0.9" in done.out
+        or "certificate not certified, with 0.9" in done.out
+    )
     assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
     assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
 
@@ -131,7 +235,10 @@ def test_what_keeps_no_bound_on_rates_certifies_after_the_fit(
         (("tailored", "--if-refused", "keep"), "--certify beside it"),
         (("rate-constrained", "--certify", PARITY), "of --method fermi"),
         (("fermi", "--certify", PARITY, "--confidence", 1), "confidence"),
-        (("group-objective", "--constraint", "gmean:0.4", "--confidence", 0.9), "a --constraint on rates of decisions"),
+        (
+            ("group-objective", "--constraint", "gmean:0.4", "--confidence", 0.9),
+            "a --constraint on rates of decisions",
+        ),
     ],
 )
 def test_mistakes_about_certifying_after_a_fit(

@@ -18,7 +18,17 @@ from fairveil.cli.samples import ColumnSample
 from fairveil.privacy.noise.sources import NoiseSource
 
 Mask = npt.NDArray[np.bool_]
-FIT = ("--target", "hired", "--sensitive", "sex", "--holdout", "0.3", "--unsafe-data-dependent-bounds", "--epsilon", "20")
+FIT = (
+    "--target",
+    "hired",
+    "--sensitive",
+    "sex",
+    "--holdout",
+    "0.3",
+    "--unsafe-data-dependent-bounds",
+    "--epsilon",
+    "20",
+)
 
 
 def some(rows: int) -> ColumnSample:
@@ -32,7 +42,9 @@ def held(rows: int, share: float, seed: int | None = None) -> frozenset[int]:
 # -- guarantee 1: secret and independent
 
 
-def test_guarantee_1_coins_come_from_a_secure_source_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_1_coins_come_from_a_secure_source_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made: list[NoiseSource] = []
     secure = NoiseSource.secure
 
@@ -59,7 +71,8 @@ def test_guarantee_1_no_two_splits_are_alike() -> None:
 
 
 def test_guarantee_1_every_subset_of_rows_is_as_likely_as_independent_coins_make_it() -> None:
-    """All 16 subsets of four rows, so also: each row alone, each pair, and how many. Chi-square, false alarms below 1e-9.
+    """All 16 subsets of four rows, so also: each row alone, each pair, and how many. Chi-square,
+    false alarms below 1e-9.
 
     Constant coins, coins by place and a fixed number of rows all leave subsets out.
     """
@@ -76,8 +89,11 @@ def test_guarantee_1_every_subset_of_rows_is_as_likely_as_independent_coins_make
     assert square < 80.0  # 15 degrees of freedom: beyond with probability 7e-11
 
 
-def test_guarantee_1_the_coins_of_the_rest_do_not_depend_on_whether_a_row_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under add-remove: of a table and of one without its second row, the other rows' lots have one law."""
+def test_guarantee_1_the_coins_of_the_rest_do_not_depend_on_whether_a_row_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under add-remove: of a table and of one without its second row, the other rows' lots have one
+    law."""
     laws = []
     for rows, kept in ((3, [0, 2]), (2, [0, 1])):
         seen: dict[tuple[bool, ...], float] = {}
@@ -86,7 +102,8 @@ def test_guarantee_1_the_coins_of_the_rest_do_not_depend_on_whether_a_row_is_the
             seen[lots] = seen.get(lots, 0) + 1 / 4000
         laws.append(seen)
     for lots in itertools.product((False, True), repeat=2):
-        assert abs(laws[0].get(lots, 0) - laws[1].get(lots, 0)) < 0.08  # 7 deviations of the difference
+        # 7 deviations of the difference
+        assert abs(laws[0].get(lots, 0) - laws[1].get(lots, 0)) < 0.08
 
 
 def test_guarantee_1_a_share_of_nothing_sets_nothing_aside() -> None:
@@ -117,18 +134,38 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, Mask]]:
     return out
 
 
-@pytest.mark.parametrize("command", [("fit",), ("frontier", "--gaps", "0.1", "--epsilons", "20")], ids=["fit", "frontier"])
+@pytest.mark.parametrize(
+    "command",
+    [("fit",), ("frontier", "--gaps", "0.1", "--epsilons", "20")],
+    ids=["fit", "frontier"],
+)
 def test_a_command_without_a_seed_draws_secret_coins_anew_and_says_so(
-    fairveil: Command, others: Path, tmp_path: Path, drawn: list[tuple[int | None, Mask]], command: tuple[str, ...]
+    fairveil: Command,
+    others: Path,
+    tmp_path: Path,
+    drawn: list[tuple[int | None, Mask]],
+    command: tuple[str, ...],
 ) -> None:
     for out in ("one", "two"):
-        done = fairveil(command[0], others, *command[1:], *(FIT if command[0] == "fit" else FIT[:-2]), "--out", out)
+        done = fairveil(
+            command[0],
+            others,
+            *command[1:],
+            *(FIT if command[0] == "fit" else FIT[:-2]),
+            "--out",
+            out,
+        )
         assert done.code == 0, done.err
     assert [seed for seed, _ in drawn] == [None, None]
     assert (drawn[0][1] != drawn[1][1]).any()
     statement = fv.PrivacyStatement.from_json((tmp_path / "one/statement.json").read_text("utf-8"))
-    (said,) = (sentence for sentence in statement.not_covered if sentence.startswith("rows held out"))
-    assert "probability 0.3 by a secret coin of its own that reads no data and hangs on no other row" in said
+    (said,) = (
+        sentence for sentence in statement.not_covered if sentence.startswith("rows held out")
+    )
+    assert (
+        "probability 0.3 by a secret coin of its own that reads no data and hangs on no other row"
+        in said
+    )
     assert statement.noise == "secure"
 
 
@@ -138,8 +175,14 @@ def test_a_seeded_command_says_what_its_coins_hang_on_and_is_stamped(
 ) -> None:
     done = fairveil("fit", others, *FIT, "--seed", 5, "--neighbours", neighbours, "--out", "model")
     assert done.code == 0, done.err
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
-    (said,) = (sentence for sentence in statement.not_covered if sentence.startswith("rows held out"))
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
+    (said,) = (
+        sentence for sentence in statement.not_covered if sentence.startswith("rows held out")
+    )
     assert "by a coin that the seed and its place in the table decide" in said
-    assert ("a row more or less moves the coins of those after it" in said) == (neighbours == "add-remove")
+    assert ("a row more or less moves the coins of those after it" in said) == (
+        neighbours == "add-remove"
+    )
     assert "seeded-noise" in statement.stamps

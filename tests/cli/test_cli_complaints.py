@@ -17,18 +17,39 @@ def said(error: Exception, *words: str) -> list[str]:
 
 
 def test_an_argument_becomes_its_option_and_a_way_out_of_python_one_of_the_shell() -> None:
-    wrong = InputError(complaint(expected="a number above 0", of="epsilon", got=-1, remedy="Pass epsilon=1.0, say."))
-    assert said(wrong) == ["error: expected a number above 0, got -1 (--epsilon)", f"hint: {HINTS['--epsilon']}"]
+    wrong = InputError(
+        complaint(
+            expected="a number above 0", of="epsilon", got=-1, remedy="Pass epsilon=1.0, say."
+        )
+    )
+    assert said(wrong) == [
+        "error: expected a number above 0, got -1 (--epsilon)",
+        f"hint: {HINTS['--epsilon']}",
+    ]
 
 
 def test_a_way_out_that_is_no_python_is_kept() -> None:
-    wrong = InputError(complaint(expected="a folder", of="--out", got="m", remedy="Name another, or replace it with --force."))
+    wrong = InputError(
+        complaint(
+            expected="a folder",
+            of="--out",
+            got="m",
+            remedy="Name another, or replace it with --force.",
+        )
+    )
     assert said(wrong)[1] == "hint: Name another, or replace it with --force"
 
 
 @pytest.mark.parametrize(
     ("got", "words"),
-    [(None, "nothing"), (True, "true"), (["a", "b"], "a, b"), ("x", "'x'"), ({"target": "x"}, "target 'x'"), (1e-6, "1e-06")],
+    [
+        (None, "nothing"),
+        (True, "true"),
+        (["a", "b"], "a, b"),
+        ("x", "'x'"),
+        ({"target": "x"}, "target 'x'"),
+        (1e-6, "1e-06"),
+    ],
 )
 def test_what_came_is_said_without_python(got: object, words: str) -> None:
     wrong = InputError(complaint(expected="one of ['a', 'b']", of="strength", got=got, remedy=""))
@@ -36,14 +57,25 @@ def test_what_came_is_said_without_python(got: object, words: str) -> None:
 
 
 def test_a_hint_names_what_is_like_it() -> None:
-    wrong = InputError(complaint(expected="a method", of="method", got="taylored", remedy="Pass x.", among=completing.METHODS))
+    wrong = InputError(
+        complaint(
+            expected="a method",
+            of="method",
+            got="taylored",
+            remedy="Pass x.",
+            among=completing.METHODS,
+        )
+    )
     assert said(wrong)[1] == "hint: did you mean --method tailored?"
     assert nearest("demografic_parity:0.1", completing.NOTIONS) == ("demographic_parity",)
     assert nearest("zzz", completing.NOTIONS) == ()
 
 
 def test_several_things_have_a_line_each_and_the_parts_survive_what_is_around() -> None:
-    parts = [SchemaError(complaint(expected=f"fact {at}", of="kind", got=None, remedy="")) for at in range(3)]
+    parts = [
+        SchemaError(complaint(expected=f"fact {at}", of="kind", got=None, remedy=""))
+        for at in range(3)
+    ]
     whole = SchemaError(within("people.toml", together(parts)))
     assert [line.split(":")[0] for line in said(whole)] == ["error", "error", "error", "hint"]
     assert all("people.toml" in line for line in said(whole)[:3])
@@ -56,7 +88,13 @@ def test_the_parts_of_an_error_survive_a_journey_between_processes() -> None:
 
 
 def test_what_fits_is_rounded_down() -> None:
-    text = complaint(expected="room", of="ledger 'x'", got="epsilon=0.9", remedy="The largest is epsilon=0.81999.", quote=False)
+    text = complaint(
+        expected="room",
+        of="ledger 'x'",
+        got="epsilon=0.9",
+        remedy="The largest is epsilon=0.81999.",
+        quote=False,
+    )
     wrong = Overspent(text, spent=0.1, asked=0.9, left=0.8, largest_epsilon=0.81999)
     assert said(wrong)[1].endswith("--epsilon 0.819")
     assert not PYTHONISM.search("\n".join(said(wrong)))
@@ -69,6 +107,13 @@ def test_a_line_is_one_line_whatever_came() -> None:
 
 
 def test_the_measurement_sees_python() -> None:
-    for words in ("Pass epsilon=1.0, say", 'groups="marginal"', "Number(low, high)", "got None", "Schema.save()", "is True"):
+    for words in (
+        "Pass epsilon=1.0, say",
+        'groups="marginal"',
+        "Number(low, high)",
+        "got None",
+        "Schema.save()",
+        "is True",
+    ):
         assert PYTHONISM.search(words), words
     assert not PYTHONISM.search("--constraint equal_opportunity:0.1,positive=yes (a scale, a law)")

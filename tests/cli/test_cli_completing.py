@@ -1,4 +1,5 @@
-"""What shells complete: words that the library knows, by scripts that typer writes; and what `--help` shows."""
+"""What shells complete: words that the library knows, by scripts that typer writes; and what
+`--help` shows."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def completed(words: str) -> list[str]:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
-    done = subprocess.run([sys.executable, "-m", "fairveil"], capture_output=True, text=True, env=given, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "fairveil"], capture_output=True, text=True, env=given, check=False
+    )
     return done.stdout.split()
 
 
@@ -86,7 +89,9 @@ def leaves() -> list[tuple[str, Any]]:
     ]
 
 
-def helped(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def helped(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "argv", ["fairveil", *command.split(), "--help"])
     with pytest.raises(SystemExit):
@@ -101,14 +106,17 @@ def test_help_fits_eighty_columns_and_has_three_examples(
     shown = helped(command, monkeypatch, capsys)
     assert shown.startswith(f"Usage: fairveil {command} ")
     assert max(map(len, shown.splitlines())) <= 80
-    examples = re.findall(rf"^  (fairveil {command}\b.*)$", shown.partition("Examples:")[2], re.MULTILINE)
+    examples = re.findall(
+        rf"^  (fairveil {command}\b.*)$", shown.partition("Examples:")[2], re.MULTILINE
+    )
     assert len(examples) >= (1 if command == "data list" else 3)
     assert not re.search(r"<\w+(\[\w+\])?>|\[default: \(", shown)
 
 
 @pytest.mark.parametrize("command", [name for name, _ in leaves()])
 def test_the_examples_are_words_that_the_command_takes(command: str) -> None:
-    """Every option of an example is one of the command, and as many arguments stand there as it has at most."""
+    """Every option of an example is one of the command, and as many arguments stand there as it has
+    at most."""
     import shlex
 
     leaf = dict(leaves())[command]
@@ -124,8 +132,17 @@ def test_options_stand_in_panels_by_theme_and_method(
     shown = helped("fit", monkeypatch, capsys)
     heads = re.findall(r"^(\S.*):$", shown, re.MULTILINE)
     assert heads[:3] == ["Data", "Fairness", "Method"]
-    for panel, option in {"Method tailored": "--max-epsilon", "Method fermi": "--strength", "Privacy": "--epsilon"}.items():
-        assert option in re.split(r"^\S.*:$", shown.partition(f"{panel}:\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    for panel, option in {
+        "Method tailored": "--max-epsilon",
+        "Method fermi": "--strength",
+        "Privacy": "--epsilon",
+    }.items():
+        assert (
+            option
+            in re.split(
+                r"^\S.*:$", shown.partition(f"{panel}:\n")[2], maxsplit=1, flags=re.MULTILINE
+            )[0]
+        )
 
 
 def test_commands_for_hints_are_those_that_there_are() -> None:

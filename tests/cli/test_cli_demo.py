@@ -1,4 +1,5 @@
-"""`fairveil demo`: the page shows what its files say, both statements verify, and nothing is fetched to read it."""
+"""`fairveil demo`: the page shows what its files say, both statements verify, and nothing is
+fetched to read it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,15 @@ from fairveil.errors import DataNotFoundError
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.shown import at_most
 
-FILES = {"report.html", "report.json", "statement.json", "all_models.json", "frontier.json", "model.json", "arrays.npz"}
+FILES = {
+    "report.html",
+    "report.json",
+    "statement.json",
+    "all_models.json",
+    "frontier.json",
+    "model.json",
+    "arrays.npz",
+}
 PUBLISHED = Path(__file__).parents[3] / "shared" / "published" / "published_frontiers.json"
 
 
@@ -37,7 +46,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "EPSILONS", (0.5, 1.0))
 
 
-def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(fairveil: Command, tmp_path: Path) -> None:
+def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(
+    fairveil: Command, tmp_path: Path
+) -> None:
     try:
         data.get("adult")
     except DataNotFoundError:
@@ -69,7 +80,9 @@ def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(fair
 
 
 @pytest.mark.usefixtures("without_adult", "few")
-def test_without_adult_people_are_made_up_and_that_is_said(fairveil: Command, tmp_path: Path) -> None:
+def test_without_adult_people_are_made_up_and_that_is_said(
+    fairveil: Command, tmp_path: Path
+) -> None:
     done = fairveil("demo", "--output", "out", "--seed", 1)
     assert done.code == 0, done.err
     assert "synthetic" in done.out
@@ -86,23 +99,32 @@ def test_without_adult_people_are_made_up_and_that_is_said(fairveil: Command, tm
 
 
 def says_what_all_models_cost(folder: Path) -> None:
-    """The page and frontier.json show every model's noisy values: the price of that comes first, the one model's beside it."""
+    """The page and frontier.json show every model's noisy values: the price of that comes first,
+    the one model's beside it."""
     twin = json.loads((folder / "report.json").read_text("utf-8"))
     one, whole = (
-        PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8")) for name in ("statement", "all_models")
+        PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8"))
+        for name in ("statement", "all_models")
     )
     assert whole.epsilon > one.epsilon
     cost = (
-        f"Looking at all models of this page costs epsilon = {at_most(whole.epsilon, whole.promise.epsilon)} at delta = 5e-10"
+        f"Looking at all models of this page costs epsilon = "
+        f"{at_most(whole.epsilon, whole.promise.epsilon)} at delta = 5e-10"
     )
-    assert f"{cost}; the one shown in full alone: epsilon = {at_most(one.epsilon, one.promise.epsilon)};" in twin["verdict"]
+    assert (
+        f"{cost}; the one shown in full alone: epsilon = "
+        f"{at_most(one.epsilon, one.promise.epsilon)};" in twin["verdict"]
+    )
     facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
     assert (facts["Privacy spent"], facts["One model alone"]) == (
         f"ε = {at_most(whole.epsilon, whole.promise.epsilon)}",
         f"ε = {at_most(one.epsilon, one.promise.epsilon)}",
     )
     (sentence,) = (words for words in twin["not_covered"] if "models of this page costs" in words)
-    assert sentence.endswith(f"costs epsilon {at_most(whole.epsilon, whole.promise.epsilon)} at delta 5e-10 (all_models.json).")
+    assert sentence.endswith(
+        f"costs epsilon {at_most(whole.epsilon, whole.promise.epsilon)} at delta 5e-10 "
+        f"(all_models.json)."
+    )
 
 
 def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Path) -> None:
@@ -123,7 +145,9 @@ def test_the_published_points_are_those_that_were_published() -> None:
     listed = json.loads(PUBLISHED.read_text("utf-8"))["curves"]
     numbers = ("error", "gap", "gap_low", "gap_high")
     published = {
-        (curve["method"], curve["epsilon"]): tuple(tuple(p[name] for name in numbers if name in p) for p in curve["points"])
+        (curve["method"], curve["epsilon"]): tuple(
+            tuple(p[name] for name in numbers if name in p) for p in curve["points"]
+        )
         for curve in listed
         if (curve["dataset"], curve["notion"]) == ("adult", "demographic_parity")
     }

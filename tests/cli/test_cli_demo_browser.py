@@ -1,4 +1,5 @@
-"""The demo's page in a real browser: nothing is cut off at 100 % and at 200 %. Skipped where there is none."""
+"""The demo's page in a real browser: nothing is cut off at 100 % and at 200 %. Skipped where there
+is none."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from fairveil import data
 from fairveil.errors import DataNotFoundError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-BROWSER = os.environ.get("FAIRVEIL_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
+BROWSER = os.environ.get("FAIRVEIL_BROWSER") or next(
+    (found for name in NAMES if (found := shutil.which(name))), None
+)
 MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
 <script>
 const measure = frame => {{
@@ -34,7 +37,9 @@ const measure = frame => {{
 </script>
 <iframe id="frame" onload="measure(this)" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>"""
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER"
+)
 
 
 def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
@@ -48,9 +53,24 @@ def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
         wrapper = tmp_path / "wrapper.html"
         wrapper.write_text(MEASURE.format(width=width, page=html.escape(page)), encoding="utf-8")
         command = [
-            *(str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
-            *("--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"),
-            *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", "--window-size=1600,1000"),
+            *(
+                str(BROWSER),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+            ),
+            *(
+                "--disable-extensions",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'profile'}",
+            ),
+            *(
+                "--host-resolver-rules=MAP * ~NOTFOUND",
+                "--virtual-time-budget=4000",
+                "--window-size=1600,1000",
+            ),
             *("--dump-dom", wrapper.as_uri()),
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
@@ -63,5 +83,6 @@ def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
         assert all(seen["titles"])
         assert not [letter["words"] for letter in seen["letters"] if letter["out"]]
         words = [letter["words"] for letter in seen["letters"]]
-        for name in ("Fairveil", "DP-FERMI", "Tran et al. 2021a", "Tran et al. 2021b"):  # beside a curve, or in the legend
+        # beside a curve, or in the legend
+        for name in ("Fairveil", "DP-FERMI", "Tran et al. 2021a", "Tran et al. 2021b"):
             assert any(one.startswith(name) for one in words), name

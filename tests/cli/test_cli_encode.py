@@ -22,7 +22,9 @@ def test_a_fit_on_a_store_is_the_fit_on_the_table(fairveil: Command, folder: Pat
     assert done.code == 0, done.err
     assert "readable by its owner alone" in done.out
     for table, out in (("t.csv", "one"), ("people.store", "two")):
-        fitted = fairveil("fit", table, "--schema", "t.toml", "--seed", "1", "--holdout", "0", "--out", out)
+        fitted = fairveil(
+            "fit", table, "--schema", "t.toml", "--seed", "1", "--holdout", "0", "--out", out
+        )
         assert fitted.code == 0, fitted.err
     one, two = (fv.load(folder / name) for name in ("one", "two"))
     assert (one.model_.weights == two.model_.weights).all()
@@ -48,7 +50,9 @@ def test_mistakes_are_said_in_the_shells_words(fairveil: Command, folder: Path) 
     again = fairveil("encode", "people.store", "--schema", "t.toml", "--out", "another")
     assert again.code == 2
     assert "a coded store" in again.err
-    unread = fairveil("fit", "people.store", "--target", "hired", "--sensitive", "sex", "--out", "m")
+    unread = fairveil(
+        "fit", "people.store", "--target", "hired", "--sensitive", "sex", "--out", "m"
+    )
     assert unread.code == 2
     assert "a coded store" in unread.err
     (folder / "people.store" / "rows.bin").write_bytes(b"")

@@ -1,4 +1,5 @@
-"""How commands end: the status says it, a traceback never does, and streams that are gone or narrow end nothing."""
+"""How commands end: the status says it, a traceback never does, and streams that are gone or narrow
+end nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def run_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
     return ending.status_of(broken)
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyError, ZeroDivisionError, RecursionError, AssertionError, UnicodeError])
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError, KeyError, ZeroDivisionError, RecursionError, AssertionError, UnicodeError],
+)
 def test_guarantee_1_an_unexpected_error_is_told_without_its_words(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,7 +82,11 @@ def test_the_traceback_is_shown_where_it_is_asked_for(
     ],
 )
 def test_each_ending_has_its_status(
-    error: BaseException, status: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException,
+    status: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_with(monkeypatch, error) == status
     told = capsys.readouterr().err
@@ -91,7 +99,9 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
     source = str(Path(ending.__file__).parents[2])
     given = {**os.environ, "PYTHONPATH": source, **environment}
     whole = f'fairveil() {{ "{sys.executable}" -m fairveil "$@"; }}; {command}'
-    return subprocess.run(["bash", "-c", whole], capture_output=True, env=given, timeout=900, check=False)
+    return subprocess.run(
+        ["bash", "-c", whole], capture_output=True, env=given, timeout=900, check=False
+    )
 
 
 def test_guarantee_2_standard_output_that_is_gone() -> None:
@@ -113,7 +123,8 @@ def test_guarantee_2_a_full_disk_is_two_lines() -> None:
 
 
 def test_guarantee_2_letters_that_a_stream_cannot_write(tmp_path: Path) -> None:
-    """A name in Greek on streams of Latin letters: escaped in words, of JSON's own kind in JSON, UTF-8 in a table."""
+    """A name in Greek on streams of Latin letters: escaped in words, of JSON's own kind in JSON,
+    UTF-8 in a table."""
     (tmp_path / "t.csv").write_text("Ω,y,p\nα,ä,ä\nβ,b,b\n", encoding="utf-8")
     table = f"{tmp_path}/t.csv --target y --prediction p --sensitive Ω"
     done = shell(f"fairveil audit {table}; echo $?", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
@@ -121,6 +132,8 @@ def test_guarantee_2_letters_that_a_stream_cannot_write(tmp_path: Path) -> None:
     assert rb"\u03b1" in done.stdout
     done = shell(f"fairveil audit {table} --json", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert "ä" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
-    done = shell("fairveil audit 'Ω' --target y; echo $?", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+    done = shell(
+        "fairveil audit 'Ω' --target y; echo $?", PYTHONIOENCODING="latin-1", PYTHONUTF8="0"
+    )
     assert done.stdout == b"2\n"
     assert b"Traceback" not in done.stderr

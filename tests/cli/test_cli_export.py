@@ -20,14 +20,32 @@ def model(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
 
 def test_a_file_is_what_the_library_writes(fairveil: Command, model: Path, tmp_path: Path) -> None:
     clf = fv.load(model)
-    assert fairveil("export", model, "--as", "python", "--out", "m.py").out.startswith("Written: m.py (python, ")
+    assert fairveil("export", model, "--as", "python", "--out", "m.py").out.startswith(
+        "Written: m.py (python, "
+    )
     assert (tmp_path / "m.py").read_text() == python_source(clf)
-    done = fairveil("export", model, "--as", "sql", "--table", "people", "--keep", "id", "--keep", "b", "--out", "m.sql")
+    done = fairveil(
+        "export",
+        model,
+        "--as",
+        "sql",
+        "--table",
+        "people",
+        "--keep",
+        "id",
+        "--keep",
+        "b",
+        "--out",
+        "m.sql",
+    )
     assert done.code == 0
     assert (tmp_path / "m.sql").read_text() == sql_query(clf, table="people", keep=["id", "b"])
     pytest.importorskip("onnx", reason="onnx is not installed")
     assert fairveil("export", model, "--out", "m.onnx").code == 0
-    assert fv.export_onnx(clf, tmp_path / "same.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+    assert (
+        fv.export_onnx(clf, tmp_path / "same.onnx").read_bytes()
+        == (tmp_path / "m.onnx").read_bytes()
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,27 @@ FERMI = ("--method", "fermi", "--seed", 0)
 @pytest.mark.parametrize("notion", [None, "equalized_odds", "equal-opportunity,positive=yes"])
 @pytest.mark.parametrize("protects", ["records", "sensitive-features"])
 def test_fit_writes_model_statement_and_report(
-    fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path, notion: str | None, protects: str
+    fairveil: Command,
+    table: Path,
+    others: Path,
+    schema: Path,
+    tmp_path: Path,
+    notion: str | None,
+    protects: str,
 ) -> None:
     asked = ("--strength", 4, *(() if notion is None else ("--notion", notion)))
-    command = ("fit", table, "--schema", schema, *FERMI, *asked, "--protects", protects, "--epsilon", 3)
+    command = (
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *FERMI,
+        *asked,
+        "--protects",
+        protects,
+        "--epsilon",
+        3,
+    )
     done = fairveil(*command, "--test", others, "--out", "model")
     assert done.code == 0, done.err
     saved = fv.load(tmp_path / "model")
@@ -43,7 +60,12 @@ def test_fit_writes_model_statement_and_report(
     # The same as in Python, to the bit.
     declared = Schema.load(schema)
     clf = fv.FermiClassifier(
-        about, 4.0, epsilon=3.0, public_rows=4000, random_state=0, protects=protects.replace("-", "_")
+        about,
+        4.0,
+        epsilon=3.0,
+        public_rows=4000,
+        random_state=0,
+        protects=protects.replace("-", "_"),
     ).fit(load_csv(table, declared))
     rows = load_csv(others, declared)
     assert saved.predict_proba(rows).tobytes() == clf.predict_proba(rows).tobytes()
@@ -57,7 +79,10 @@ def test_fit_writes_model_statement_and_report(
     (gap,) = twin["gaps"]
     assert (gap["notion"], gap["target"]) == (name.replace("_", " "), None)
     assert gap["training_noisy"] == clf.gap_report_.largest.value
-    decided = [(row[4], decision, row[3]) for row, decision in zip(applicants(1500, 2), clf.predict(rows), strict=True)]
+    decided = [
+        (row[4], decision, row[3])
+        for row, decision in zip(applicants(1500, 2), clf.predict(rows), strict=True)
+    ]
     columns = list(zip(*decided, strict=True))
     if notion is None:
         assert gap["held_out"] == pytest.approx(fv.demographic_parity_gap(*columns))
@@ -74,8 +99,19 @@ def test_fit_writes_model_statement_and_report(
     assert fairveil("audit", others, "--model", "model", "--html", "audit.html").code == 0
 
 
-def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    command = ("fit", table, *ROLES, "--sensitive", "city", *FERMI, "--notion", "demographic_parity,groups=marginal")
+def test_a_table_as_it_comes_with_two_sensitive_columns(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
+    command = (
+        "fit",
+        table,
+        *ROLES,
+        "--sensitive",
+        "city",
+        *FERMI,
+        "--notion",
+        "demographic_parity,groups=marginal",
+    )
     done = fairveil(*command, "--holdout", 0.3, "--unsafe-data-dependent-bounds", "--out", "model")
     assert done.code == 0, done.err
     saved = fv.load(tmp_path / "model")
@@ -86,7 +122,9 @@ def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table
     assert fairveil("predict", "model", table).code == 0
 
 
-def test_without_groups_it_says_that_nothing_is_penalised(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_without_groups_it_says_that_nothing_is_penalised(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     done = fairveil("fit", table, *ROLES[:2], *FERMI, "--out", "model")
     assert done.code == 0, done.err
     assert "No penalty applies" in done.err
@@ -101,7 +139,10 @@ def test_without_groups_it_says_that_nothing_is_penalised(fairveil: Command, tab
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((*FERMI, *ROLES, "--constraint", "demographic_parity:0.05"), "--notion demographic_parity --strength 5"),
+        (
+            (*FERMI, *ROLES, "--constraint", "demographic_parity:0.05"),
+            "--notion demographic_parity --strength 5",
+        ),
         ((*FERMI, *ROLES, "--notion", "demographic_parity:0.05"), "without a bound"),
         ((*FERMI, *ROLES, "--notion", "karma"), "expected one of"),
         ((*FERMI, *ROLES, "--notion", "error_rate_parity"), "expected one of"),
@@ -139,15 +180,17 @@ def test_the_help_says_where_networks_are_fitted(fairveil: Command) -> None:
     assert "--strength" in words
 
 
-def test_a_network_is_said_to_need_its_module(fairveil: Command, others: Path, tmp_path: Path) -> None:
+def test_a_network_is_said_to_need_its_module(
+    fairveil: Command, others: Path, tmp_path: Path
+) -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
     rows = applicants(600, 1)
     X = np.array([[row[0] / 80, row[1] / 100] for row in rows])  # type: ignore[operator]
     y, sex = ([row[at] for row in rows] for at in (4, 3))
-    clf = fv.FermiClassifier(model=torch.nn.Linear(2, 1), solver=fv.Descent(rounds=3), random_state=0).fit(
-        X, y, sensitive_features=sex
-    )
+    clf = fv.FermiClassifier(
+        model=torch.nn.Linear(2, 1), solver=fv.Descent(rounds=3), random_state=0
+    ).fit(X, y, sensitive_features=sex)
     around = fv.OddsPostProcessor(clf, "equalized_odds:0.5", epsilon=3.0, random_state=0)
     fv.save(clf, tmp_path / "network")
     with warnings.catch_warnings():
@@ -161,9 +204,14 @@ def test_a_network_is_said_to_need_its_module(fairveil: Command, others: Path, t
             assert "--prediction COLUMN" in done.err
 
 
-def test_a_penalised_model_under_a_post_processor_is_predicted_with(fairveil: Command, tmp_path: Path) -> None:
+def test_a_penalised_model_under_a_post_processor_is_predicted_with(
+    fairveil: Command, tmp_path: Path
+) -> None:
     rows = applicants(1500, 1)
-    X: dict[str, Any] = {"score": np.array([row[1] for row in rows], float), "age": np.array([row[0] for row in rows], float)}
+    X: dict[str, Any] = {
+        "score": np.array([row[1] for row in rows], float),
+        "age": np.array([row[0] for row in rows], float),
+    }
     y, sex = ([row[at] for row in rows] for at in (4, 3))
     base = fv.FermiClassifier(solver=fv.Descent(rounds=10), unsafe_data_dependent_bounds=True)
     clf = fv.OddsPostProcessor(base, "equalized_odds:0.3", epsilon=4.0, random_state=0)
@@ -171,4 +219,7 @@ def test_a_penalised_model_under_a_post_processor_is_predicted_with(fairveil: Co
     path = write_csv(tmp_path / "t.csv", rows)
     done = fairveil("predict", "model", path, "--seed", 1)
     assert done.code == 0, done.err
-    assert done.out.splitlines()[1:] == clf.predict(X, sensitive_features={"sex": sex}, random_state=1).tolist()
+    assert (
+        done.out.splitlines()[1:]
+        == clf.predict(X, sensitive_features={"sex": sex}, random_state=1).tolist()
+    )

@@ -35,7 +35,8 @@ def said(*figures: GapFigure) -> list[str]:
 def test_an_interval_wider_than_the_bound_says_how_many_rows_would_do() -> None:
     (text,) = said(figure(0.0, 0.2))
     assert (
-        "held-out rows: expected enough of every group to tell whether the demographic parity gap is at most 5.0 points" in text
+        "held-out rows: expected enough of every group to tell whether the demographic parity gap "
+        "is at most 5.0 points" in text
     )
     assert "got 30 of group f, and an interval 20.0 points wide" in text
     assert "About 480 of that group would do" in text
@@ -56,9 +57,15 @@ def test_rows_grow_with_the_square_of_the_width() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
-def test_the_command_notes_it_and_the_page_has_it(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_the_command_notes_it_and_the_page_has_it(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     few = write_csv(tmp_path / "few.csv", applicants(60, 2))
-    done = fairveil("fit", table, "--schema", schema, *PARITY, "--test", few, "--out", "model", "--seed", 0)
+    done = fairveil(
+        "fit", table, "--schema", schema, *PARITY, "--test", few, "--out", "model", "--seed", 0
+    )
     assert done.code == 0, done.err
     assert "held-out rows: expected enough of every group" in done.err
-    assert "held-out rows: expected enough of every group" in (tmp_path / "model/report.json").read_text("utf-8")
+    assert "held-out rows: expected enough of every group" in (
+        tmp_path / "model/report.json"
+    ).read_text("utf-8")

@@ -1,4 +1,5 @@
-"""`fairveil fit`: what it writes is what was promised, from every kind of table; what is wrong leaves nothing."""
+"""`fairveil fit`: what it writes is what was promised, from every kind of table; what is wrong
+leaves nothing."""
 
 from __future__ import annotations
 
@@ -19,17 +20,39 @@ from fairveil.curator import Curator
 from fairveil.data import load_csv
 from fairveil.facts import Schema
 
-FILES = {"arrays.npz", "estimator.json", "model.json", "report.html", "report.json", "statement.json"}
+FILES = {
+    "arrays.npz",
+    "estimator.json",
+    "model.json",
+    "report.html",
+    "report.json",
+    "statement.json",
+}
 PARITY = ("--constraint", "demographic_parity:0.05")
 
 
 def test_a_csv_with_a_schema_becomes_a_model_a_statement_and_a_report(
     fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path
 ) -> None:
-    done = fairveil("fit", table, "--schema", schema, *PARITY, "--test", others, "--out", "model", "--seed", 0, "--verbose")
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *PARITY,
+        "--test",
+        others,
+        "--out",
+        "model",
+        "--seed",
+        0,
+        "--verbose",
+    )
     assert done.code == 0, done.err
     assert {file.name for file in (tmp_path / "model").iterdir()} == FILES
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
     assert statement.promise == fv.Promise(1.0, 1e-6)
     assert statement.check() == []
     assert any("separate test table" in sentence for sentence in statement.not_covered)
@@ -47,10 +70,14 @@ def test_a_csv_with_a_schema_becomes_a_model_a_statement_and_a_report(
     clf.fit(load_csv(table, declared))
     saved = fv.load(tmp_path / "model")
     assert np.array_equal(saved.coef_, clf.coef_)
-    assert np.array_equal(saved.predict(load_csv(others, declared)), clf.predict(load_csv(others, declared)))
+    assert np.array_equal(
+        saved.predict(load_csv(others, declared)), clf.predict(load_csv(others, declared))
+    )
 
 
-def test_every_kind_of_table_gives_the_same_model(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_every_kind_of_table_gives_the_same_model(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     rows = applicants(4000, 1)
     base = sqlite3.connect(tmp_path / "people.db")
     base.execute("create table people (age int, score real, city text, sex text, hired text)")
@@ -84,12 +111,27 @@ def write_tsv(path: Path, rows: list[list[object]]) -> Path:
     return path
 
 
-def test_without_a_schema_what_was_read_from_the_data_is_said(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_without_a_schema_what_was_read_from_the_data_is_said(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     roles = ("--target", "hired", "--sensitive", "sex", "--ignore", "age")
-    done = fairveil("fit", table, *roles, *PARITY, "--unsafe-data-dependent-bounds", "--no-randomised", "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        *roles,
+        *PARITY,
+        "--unsafe-data-dependent-bounds",
+        "--no-randomised",
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
-    read = {fact.name for fact in statement.facts if fact.origin == "read from the data, not covered"}
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
+    read = {
+        fact.name for fact in statement.facts if fact.origin == "read from the data, not covered"
+    }
     assert {"classes", "groups of sex", "categories of city"} <= read
     assert "data-dependent-bounds" in statement.stamps
     assert statement.noise == "secure"
@@ -99,13 +141,37 @@ def test_without_a_schema_what_was_read_from_the_data_is_said(fairveil: Command,
 def test_numbers_without_a_schema_and_a_weak_promise_are_noted_in_words_of_the_shell(
     fairveil: Command, table: Path, schema: Path
 ) -> None:
-    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--delta", "0.01", "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        *PARITY,
+        "--delta",
+        "0.01",
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
     assert "note: TABLE: expected numbers whose bounds are public" in done.err
     assert "Pass --schema with a low and a high" in done.err
     assert "note: --delta: expected a number well below one over the rows, got 0.01." in done.err
     assert "schema=" not in done.err
-    done = fairveil("fit", table, "--schema", schema, *PARITY, "--delta", "0.01", "--epsilon", "20", "--out", "other")
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *PARITY,
+        "--delta",
+        "0.01",
+        "--epsilon",
+        "20",
+        "--out",
+        "other",
+    )
     assert "note: --epsilon: expected at most 10" in done.err
     assert "note: --delta: expected a number well below 1/4000" in done.err
     assert "TABLE" not in done.err
@@ -123,19 +189,42 @@ def test_the_statement_says_where_the_number_of_rows_comes_from(
         ((*passed, *held), "3075", "argument x (1 - holdout)"),
     ]
     for at, (options, rows, origin) in enumerate(cases):
-        assert fairveil("fit", table, "--schema", schema, *PARITY, *options, "--out", f"model{at}").code == 0
+        assert (
+            fairveil(
+                "fit", table, "--schema", schema, *PARITY, *options, "--out", f"model{at}"
+            ).code
+            == 0
+        )
         text = (tmp_path / f"model{at}/statement.json").read_text("utf-8")
-        (fact,) = (one for one in fv.PrivacyStatement.from_json(text).facts if one.name == "number of rows")
+        (fact,) = (
+            one for one in fv.PrivacyStatement.from_json(text).facts if one.name == "number of rows"
+        )
         assert (fact.value, fact.origin) == (rows, origin)
 
 
-def test_words_of_the_promise_arrive(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_words_of_the_promise_arrive(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     done = fairveil(
-        *("fit", table, "--schema", schema, "--out", "model", "--epsilon", "2", "--delta", "1e-7", *PARITY),
+        *(
+            "fit",
+            table,
+            "--schema",
+            schema,
+            "--out",
+            "model",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-7",
+            *PARITY,
+        ),
         *("--protects", "sensitive-features", "--tuning", "none", "--earlier-releases", "a count"),
     )
     assert done.code == 0, done.err
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
     assert statement.promise == fv.Promise(2.0, 1e-7, "sensitive_features")
     assert (statement.tuning, statement.earlier_releases) == ("none", "a count")
 
@@ -146,24 +235,58 @@ def test_no_privacy_is_stamped(fairveil: Command, table: Path, schema: Path) -> 
     assert "NOT PRIVATE" in done.out
 
 
-def test_a_constraint_that_is_no_gap_is_reported_too(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_constraint_that_is_no_gap_is_reported_too(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     done = fairveil(
-        *("fit", table, "--schema", schema, "--constraint", "false_negative_rate:0.3", "--holdout", "0.3"),
+        *(
+            "fit",
+            table,
+            "--schema",
+            schema,
+            "--constraint",
+            "false_negative_rate:0.3",
+            "--holdout",
+            "0.3",
+        ),
         *("--seed", 2, "--out", "model"),
     )
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     (rate,) = twin["gaps"]
-    assert (rate["axis"]["name"], rate["axis"]["unit"], rate["target"]) == ("false negative rate", "percent", 0.3)
+    assert (rate["axis"]["name"], rate["axis"]["unit"], rate["target"]) == (
+        "false negative rate",
+        "percent",
+        0.3,
+    )
     assert rate["held_out_low"] < rate["held_out"] < rate["held_out_high"]
     (fairness,) = (line for line in twin["first_lines"] if line["label"] == "Fairness")
-    assert fairness["words"].startswith("Required: at most 30.0% of all positives are missed. The people that the")
+    assert fairness["words"].startswith(
+        "Required: at most 30.0% of all positives are missed. The people that the"
+    )
 
 
-def test_an_infeasible_wish_is_a_note_and_no_traceback(fairveil: Command, table: Path, schema: Path) -> None:
-    wishes = ("--constraint", "false_negative_rate:0.01", "--constraint", "false_positive_rate_parity:0.0,compare=rest")
+def test_an_infeasible_wish_is_a_note_and_no_traceback(
+    fairveil: Command, table: Path, schema: Path
+) -> None:
+    wishes = (
+        "--constraint",
+        "false_negative_rate:0.01",
+        "--constraint",
+        "false_positive_rate_parity:0.0,compare=rest",
+    )
     done = fairveil(
-        "fit", table, "--schema", schema, *wishes, "--constraint", "bounded_group_loss:0.01", "--out", "m", "--seed", 1
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *wishes,
+        "--constraint",
+        "bounded_group_loss:0.01",
+        "--out",
+        "m",
+        "--seed",
+        1,
     )
     assert done.code == 0
     assert "fairveil: note: a constraint is not met" in done.err
@@ -177,34 +300,54 @@ def test_an_infeasible_wish_is_a_note_and_no_traceback(fairveil: Command, table:
 def test_held_out_rows_are_not_trained_on_and_the_number_of_rows_follows(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    done = fairveil("fit", table, "--schema", schema, *PARITY, "--holdout", "0.25", "--seed", 3, "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *PARITY,
+        "--holdout",
+        "0.25",
+        "--seed",
+        3,
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
     assert any("probability 0.25" in sentence for sentence in statement.not_covered)
     assert {fact.value for fact in statement.facts if fact.name == "number of rows"} == {"3000"}
     sample = Roles.of(Schema.load(schema), None, None, None).read(Place(str(table)))
     kept, held = sample.split(0.25, 3)
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["tables"][0]["overall"]["rows"] == held.size
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.05", public_rows=3000, random_state=3).fit(kept.fit_arguments[0])
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.05", public_rows=3000, random_state=3
+    ).fit(kept.fit_arguments[0])
     assert np.array_equal(fv.load(tmp_path / "model").coef_, clf.coef_)
 
 
 def test_a_replaced_row_moves_the_parts_by_itself_alone_and_coins_read_nothing() -> None:
-    """The split is a coin a place: neighbours under replace-one have neighbouring training parts of equal size."""
+    """The split is a coin a place: neighbours under replace-one have neighbouring training parts of
+    equal size."""
     rng = np.random.default_rng(0)
     columns = {"x": rng.normal(size=500), "y": rng.integers(2, size=500)}
     one = ColumnSample(columns, "y", ())
     for place in (0, 17, 499):
         changed = {name: column.copy() for name, column in columns.items()}
         changed["x"][place] = 1e9
-        for mine, theirs in zip(one.split(0.3, 7), ColumnSample(changed, "y", ()).split(0.3, 7), strict=True):
+        for mine, theirs in zip(
+            one.split(0.3, 7), ColumnSample(changed, "y", ()).split(0.3, 7), strict=True
+        ):
             assert mine.size == theirs.size
             assert (mine.features["x"] != theirs.features["x"]).sum() <= 1
 
 
 def test_a_coin_lands_as_often_as_was_asked() -> None:
-    """5 standard deviations of 20,000 coins: false alarms below 1e-6; a share off by a factor of 1.5 is far outside."""
+    """5 standard deviations of 20,000 coins: false alarms below 1e-6; a share off by a factor of
+    1.5 is far outside."""
     sample = ColumnSample({"y": np.zeros(20_000, int)}, "y", ())
     for seed in (None, 1):
         held = sample.split(0.2, seed)[1].size
@@ -216,8 +359,9 @@ def test_a_coin_lands_as_often_as_was_asked() -> None:
 
 
 def test_the_interval_of_a_gap_holds_the_truth_as_often_as_it_says() -> None:
-    """Three groups, 400 tables. Coverage is at least 95 % in theory; fewer than 370 has a chance below 1e-2 at exactly 95 % and
-    below 1e-9 at the level that forgetting the other pairs would give in the worst case. Half-width intervals fail."""
+    """Three groups, 400 tables. Coverage is at least 95 % in theory; fewer than 370 has a chance
+    below 1e-2 at exactly 95 % and below 1e-9 at the level that forgetting the other pairs would
+    give in the worst case. Half-width intervals fail."""
     rng = np.random.default_rng(5)
     rates, held, halved = np.array([0.3, 0.5, 0.45]), 0, 0
     for _ in range(400):
@@ -256,7 +400,10 @@ def test_an_undefined_gap_is_nan() -> None:
         (("--target", "hired", "--delta", "2"), "expected"),
         (("--target", "hired", "--protects", "nobody"), "expected"),
         (("--target", "hired", "--holdout", "1"), "expected"),
-        (("--target", "hired", "--holdout", "0.5", "--test", "others.csv"), "no --holdout beside --test"),
+        (
+            ("--target", "hired", "--holdout", "0.5", "--test", "others.csv"),
+            "no --holdout beside --test",
+        ),
         (("--target", "hired", "--test", "nowhere.csv"), "expected a CSV or Parquet file"),
         (("--target", "hired", "--schema", "nowhere.toml"), "expected a schema file"),
         (
@@ -282,12 +429,16 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_rows_that_do_not_fit_are_refused_before_any_release(fairveil: Command, schema: Path, tmp_path: Path) -> None:
+def test_rows_that_do_not_fit_are_refused_before_any_release(
+    fairveil: Command, schema: Path, tmp_path: Path
+) -> None:
     rows = applicants(50, 1)
     for at, wrong in ((3, "unknown"), (0, "old"), (1, "")):
         bad = [list(row) for row in rows]
         bad[7][at] = wrong
-        done = fairveil("fit", write_csv(tmp_path / "bad.csv", bad), "--schema", schema, "--out", "model")
+        done = fairveil(
+            "fit", write_csv(tmp_path / "bad.csv", bad), "--schema", schema, "--out", "model"
+        )
         assert done.code == 2
         assert HEADER[at] in done.err
     short = write_csv(tmp_path / "short.csv", [*rows, [1, 2]])
@@ -318,7 +469,11 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(
     ("at", "value", "says"),
     [
-        (2, "z", "expected words, classes and groups of the rows to fit, got 'z' in rows to measure on"),
+        (
+            2,
+            "z",
+            "expected words, classes and groups of the rows to fit, got 'z' in rows to measure on",
+        ),
         (3, "other", "expected words, classes and groups of the rows to fit"),
         (4, "perhaps", "expected words, classes and groups of the rows to fit"),
         (2, "", "column 'city'"),
@@ -329,12 +484,30 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ],
 )
 def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_paid_for(
-    fairveil: Command, table: Path, tmp_path: Path, answers: list[int], at: int, value: str, says: str
+    fairveil: Command,
+    table: Path,
+    tmp_path: Path,
+    answers: list[int],
+    at: int,
+    value: str,
+    says: str,
 ) -> None:
     rows = applicants(60, 2)
     rows[7][at] = value
     others = write_csv(tmp_path / "others.csv", rows)
-    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--test", others, "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        *PARITY,
+        "--test",
+        others,
+        "--out",
+        "model",
+    )
     assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert says in done.err
     assert not answers
@@ -343,8 +516,22 @@ def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_paid
 def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_paid_for(
     fairveil: Command, table: Path, tmp_path: Path, answers: list[int]
 ) -> None:
-    other = write_csv(tmp_path / "others.csv", applicants(60, 2), ["age", "points", "city", "sex", "hired"])
-    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--test", other, "--out", "model")
+    other = write_csv(
+        tmp_path / "others.csv", applicants(60, 2), ["age", "points", "city", "sex", "hired"]
+    )
+    done = fairveil(
+        "fit",
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        *PARITY,
+        "--test",
+        other,
+        "--out",
+        "model",
+    )
     assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert "expected columns out of" in done.err
     assert not answers
@@ -353,7 +540,8 @@ def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_paid_for(
 def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_paid_for(
     fairveil: Command, tmp_path: Path, answers: list[int]
 ) -> None:
-    """Ten words of one row each: with a fixed seed some are held out. A schema that lists them is the way out."""
+    """Ten words of one row each: with a fixed seed some are held out. A schema that lists them is
+    the way out."""
     rows = applicants(400, 1)
     for at in range(10):
         rows[at][2] = f"rare{at}"
@@ -395,27 +583,39 @@ def test_a_label_without_a_value_is_one_line(fairveil: Command, tmp_path: Path) 
     rows = [[*row[:4], 1 if row[4] == "yes" else 0] for row in applicants(60, 1)]
     rows[3][4] = ""
     path = write_csv(tmp_path / "blank.csv", rows)
-    done = fairveil("fit", path, "--target", "hired", "--sensitive", "sex", *PARITY, "--out", "model")
+    done = fairveil(
+        "fit", path, "--target", "hired", "--sensitive", "sex", *PARITY, "--out", "model"
+    )
     assert (done.code, (tmp_path / "model").exists()) == (2, False)
-    assert done.err.startswith("error: expected a value in every row, got 1 of 60 empty (column 'hired')")
+    assert done.err.startswith(
+        "error: expected a value in every row, got 1 of 60 empty (column 'hired')"
+    )
     assert done.err.count("\n") == 2
 
 
 def test_a_rate_that_is_undefined_on_held_out_rows_is_called_so(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    nobody = write_csv(tmp_path / "others.csv", [row for row in applicants(200, 2) if row[4] == "no"])
+    nobody = write_csv(
+        tmp_path / "others.csv", [row for row in applicants(200, 2) if row[4] == "no"]
+    )
     wish = ("--constraint", "false_negative_rate:0.9")
-    done = fairveil("fit", table, "--schema", schema, *wish, "--test", nobody, "--seed", 0, "--out", "model")
+    done = fairveil(
+        "fit", table, "--schema", schema, *wish, "--test", nobody, "--seed", 0, "--out", "model"
+    )
     assert done.code == 0, done.err
     (rate,) = json.loads((tmp_path / "model/report.json").read_text("utf-8"))["gaps"]
     assert (rate["held_out"], rate["held_out_verdict"]) == (None, None)
-    assert rate["notes"] == ["Undefined on the held-out rows: a group has no row of a kind that should be compared."]
+    assert rate["notes"] == [
+        "Undefined on the held-out rows: a group has no row of a kind that should be compared."
+    ]
 
 
 def test_a_password_is_never_shown(fairveil: Command) -> None:
     for query in ((), ("--query", "people")):
-        done = fairveil("fit", "nosuchdriver://me:hunter2@host/base", *query, "--target", "y", "--out", "model")
+        done = fairveil(
+            "fit", "nosuchdriver://me:hunter2@host/base", *query, "--target", "y", "--out", "model"
+        )
         assert done.code == 2
         assert "hunter2" not in done.err + done.out
 
@@ -455,7 +655,8 @@ def test_broken_off_it_leaves_what_was_there(
 ) -> None:
     command = ("fit", table, "--schema", schema, "--out", "model")
     assert fairveil(*command, "--seed", 1).code == 0
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("elsewhere")))  # where the new model goes
+    # where the new model goes
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("elsewhere")))
     before = {file: file.read_bytes() for file in (tmp_path / "model").iterdir()}
     listed = set(tmp_path.iterdir())
 

@@ -23,13 +23,20 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == f"fairveil {fairveil.__version__}\n"
 
 
-def test_help_lists_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    assert all(command in shown for command in ("fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"))
+    assert all(
+        command in shown
+        for command in ("fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger")
+    )
 
 
-def test_an_unknown_command_is_a_wrong_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_a_wrong_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert call(monkeypatch, "abracadabra") == 2
     assert "abracadabra" in capsys.readouterr().err
 

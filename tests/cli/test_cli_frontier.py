@@ -18,8 +18,12 @@ SMALL = ("--gaps", "0.2,0.05", "--epsilons", "1,3")
 FILES = {"frontier.json", "frontier.svg", "report.html", "report.json", "statement.json"}
 
 
-def test_a_sweep_is_the_librarys(fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path) -> None:
-    done = fairveil("frontier", table, "--schema", schema, "--test", others, *SMALL, "--seeds", 2, "--out", "f")
+def test_a_sweep_is_the_librarys(
+    fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path
+) -> None:
+    done = fairveil(
+        "frontier", table, "--schema", schema, "--test", others, *SMALL, "--seeds", 2, "--out", "f"
+    )
     assert done.code == 0, done.err
     assert {file.name for file in (tmp_path / "f").iterdir()} == FILES
     roles = Roles.of(Schema.load(schema), None, None, None)
@@ -45,10 +49,14 @@ def test_a_sweep_is_the_librarys(fairveil: Command, table: Path, others: Path, s
     assert (tmp_path / "f/frontier.svg").read_text("utf-8").startswith("<svg")
 
 
-def test_without_a_test_table_a_quarter_is_held_out(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_without_a_test_table_a_quarter_is_held_out(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     roles = ("--target", "hired", "--sensitive", "sex", "--unsafe-data-dependent-bounds")
     wish = ("--constraint", "equalized-odds", "--constraint", "false_negative_rate:0.9")
-    done = fairveil("frontier", table, *roles, *wish, "--gaps", "0.1", "--epsilons", "inf,2", "--out", "f")
+    done = fairveil(
+        "frontier", table, *roles, *wish, "--gaps", "0.1", "--epsilons", "inf,2", "--out", "f"
+    )
     assert done.code == 0, done.err
     content = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
     assert "equalized odds gap" in done.out
@@ -63,7 +71,9 @@ def test_without_any_defined_gap_the_numbers_and_the_price_are_written_all_the_s
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
     """The models are paid for by the time that is seen."""
-    women = write_csv(tmp_path / "women.csv", [row for row in applicants(300, 2) if row[3] == "female"])
+    women = write_csv(
+        tmp_path / "women.csv", [row for row in applicants(300, 2) if row[3] == "female"]
+    )
     done = fairveil("frontier", table, "--schema", schema, "--test", women, *SMALL, "--out", "f")
     assert done.code == 0, done.err
     assert {file.name for file in (tmp_path / "f").iterdir()} == FILES - {"frontier.svg"}
@@ -81,9 +91,14 @@ def test_the_page_says_first_what_looking_at_all_models_costs(
 ) -> None:
     assert fairveil("frontier", table, "--schema", schema, *SMALL, "--out", "f").code == 0
     twin = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
-    epsilon = fv.PrivacyStatement.from_json((tmp_path / "f/statement.json").read_text("utf-8")).epsilon
+    epsilon = fv.PrivacyStatement.from_json(
+        (tmp_path / "f/statement.json").read_text("utf-8")
+    ).epsilon
     assert epsilon > 3.0
-    assert f"Looking at all models of this page costs epsilon = {at_most(epsilon)} at delta = 1e-6" in twin["verdict"]
+    assert (
+        f"Looking at all models of this page costs epsilon = {at_most(epsilon)} at delta = 1e-6"
+        in twin["verdict"]
+    )
     assert "one of them alone: epsilon = 1 or 3" in twin["verdict"]
     facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
     assert facts["Privacy spent"] == f"ε = {at_most(epsilon)}"
@@ -104,7 +119,12 @@ def test_the_page_says_first_what_looking_at_all_models_costs(
     ],
 )
 def test_what_is_wrong_is_one_line_and_leaves_nothing(
-    fairveil: Command, table: Path, schema: Path, tmp_path: Path, arguments: tuple[str, ...], says: str
+    fairveil: Command,
+    table: Path,
+    schema: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    says: str,
 ) -> None:
     before = set(tmp_path.iterdir())
     done = fairveil("frontier", table, "--schema", schema, *arguments, "--out", "f")

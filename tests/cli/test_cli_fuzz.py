@@ -1,4 +1,5 @@
-"""Every command with every option wrong: status 2, two lines or one for each thing, nothing of Python, nothing written."""
+"""Every command with every option wrong: status 2, two lines or one for each thing, nothing of
+Python, nothing written."""
 
 from __future__ import annotations
 
@@ -26,7 +27,17 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "monitor": ("nowhere",),
     "certify": ("nowhere", "t.csv", "--constraint", "demographic_parity:5%"),
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),
-    "attribute release": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml", "--out", "new.json"),
+    "attribute release": (
+        "c.csv",
+        "--attribute",
+        "h.csv",
+        "--id",
+        "id",
+        "--schema",
+        "j.toml",
+        "--out",
+        "new.json",
+    ),
     "attribute check": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml"),
     "attribute rates": ("nowhere", "--local-epsilon", "1.1"),
     "verify": ("t.csv",),
@@ -83,7 +94,9 @@ def options() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def folder(fairveil: Command, schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(
+    fairveil: Command, schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A small table and its schema, and no data sets."""
     monkeypatch.setenv("FAIRVEIL_DATA", str(tmp_path / "none"))
     write_csv(tmp_path / "t.csv", applicants(40, 1))
@@ -93,9 +106,14 @@ def folder(fairveil: Command, schema: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 def write_joined(folder: Path) -> None:
-    """The same table with ids in place of the sex, the sex by id, and a schema for both together."""
+    """The same table with ids in place of the sex, the sex by id, and a schema for both
+    together."""
     rows = [[f"p{at}", *row] for at, row in enumerate(applicants(40, 1))]
-    write_csv(folder / "c.csv", [[*row[:4], row[5]] for row in rows], ["id", "age", "score", "city", "hired"])
+    write_csv(
+        folder / "c.csv",
+        [[*row[:4], row[5]] for row in rows],
+        ["id", "age", "score", "city", "hired"],
+    )
     write_csv(folder / "h.csv", [[row[0], row[4]] for row in rows[:30]], ["id", "sex"])
     known = Schema.load(folder / "t.toml")
     columns = {**known.columns, "sex": Category(("female", "male", "?"), missing="?")}
@@ -104,7 +122,11 @@ def write_joined(folder: Path) -> None:
 
 def test_all_commands_are_tried() -> None:
     root: Any = typer.main.get_command(app)
-    leaves = {f"{name} {part}".strip() for name, one in root.commands.items() for part in getattr(one, "commands", {"": 0})}
+    leaves = {
+        f"{name} {part}".strip()
+        for name, one in root.commands.items()
+        for part in getattr(one, "commands", {"": 0})
+    }
     assert leaves <= set(COMMANDS)
     assert leaves == set(NEEDED)
 
@@ -129,8 +151,12 @@ def test_a_wrong_value_of_any_option_is_refused_in_the_shells_words(
                     path.unlink() if path.is_file() else None
                 continue
             assert done.code in (1, 2), (option, wrong, done.err)
-            assert LINES.fullmatch(done.err.replace("fairveil: note: ", "error: ")) or not done.err, (option, wrong, done.err)
-            assert not PYTHONISM.search(done.err.replace(repr(wrong), "").replace(wrong or "\0", "")), (option, wrong, done.err)
+            assert (
+                LINES.fullmatch(done.err.replace("fairveil: note: ", "error: ")) or not done.err
+            ), (option, wrong, done.err)
+            assert not PYTHONISM.search(
+                done.err.replace(repr(wrong), "").replace(wrong or "\0", "")
+            ), (option, wrong, done.err)
             assert sorted(folder.iterdir()) == before, (option, wrong)
             tried += 1
     assert tried or command in ("data list", "data describe", "demo", "verify")
@@ -148,14 +174,27 @@ WORDS = [
     ("fit", "t.csv", "--out", "m", "--target", "hird"),
     ("fit", "t.csv", "--out", "m", "--target", "hired", "--constraint", "demographic_parity:0.1"),
     ("fit", "t.csv", "--out", "m", "--target", "hired", "--sensitive", "sex", "--max-epsilon", "1"),
-    ("fit", "t.csv", "--out", "m", "--schema", "t.toml", "--method", "tailored", "--max-epsilon", "mal:1"),
+    (
+        "fit",
+        "t.csv",
+        "--out",
+        "m",
+        "--schema",
+        "t.toml",
+        "--method",
+        "tailored",
+        "--max-epsilon",
+        "mal:1",
+    ),
     ("audit", "t.csv", "--target", "hired"),
     ("sign", "--new-key", "k", "--note", "x"),
 ]
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
-def test_wrong_words_are_refused_in_the_shells_words(fairveil: Command, folder: Path, words: tuple[str, ...]) -> None:
+def test_wrong_words_are_refused_in_the_shells_words(
+    fairveil: Command, folder: Path, words: tuple[str, ...]
+) -> None:
     done = fairveil(*words)
     assert done.code == 2
     assert LINES.fullmatch(done.err), done.err
@@ -167,19 +206,32 @@ CELLS = [(0, "old"), (0, ""), (2, "z"), (3, "other"), (4, ""), (1, "1e999")]
 
 
 @pytest.mark.parametrize(("at", "cell"), CELLS)
-@pytest.mark.parametrize("roles", [("--schema", "t.toml"), ("--target", "hired", "--sensitive", "sex")], ids=["schema", "raw"])
+@pytest.mark.parametrize(
+    "roles",
+    [("--schema", "t.toml"), ("--target", "hired", "--sensitive", "sex")],
+    ids=["schema", "raw"],
+)
 def test_a_wrong_cell_is_refused_in_the_shells_words(
-    fairveil: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, cell: str, roles: tuple[str, ...]
+    fairveil: Command,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+    cell: str,
+    roles: tuple[str, ...],
 ) -> None:
     monkeypatch.setattr("fairveil.curator.Curator.answer", paid)
     rows = applicants(40, 1)
     rows[7][at] = cell
     write_csv(folder / "t.csv", rows)
     try:
-        done = fairveil("fit", "t.csv", *roles, "--constraint", "demographic_parity:0.1", "--out", "m")
+        done = fairveil(
+            "fit", "t.csv", *roles, "--constraint", "demographic_parity:0.1", "--out", "m"
+        )
     except Asked:  # words that happen to be there
         return
     assert done.code == 2
-    lines = "".join(line for line in done.err.splitlines(keepends=True) if not line.startswith("fairveil: note"))
+    lines = "".join(
+        line for line in done.err.splitlines(keepends=True) if not line.startswith("fairveil: note")
+    )
     assert LINES.fullmatch(lines), done.err
     assert not PYTHONISM.search(lines), done.err

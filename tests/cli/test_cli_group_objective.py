@@ -24,11 +24,17 @@ ASKED = ("--method", "group-objective", "--seed", 0)
 
 
 def expected(clf: Any, rows: Any) -> Any:
-    """Joint frequencies of decisions by group and label, of the law of decisions, on the other applicants."""
+    """Joint frequencies of decisions by group and label, of the law of decisions, on the other
+    applicants."""
     people = applicants(1500, 2)
     y, sex = (np.array([row[at] for row in people]) for at in (4, 3))
     law = clf.predict_proba(rows)
-    return np.array([[law[(sex == a) & (y == k)].sum(axis=0) for k in ("no", "yes")] for a in ("female", "male")]) / len(y)
+    return np.array(
+        [
+            [law[(sex == a) & (y == k)].sum(axis=0) for k in ("no", "yes")]
+            for a in ("female", "male")
+        ]
+    ) / len(y)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +58,31 @@ def test_fit_writes_model_statement_and_report(
     decisions: str | None,
     protects: str,
 ) -> None:
-    asked = ("--objective", "gmean", "--constraint", "equalized_odds:0.2", "--constraint", "false_positive_rate:0.3")
-    how = (*(() if search is None else ("--search", search)), *(() if decisions is None else ("--decisions", decisions)))
-    command = ("fit", table, "--schema", schema, *ASKED, *asked, *how, "--protects", protects, "--epsilon", 3)
+    asked = (
+        "--objective",
+        "gmean",
+        "--constraint",
+        "equalized_odds:0.2",
+        "--constraint",
+        "false_positive_rate:0.3",
+    )
+    how = (
+        *(() if search is None else ("--search", search)),
+        *(() if decisions is None else ("--decisions", decisions)),
+    )
+    command = (
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *ASKED,
+        *asked,
+        *how,
+        "--protects",
+        protects,
+        "--epsilon",
+        3,
+    )
     done = fairveil(*command, "--test", others, "--out", "model")
     assert done.code == 0, done.err
     saved = fv.load(tmp_path / "model")
@@ -95,16 +123,20 @@ def test_fit_writes_model_statement_and_report(
     worst = max(line.value for line in clf.constraint_report_.lines if "<= 0.2" in line.target)
     assert gap["training_noisy"] == max(worst, 0.0)
 
-    # What is minimized stands in a note, what else is bounded in a figure: the released value, and the exact one of the law.
+    # What is minimized stands in a note, what else is bounded in a figure: the released value, and
+    # the exact one of the law.
     losses = expected(clf, rows)
     recalls = [losses[:, k, k].sum() / losses[:, k].sum() for k in (0, 1)]
     shortfall = 1.0 - (np.sqrt((recalls[0] + 0.01) * (recalls[1] + 0.01)) - 0.01)
     small = next(note for note in twin["notes"] if note.startswith("Minimized: 1 - gmean"))
     assert f"noisy training value {clf.objective_:.4f}" in small
-    assert float(small.rpartition(" ")[2].rstrip(".")) == pytest.approx(shortfall, abs=0.006)  # but for the smoothing's form
+    # but for the smoothing's form
+    assert float(small.rpartition(" ")[2].rstrip(".")) == pytest.approx(shortfall, abs=0.006)
     false_alarms = losses[:, 0, 1].sum() / losses[:, 0].sum()
     assert (bound["target"], bound["held_out"]) == (0.3, pytest.approx(false_alarms))
-    line = next(line for line in clf.constraint_report_.lines if line.target == "false_positive_rate <= 0.3")
+    line = next(
+        line for line in clf.constraint_report_.lines if line.target == "false_positive_rate <= 0.3"
+    )
     assert (bound["training_noisy"], bound["training_noise"], bound["training_verdict"]) == (
         line.value,
         line.noise,
@@ -119,15 +151,24 @@ def test_fit_writes_model_statement_and_report(
     # And the commands that follow.
     done = fairveil("predict", "model", others, "--proba", "--seed", 1)
     assert done.code == 0, done.err
-    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == clf.predict(rows, random_state=1).tolist()
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == clf.predict(
+        rows, random_state=1
+    ).tolist()
     assert ("drawn from their distribution" in done.err) == chance
     done = fairveil("audit", others, "--model", "model", "--html", "audit.html", "--json")
     assert done.code == 0
     assert json.loads(done.out)["expected"] is chance
 
 
-def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    constraint = ("--constraint", "demographic_parity:0.3,groups=marginal", "--constraint", "gini:0.4")
+def test_a_table_as_it_comes_with_two_sensitive_columns(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
+    constraint = (
+        "--constraint",
+        "demographic_parity:0.3,groups=marginal",
+        "--constraint",
+        "gini:0.4",
+    )
     command = ("fit", table, *ROLES, "--sensitive", "city", *ASKED, *constraint)
     done = fairveil(*command, "--holdout", 0.3, "--unsafe-data-dependent-bounds", "--out", "model")
     assert done.code == 0, done.err
@@ -143,15 +184,21 @@ def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table
 
 
 def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    done = fairveil("fit", table, *ROLES[:2], *ASKED, "--objective", "hmean", "--holdout", 0.2, "--out", "model")
+    done = fairveil(
+        "fit", table, *ROLES[:2], *ASKED, "--objective", "hmean", "--holdout", 0.2, "--out", "model"
+    )
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["gaps"] == []
-    assert any(note.startswith("Minimized: 1 - hmean; noisy training value") for note in twin["notes"])
+    assert any(
+        note.startswith("Minimized: 1 - hmean; noisy training value") for note in twin["notes"]
+    )
     assert any("on held-out rows" in note for note in twin["notes"])
 
 
-def test_a_pure_promise_is_kept_by_a_choice(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_pure_promise_is_kept_by_a_choice(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     command = ("fit", table, "--schema", schema, *ASKED, "--delta", 0, "--out", "model")
     done = fairveil(*command)
     assert (done.code, done.err.count("\n")) == (2, 2)
@@ -163,16 +210,25 @@ def test_a_pure_promise_is_kept_by_a_choice(fairveil: Command, table: Path, sche
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((*ASKED, *ROLES, "--objective", "eror"), "expected an objective, or a name out of error, gmean"),
+        (
+            (*ASKED, *ROLES, "--objective", "eror"),
+            "expected an objective, or a name out of error, gmean",
+        ),
         ((*ASKED, *ROLES, "--objective", "gini"), "--constraint gini:0.1"),
         ((*ASKED, *ROLES, "--objective", "equalized_odds:0.1"), "a bound is a --constraint"),
         ((*ASKED, *ROLES, "--constraint", "equalized_odds"), "Write equalized_odds:0.1"),
         ((*ASKED, *ROLES, "--constraint", "gmean"), "Write gmean:0.1"),
         ((*ASKED, *ROLES, "--constraint", "karma:0.1"), "expected a name out of"),
-        ((*ASKED, *ROLES, "--search", "annealing"), "expected linear-oracle or exponential or frank-wolfe"),
+        (
+            (*ASKED, *ROLES, "--search", "annealing"),
+            "expected linear-oracle or exponential or frank-wolfe",
+        ),
         ((*ASKED, *ROLES, "--decisions", "all"), "expected thresholds or directions or labellings"),
         ((*ASKED, *ROLES, "--decisions", "labellings"), "public features"),
-        ((*ASKED, *ROLES[:2], "--constraint", "equalized_odds:0.1"), "groups, which equalized_odds:0.1 compares"),
+        (
+            (*ASKED, *ROLES[:2], "--constraint", "equalized_odds:0.1"),
+            "groups, which equalized_odds:0.1 compares",
+        ),
         ((*ASKED, *ROLES, "--strength", "2"), "--method fermi"),
         ((*ASKED, *ROLES, "--notion", "equalized_odds"), "--method fermi"),
         ((*ASKED, *ROLES, "--epsilon", "0"), "expected"),
@@ -200,14 +256,18 @@ def test_what_is_refused_asks_nothing_and_leaves_nothing(
     assert not asked
 
 
-def test_candidates_that_were_not_written_are_said_with_the_way_out(fairveil: Command, others: Path, tmp_path: Path) -> None:
+def test_candidates_that_were_not_written_are_said_with_the_way_out(
+    fairveil: Command, others: Path, tmp_path: Path
+) -> None:
     from sklearn.linear_model import LogisticRegression
 
     rows = applicants(800, 1)
     X = np.array([[row[0], row[1]] for row in rows], float)
     y, sex = (np.array([row[at] for row in rows]) for at in (4, 3))
     listed = [LogisticRegression(C=c).fit(X, y) for c in (0.01, 1.0)]
-    clf = fv.GroupObjectiveClassifier("gmean", None, "exponential", listed, protects="sensitive_features", random_state=0)
+    clf = fv.GroupObjectiveClassifier(
+        "gmean", None, "exponential", listed, protects="sensitive_features", random_state=0
+    )
     fv.save(clf.fit(X, y, sensitive_features=sex), tmp_path / "listed")
     for command in (("predict", "listed", others), ("audit", others, "--model", "listed", *ROLES)):
         done = fairveil(*command)
@@ -218,7 +278,18 @@ def test_candidates_that_were_not_written_are_said_with_the_way_out(fairveil: Co
 def test_rows_of_digits_as_groups_and_labels(fairveil: Command, tmp_path: Path) -> None:
     rows = [[*row[:3], int(row[3] == "male"), int(row[4] == "yes")] for row in applicants(1200, 1)]
     path = write_csv(tmp_path / "digits.csv", rows)
-    command = ("fit", path, *ROLES, *ASKED, "--objective", "largest_group_loss", "--epsilon", 5, "--holdout", 0.25)
+    command = (
+        "fit",
+        path,
+        *ROLES,
+        *ASKED,
+        "--objective",
+        "largest_group_loss",
+        "--epsilon",
+        5,
+        "--holdout",
+        0.25,
+    )
     done = fairveil(*command, "--out", "model")
     assert done.code == 0, done.err
     assert fairveil("predict", "model", path, "--seed", 0).code == 0

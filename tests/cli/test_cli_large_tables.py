@@ -26,17 +26,29 @@ def test_a_fit_that_spills_is_the_fit_in_memory_and_says_so_first(
     fairveil: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = []
-    for out, table in (("memory", "t.csv"), ("disk", "t.csv"), ("folder", "parts"), ("pattern", "parts/part-*.csv")):
+    for out, table in (
+        ("memory", "t.csv"),
+        ("disk", "t.csv"),
+        ("folder", "parts"),
+        ("pattern", "parts/part-*.csv"),
+    ):
         if out != "memory":
             monkeypatch.setenv(spilling.LIMIT, "1000")
             monkeypatch.setenv(spilling.FOLDER, str(folder))
-        done = fairveil("fit", table, "--schema", "t.toml", "--seed", "1", "--holdout", "0.25", "--out", out)
+        done = fairveil(
+            "fit", table, "--schema", "t.toml", "--seed", "1", "--holdout", "0.25", "--out", out
+        )
         assert done.code == 0, done.err
         if out != "memory":
             assert "GiB of coded rows" in done.err
             assert "fairveil encode" in done.err
             assert str(folder) in done.err
-        pages.append((fv.load(folder / out).model_.weights.tobytes(), (folder / out / "report.html").read_text()))
+        pages.append(
+            (
+                fv.load(folder / out).model_.weights.tobytes(),
+                (folder / out / "report.html").read_text(),
+            )
+        )
     assert {weights for weights, _ in pages} == {pages[0][0]}
     assert pages[0][1] == pages[1][1]  # what was held out was measured alike
     for table in ("t.csv", "parts"):
@@ -47,7 +59,9 @@ def test_a_fit_that_spills_is_the_fit_in_memory_and_says_so_first(
 def test_several_files_without_a_schema_are_read_as_one(fairveil: Command, folder: Path) -> None:
     fits = []
     for out, table in (("one", "t.csv"), ("several", "parts")):
-        done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", "--seed", "1", "--out", out)
+        done = fairveil(
+            "fit", table, "--target", "hired", "--sensitive", "sex", "--seed", "1", "--out", out
+        )
         assert done.code == 0, done.err
         fits.append(fv.load(folder / out).model_.weights.tobytes())
     assert fits[0] == fits[1]
@@ -59,7 +73,9 @@ def test_several_files_without_a_schema_are_read_as_one(fairveil: Command, folde
     assert "part-2.csv" in done.err
 
 
-def test_mistakes_beside_a_scheduler_are_refused_before_one_is_asked(fairveil: Command, folder: Path) -> None:
+def test_mistakes_beside_a_scheduler_are_refused_before_one_is_asked(
+    fairveil: Command, folder: Path
+) -> None:
     for arguments, word in (
         (("t.csv", "--schema", "t.toml", "--scheduler", "tcp://10.0.0.1:8786"), "--scheduler"),
         (("t.csv", "--target", "hired", "--scheduler", "local"), "--schema"),
@@ -74,10 +90,32 @@ def test_mistakes_beside_a_scheduler_are_refused_before_one_is_asked(fairveil: C
 def test_a_fit_on_a_cluster_is_the_fit_here(fairveil: Command, folder: Path) -> None:
     pytest.importorskip("distributed")
     assert fairveil("fit", "parts", "--schema", "t.toml", "--seed", "1", "--out", "here").code == 0
-    done = fairveil("fit", "parts", "--schema", "t.toml", "--seed", "1", "--scheduler", "local", "--out", "there")
+    done = fairveil(
+        "fit",
+        "parts",
+        "--schema",
+        "t.toml",
+        "--seed",
+        "1",
+        "--scheduler",
+        "local",
+        "--out",
+        "there",
+    )
     assert done.code == 0, done.err
     here, there = (fv.load(folder / name).model_.weights for name in ("here", "there"))
     assert (here == there).all()
-    held = fairveil("fit", "parts", "--schema", "t.toml", "--scheduler", "local", "--holdout", "0.25", "--out", "m")
+    held = fairveil(
+        "fit",
+        "parts",
+        "--schema",
+        "t.toml",
+        "--scheduler",
+        "local",
+        "--holdout",
+        "0.25",
+        "--out",
+        "m",
+    )
     assert held.code == 2
     assert "--holdout" in held.err

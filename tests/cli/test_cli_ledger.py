@@ -1,4 +1,5 @@
-"""`fairveil ledger`: what is begun, shown, listed, checked and exported; what is wrong is one line and changes nothing."""
+"""`fairveil ledger`: what is begun, shown, listed, checked and exported; what is wrong is one line
+and changes nothing."""
 
 from __future__ import annotations
 
@@ -31,9 +32,15 @@ def nothing_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def budget(tmp_path: Path) -> Ledger:
     """Two relations; one spend given back, one not settled."""
-    ledger = Ledger.create(tmp_path / "budget.db", "census", 2.0, 1e-6, neighbours="replace-one", who="somebody@work")
-    both = [fv.Promise(1.0, 1e-6, neighbours=relation) for relation in ("replace-one", "add-remove")]
-    spends = [ledger.reserve(Gaussian(15.0 + k), both[k % 2], purpose=f"Counts {k}") for k in range(4)]
+    ledger = Ledger.create(
+        tmp_path / "budget.db", "census", 2.0, 1e-6, neighbours="replace-one", who="somebody@work"
+    )
+    both = [
+        fv.Promise(1.0, 1e-6, neighbours=relation) for relation in ("replace-one", "add-remove")
+    ]
+    spends = [
+        ledger.reserve(Gaussian(15.0 + k), both[k % 2], purpose=f"Counts {k}") for k in range(4)
+    ]
     spends[0].commit()
     spends[1].commit(Gaussian(40.0))
     spends[2].refund()
@@ -57,14 +64,26 @@ def refused(done: Done, words: str) -> None:
 
 
 def test_a_budget_is_begun_as_it_was_said(fairveil: Command, schema: Path, tmp_path: Path) -> None:
-    more = ("--protects", "sensitive-features", "--production", "--schema", schema, "--kind", "zcdp")
+    more = (
+        "--protects",
+        "sensitive-features",
+        "--production",
+        "--schema",
+        schema,
+        "--kind",
+        "zcdp",
+    )
     done = fairveil("ledger", "create", "budget.db", "census", *TERMS, *more)
     assert done.code == 0, done.err
     assert "Begun: census in" in done.out
     assert stat.S_IMODE((tmp_path / "budget.db").stat().st_mode) == 0o600
     terms = Ledger.open(tmp_path / "budget.db").terms
     assert terms.promise == fv.Promise(2.0, 1e-6, "sensitive_features")
-    assert (terms.kind, terms.production, terms.fingerprint) == ("zcdp", True, Schema.load(schema).fingerprint)
+    assert (terms.kind, terms.production, terms.fingerprint) == (
+        "zcdp",
+        True,
+        Schema.load(schema).fingerprint,
+    )
     assert terms.columns == Schema.load(schema).sensitive
     one = ("--protects", "sensitive-features", "--sensitive", "race")
     assert fairveil("ledger", "create", "budget.db", "race", *TERMS, *one).code == 0
@@ -72,11 +91,17 @@ def test_a_budget_is_begun_as_it_was_said(fairveil: Command, schema: Path, tmp_p
     other = ("--neighbours", "replace-one", "--order", "8")
     assert fairveil("ledger", "create", "budget.db", "other", *TERMS, *other).code == 0
     terms = Ledger.open(tmp_path / "budget.db", "other").terms
-    assert (terms.promise.neighbours, terms.kind, terms.production) == ("replace-one", "renyi", False)
+    assert (terms.promise.neighbours, terms.kind, terms.production) == (
+        "replace-one",
+        "renyi",
+        False,
+    )
     assert terms.order == pytest.approx(8.0, rel=0.1)
 
 
-def test_an_exported_budget_is_restored_whole(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_an_exported_budget_is_restored_whole(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     assert fairveil("ledger", "export", "budget.db", "-o", "kept.json").code == 0
     done = fairveil("ledger", "create", "again.db", "--from", "kept.json")
     assert done.code == 0, done.err
@@ -93,7 +118,10 @@ def test_an_exported_budget_is_restored_whole(fairveil: Command, budget: Ledger,
         (("new.db", "census", "--epsilon", "inf", "--delta", "0"), "expected a finite epsilon"),
         (("new.db", "census", "--epsilon", "1", "--delta", "2"), "expected"),
         (("new.db", "census", *TERMS, "--kind", "tight"), "expected"),
-        (("new.db", "census", *TERMS, "--order", "8", "--kind", "zcdp"), "expected nothing, got 8 (--order)"),
+        (
+            ("new.db", "census", *TERMS, "--order", "8", "--kind", "zcdp"),
+            "expected nothing, got 8 (--order)",
+        ),
         (("new.db", "census", *TERMS, "--protects", "nobody"), "expected"),
         (("new.db", "census", *TERMS, "--schema", "none.toml"), "none.toml"),
         (("new.db", " ", *TERMS), "expected a name"),
@@ -128,7 +156,11 @@ def test_what_is_left_is_shown_in_words_and_as_a_bar(fairveil: Command, budget: 
     done = fairveil("ledger", "show", "budget.db")
     assert done.code == 0
     balance = budget.balance()
-    said_left = re.search(r"^left +([0-9.]+)%, as one release epsilon = ([0-9.]+) at delta = 1e-6$", done.out, re.MULTILINE)
+    said_left = re.search(
+        r"^left +([0-9.]+)%, as one release epsilon = ([0-9.]+) at delta = 1e-6$",
+        done.out,
+        re.MULTILINE,
+    )
     assert said_left
     assert 0 <= balance.left_share - float(said_left[1]) / 100 < 1e-4, "rounded down"
     assert 0 <= balance.left - float(said_left[2]) < 1e-2  # three digits, rounded down
@@ -163,18 +195,27 @@ def test_every_number_of_a_budget_as_json(fairveil: Command, budget: Ledger) -> 
     assert (waiting["purpose"], waiting["state"], waiting["entry"]) == ("Counts 3", "reserved", 4)
 
 
-def test_several_budgets_have_a_line_each_or_are_asked_for_by_name(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_several_budgets_have_a_line_each_or_are_asked_for_by_name(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     Ledger.create(tmp_path / "budget.db", "wages", 1.0, 0.0)
     done = fairveil("ledger", "show", "budget.db")
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines] == ["dataset", "census", "wages"]
-    assert [one["dataset"] for one in said(fairveil("ledger", "show", "budget.db", "--json"))["ledgers"]] == ["census", "wages"]
+    assert [
+        one["dataset"] for one in said(fairveil("ledger", "show", "budget.db", "--json"))["ledgers"]
+    ] == ["census", "wages"]
     assert fairveil("ledger", "show", "budget.db", "--dataset", "wages").out.startswith("wages in ")
-    refused(fairveil("ledger", "show", "budget.db", "--html", "page.html"), "expected one of 'census', 'wages'")
+    refused(
+        fairveil("ledger", "show", "budget.db", "--html", "page.html"),
+        "expected one of 'census', 'wages'",
+    )
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_page_is_written_with_its_twin_or_not_at_all(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_a_page_is_written_with_its_twin_or_not_at_all(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     done = fairveil("ledger", "show", "budget.db", "--html", "page.html")
     assert done.code == 0
     assert "Written: page.html" in done.out
@@ -182,7 +223,10 @@ def test_a_page_is_written_with_its_twin_or_not_at_all(fairveil: Command, budget
     assert twin["ledger"]["balance"]["entries"] == budget.balance().entries
     assert "Counts 3" in (tmp_path / "page.html").read_text("utf-8")
     refused(fairveil("ledger", "show", "budget.db", "--html", "page.html"), "--force")
-    assert fairveil("ledger", "show", "budget.db", "--html", "page.html", "--force", "--json").code == 0
+    assert (
+        fairveil("ledger", "show", "budget.db", "--html", "page.html", "--force", "--json").code
+        == 0
+    )
 
 
 # history
@@ -193,7 +237,9 @@ def test_lines_are_listed_from_either_end(fairveil: Command, budget: Ledger) -> 
         done = fairveil("ledger", "history", "budget.db", *arguments)
         assert done.code == 0
         found = said(fairveil("ledger", "history", "budget.db", *arguments, "--json"))["entries"]
-        assert [line.split()[0] for line in done.out.splitlines()[1:]] == [str(one["number"]) for one in found]
+        assert [line.split()[0] for line in done.out.splitlines()[1:]] == [
+            str(one["number"]) for one in found
+        ]
         return [one["number"] for one in found]
 
     assert numbers() == list(range(8))
@@ -210,17 +256,33 @@ def test_lines_are_listed_from_either_end(fairveil: Command, budget: Ledger) -> 
 def test_a_line_says_who_when_what_and_how_much(fairveil: Command, budget: Ledger) -> None:
     told = said(fairveil("ledger", "history", "budget.db", "--json"))
     for line, one in zip(budget.history(), told["entries"], strict=True):
-        assert {name: one[name] for name in line.to_dict()} == line.to_dict(), "its hash can be made again"
+        assert {name: one[name] for name in line.to_dict()} == line.to_dict(), (
+            "its hash can be made again"
+        )
         assert one["share"] == line.units / 2**60
     refunded = fairveil("ledger", "history", "budget.db", "--last", 1).out.splitlines()[1]
-    for words in ("somebody@work", "refunded", "Counts 2", f"{100 * told['entries'][-1]['share']:.4g}%"):
+    for words in (
+        "somebody@work",
+        "refunded",
+        "Counts 2",
+        f"{100 * told['entries'][-1]['share']:.4g}%",
+    ):
         assert words in refunded
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--last", 0), ("--first", -1), ("--limit", 0), ("--last", 3, "--first", 2), ("--last", 3, "--limit", 2)]
+    "wrong",
+    [
+        ("--last", 0),
+        ("--first", -1),
+        ("--limit", 0),
+        ("--last", 3, "--first", 2),
+        ("--last", 3, "--limit", 2),
+    ],
 )
-def test_a_range_that_is_none_is_refused(fairveil: Command, budget: Ledger, wrong: tuple[object, ...]) -> None:
+def test_a_range_that_is_none_is_refused(
+    fairveil: Command, budget: Ledger, wrong: tuple[object, ...]
+) -> None:
     refused(fairveil("ledger", "history", "budget.db", *wrong), f"({wrong[0]})")
 
 
@@ -245,7 +307,9 @@ def test_a_budget_that_agrees_is_said_to(fairveil: Command, budget: Ledger) -> N
     told = said(fairveil("ledger", "check", "budget.db", "--json"))
     assert told["consistent"] is True
     last = list(budget.history())[-1]
-    assert [(one["dataset"], one["entries"], one["last"]) for one in told["ledgers"]] == [("census", 8, last.hash)]
+    assert [(one["dataset"], one["entries"], one["last"]) for one in told["ledgers"]] == [
+        ("census", 8, last.hash)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -254,16 +318,22 @@ def test_a_budget_that_agrees_is_said_to(fairveil: Command, budget: Ledger) -> N
         "UPDATE fairveil_ledger_entries SET purpose = 'another' WHERE number = 3",
         "UPDATE fairveil_ledger_entries SET who = x'00ff' WHERE number = 3",
         "UPDATE fairveil_ledger_entries SET content = '{}' WHERE number = 0",
-        "UPDATE fairveil_ledger_entries SET content = replace(content, '2.0', '9.0') WHERE number = 0",
+        "UPDATE fairveil_ledger_entries SET content = replace(content, '2.0', '9.0') WHERE number "
+        "= 0",
         "DELETE FROM fairveil_ledger_entries WHERE number = 7",
         "DELETE FROM fairveil_ledger_entries WHERE number = 0",
         "DELETE FROM fairveil_ledger_heads",
     ],
 )
-def test_an_edited_line_is_found(fairveil: Command, budget: Ledger, tmp_path: Path, statement: str) -> None:
+def test_an_edited_line_is_found(
+    fairveil: Command, budget: Ledger, tmp_path: Path, statement: str
+) -> None:
     Ledger.create(tmp_path / "budget.db", "untouched", 1.0, 0.0)
     budget.close()
-    edit(tmp_path / "budget.db", f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} dataset = 'census'")
+    edit(
+        tmp_path / "budget.db",
+        f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} dataset = 'census'",
+    )
     done = fairveil("ledger", "check", "budget.db")
     assert done.code == 1, done.err
     assert "CONTRADICTION" in done.out
@@ -274,7 +344,9 @@ def test_an_edited_line_is_found(fairveil: Command, budget: Ledger, tmp_path: Pa
     assert fairveil("ledger", "check", "budget.db", "--dataset", "untouched").code == 0
 
 
-def test_an_export_is_checked_as_its_ledger_is(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_an_export_is_checked_as_its_ledger_is(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     assert fairveil("ledger", "export", "budget.db", "--out", "kept.json").code == 0
     assert fairveil("ledger", "check", "kept.json").code == 0
     assert fairveil("ledger", "check", "kept.json", "--dataset", "census").code == 0
@@ -306,9 +378,14 @@ def test_statements_are_looked_up(fairveil: Command, budget: Ledger, tmp_path: P
         done = fairveil("ledger", "check", place, "--statement", right)
         assert done.code == 0, done.out
         assert f"{right}: line 8 of census" in done.out
-        told = said(fairveil("ledger", "check", place, "--json", "--statement", right, "--statement", wrong))
+        told = said(
+            fairveil("ledger", "check", place, "--json", "--statement", right, "--statement", wrong)
+        )
         assert told["consistent"] is False
-        assert [[one["grave"] for one in each["findings"]] for each in told["statements"]] == [[], [True]]
+        assert [[one["grave"] for one in each["findings"]] for each in told["statements"]] == [
+            [],
+            [True],
+        ]
     bare = fv.PrivacyStatement.of(fv.Promise(1.0, 1e-6), [], plan=[]).write(tmp_path / "bare.json")
     assert "it has no receipt" in fairveil("ledger", "check", "budget.db", "--statement", bare).out
     (tmp_path / "folder").mkdir()
@@ -322,14 +399,18 @@ def test_statements_are_looked_up(fairveil: Command, budget: Ledger, tmp_path: P
     assert "'census', which is not among those that were checked" in other.out
 
 
-def test_a_statement_that_cannot_be_read_is_refused_by_name(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_a_statement_that_cannot_be_read_is_refused_by_name(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     (tmp_path / "words.txt").write_text("no statement", "utf-8")
     refused(fairveil("ledger", "check", "budget.db", "--statement", "words.txt"), "expected")
     refused(fairveil("ledger", "check", "budget.db", "--statement", "none.json"), "none.json")
     refused(fairveil("ledger", "check", "budget.db", "--statement", "."), "statement.json")
 
 
-def test_a_ledger_that_forgot_a_statement_is_found_out(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
+def test_a_ledger_that_forgot_a_statement_is_found_out(
+    fairveil: Command, budget: Ledger, tmp_path: Path
+) -> None:
     """An older copy, put back: all of it fits together, but for the receipt."""
     (tmp_path / "older.json").write_text(budget.export(), "utf-8")
     right = statement_of(budget, tmp_path / "right.json", 30.0, 30.0)
@@ -359,28 +440,40 @@ def test_an_export_is_whole_and_the_owners_alone(
     monkeypatch.setattr(os, "fsync", broken)
     refused(fairveil("ledger", "export", "budget.db", "-o", "kept.json", "--force"), "disk full")
     refused(fairveil("ledger", "export", "budget.db", "-o", "more.json"), "disk full")
-    assert {file: file.read_bytes() for file in tmp_path.iterdir() if ".json" in file.name} == before
+    assert {
+        file: file.read_bytes() for file in tmp_path.iterdir() if ".json" in file.name
+    } == before
 
 
 # Addresses
 
 
 @pytest.mark.parametrize("command", ["show", "history", "check", "export"])
-def test_a_place_that_holds_no_ledger_is_refused(fairveil: Command, tmp_path: Path, command: str) -> None:
+def test_a_place_that_holds_no_ledger_is_refused(
+    fairveil: Command, tmp_path: Path, command: str
+) -> None:
     refused(fairveil("ledger", command), "set FAIRVEIL_LEDGER")
     refused(fairveil("ledger", command, "none.db"), "expected the file of a ledger")
     refused(fairveil("ledger", command, "."), "expected the file of a ledger")
-    sqlite3.connect(tmp_path / "other.db").execute("create table people (age int)").connection.close()
+    sqlite3.connect(tmp_path / "other.db").execute(
+        "create table people (age int)"
+    ).connection.close()
     refused(fairveil("ledger", command, "other.db"), "another program's database")
     refused(fairveil("ledger", command, "mysql://me:secret@host/db"), "expected an address")
-    assert {file.name for file in tmp_path.iterdir()} <= {"other.db", "other.db-wal", "other.db-shm"}
+    assert {file.name for file in tmp_path.iterdir()} <= {
+        "other.db",
+        "other.db-wal",
+        "other.db-shm",
+    }
 
 
 @pytest.mark.parametrize("command", ["show", "history", "check", "export"])
 def test_a_data_set_that_is_not_there_is_refused_with_those_that_are(
     fairveil: Command, budget: Ledger, tmp_path: Path, command: str
 ) -> None:
-    refused(fairveil("ledger", command, "budget.db", "--dataset", "wages"), "expected one of 'census'")
+    refused(
+        fairveil("ledger", command, "budget.db", "--dataset", "wages"), "expected one of 'census'"
+    )
     Ledger.create(tmp_path / "budget.db", "wages", 1.0, 0.0)
     if command in ("history", "export"):
         refused(fairveil("ledger", command, "budget.db"), "expected one of 'census', 'wages'")
@@ -388,7 +481,9 @@ def test_a_data_set_that_is_not_there_is_refused_with_those_that_are(
     assert files <= {"budget.db", "budget.db-wal", "budget.db-shm"}
 
 
-def test_an_address_may_stand_in(fairveil: Command, budget: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_may_stand_in(
+    fairveil: Command, budget: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAIRVEIL_LEDGER", str(tmp_path / "budget.db"))
     assert fairveil("ledger", "create", "wages", *TERMS).code == 0
     assert Ledger.datasets(tmp_path / "budget.db") == ["census", "wages"]
@@ -414,7 +509,11 @@ def test_an_address_may_stand_in(fairveil: Command, budget: Ledger, tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize(
-    "url", ["postgresql://me:hunter2@127.0.0.1:1/db", "postgres://me:hun@ter2@127.0.0.1:1/db?password=hunter2"]
+    "url",
+    [
+        "postgresql://me:hunter2@127.0.0.1:1/db",
+        "postgres://me:hun@ter2@127.0.0.1:1/db?password=hunter2",
+    ],
 )
 def test_no_error_shows_a_password(fairveil: Command, arguments: tuple[str, ...], url: str) -> None:
     done = fairveil(*(word.format(url=url) for word in arguments))
@@ -434,12 +533,20 @@ def test_a_server_serves_every_command_and_no_line_shows_its_password(
     done = [fairveil("ledger", "create", name, *TERMS)]
     Ledger.open(postgres_url, name).reserve(Gaussian(20.0), purpose="counts")
     done += [fairveil("ledger", command, *of) for command in ("show", "history", "check", "export")]
-    done += [fairveil("ledger", "show", *of, "--json"), fairveil("ledger", "show", *of, "--html", "page.html")]
-    done += [fairveil("ledger", "check", *of, "--json"), fairveil("ledger", "history", *of, "--json")]
+    done += [
+        fairveil("ledger", "show", *of, "--json"),
+        fairveil("ledger", "show", *of, "--html", "page.html"),
+    ]
+    done += [
+        fairveil("ledger", "check", *of, "--json"),
+        fairveil("ledger", "history", *of, "--json"),
+    ]
     assert [one.code for one in done] == [0] * 9
     wrong = fairveil("ledger", "show", postgres_url.replace("s3cret%40word", "gu3ss%40ed"))
     refused(wrong, "expected a server that answers")
-    texts = [one.out + one.err for one in (*done, wrong)] + [file.read_text("utf-8") for file in tmp_path.glob("page.*")]
+    texts = [one.out + one.err for one in (*done, wrong)] + [
+        file.read_text("utf-8") for file in tmp_path.glob("page.*")
+    ]
     assert len(texts) == 12
     for word in ("s3cret", "gu3ss", "word@", "%40"):
         assert not any(word in text for text in texts)
@@ -453,7 +560,9 @@ def test_looking_changes_nothing(fairveil: Command, budget: Ledger, tmp_path: Pa
     assert list(budget.history()) == before
 
 
-def test_a_budget_of_delta_0_and_one_that_is_used_up_are_shown(fairveil: Command, tmp_path: Path) -> None:
+def test_a_budget_of_delta_0_and_one_that_is_used_up_are_shown(
+    fairveil: Command, tmp_path: Path
+) -> None:
     ledger = Ledger.create(tmp_path / "pure.db", "wages", 1.0, 0.0)
     ledger.reserve(Pure(1.0)).commit()
     done = fairveil("ledger", "show", "pure.db")
@@ -466,23 +575,41 @@ def test_a_budget_of_delta_0_and_one_that_is_used_up_are_shown(fairveil: Command
 PARITY = ("--constraint", "demographic_parity:0.05")
 
 
-def test_a_fit_is_recorded_and_its_statement_found(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_fit_is_recorded_and_its_statement_found(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     ledger = Ledger.create(tmp_path / "budget.db", "applicants", 2.0, 1e-6)
     where = ("--ledger", "budget.db", "--dataset", "applicants", "--purpose", "spring")
     for method in ("rate-constrained", "post-processing"):
-        fit = ("fit", table, "--schema", schema, *PARITY, "--epsilon", 0.5, "--method", method, "--out", method)
+        fit = (
+            "fit",
+            table,
+            "--schema",
+            schema,
+            *PARITY,
+            "--epsilon",
+            0.5,
+            "--method",
+            method,
+            "--out",
+            method,
+        )
         done = fairveil(*fit, *where)
         assert done.code == 0, done.err
         assert "recorded    line " in done.out
     kinds = [(line.kind, line.purpose) for line in ledger.history()]
-    assert kinds[1:3] == [(kind, "spring: RateConstrainedClassifier.fit") for kind in ("reserved", "committed")]
+    assert kinds[1:3] == [
+        (kind, "spring: RateConstrainedClassifier.fit") for kind in ("reserved", "committed")
+    ]
     assert kinds[-1] == ("committed", "spring: OddsPostProcessor.fit")
     models = ("--statement", "rate-constrained", "--statement", "post-processing/statement.json")
     found = fairveil("ledger", "check", "budget.db", *models)
     assert found.code == 0, found.out
     assert "it is of several spends: lines 3, 5" in found.out
     page = json.loads((tmp_path / "rate-constrained/report.json").read_text("utf-8"))
-    assert {"name": "Recorded", "value": "line 1", "remark": "of the ledger of applicants"} in page["key_facts"]
+    assert {"name": "Recorded", "value": "line 1", "remark": "of the ledger of applicants"} in page[
+        "key_facts"
+    ]
     assert "budget.db" not in (tmp_path / "rate-constrained/estimator.json").read_text("utf-8")
 
 
@@ -507,13 +634,28 @@ def test_a_fit_without_room_is_refused_and_writes_nothing(
     refused(fairveil(*fit, "--dataset", "applicants"), "expected a ledger beside it")
 
 
-def test_a_frontier_is_recorded_whole(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_a_frontier_is_recorded_whole(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     ledger = Ledger.create(tmp_path / "budget.db", "applicants", 3.0, 1e-6)
-    sweep = ("frontier", table, "--schema", schema, "--gaps", "0.2,0.05", "--ledger", "budget.db", "--purpose", "sweep")
+    sweep = (
+        "frontier",
+        table,
+        "--schema",
+        schema,
+        "--gaps",
+        "0.2,0.05",
+        "--ledger",
+        "budget.db",
+        "--purpose",
+        "sweep",
+    )
     done = fairveil(*sweep, "--epsilons", "0.2,0.3", "--out", "f")
     assert done.code == 0, done.err
     assert "recorded    line " in done.out
-    assert all(line.purpose.startswith("sweep: ") for line in ledger.history() if line.kind == "reserved")
+    assert all(
+        line.purpose.startswith("sweep: ") for line in ledger.history() if line.kind == "reserved"
+    )
     assert fairveil("ledger", "check", "budget.db", "--statement", "f").code == 0
     spent = ledger.balance().spent_share
     refused(fairveil(*sweep, "--epsilons", "2,3", "--out", "g"), "largest epsilon that fits")

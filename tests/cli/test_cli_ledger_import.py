@@ -1,4 +1,5 @@
-"""`fairveil ledger import`: a budget is charged what another library spent; what is wrong is one line and changes nothing."""
+"""`fairveil ledger import`: a budget is charged what another library spent; what is wrong is one
+line and changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from fairveil.privacy.importing import from_opacus
 from fairveil.privacy.ledger import Ledger
 
 OPACUS = {"history": [[2.0, 0.01, 100]], "sampling": "poisson"}
-HEAD = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove", "rows_per_person": 1, "opacus": OPACUS}
+HEAD = {
+    "format": "fairveil-import",
+    "version": 1,
+    "neighbours": "add-remove",
+    "rows_per_person": 1,
+    "opacus": OPACUS,
+}
 
 
 @pytest.fixture
@@ -29,7 +36,9 @@ def spent(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_charged_once_and_shown(fairveil: Command, budget: Ledger, spent: Path, tmp_path: Path) -> None:
+def test_it_is_charged_once_and_shown(
+    fairveil: Command, budget: Ledger, spent: Path, tmp_path: Path
+) -> None:
     looked = fairveil("ledger", "import", spent, tmp_path / "budget.db", "--look")
     assert looked.code == 0
     assert "The budget suffices for it." in looked.out
@@ -42,7 +51,9 @@ def test_it_is_charged_once_and_shown(fairveil: Command, budget: Ledger, spent: 
     assert [line.kind for line in lines] == ["created", "reserved", "committed"]
     assert lines[1].purpose.startswith("a model (imported from opacus")
     direct = Ledger.create(None, "copy", 1.0, 1e-6)
-    from_opacus([(2.0, 0.01, 100)], sampling="poisson", neighbours="add-remove", rows_per_person=1).record(direct)
+    from_opacus(
+        [(2.0, 0.01, 100)], sampling="poisson", neighbours="add-remove", rows_per_person=1
+    ).record(direct)
     assert budget.balance().spent_share == direct.balance().spent_share
 
 
@@ -51,7 +62,12 @@ def test_json_has_every_number(
 ) -> None:
     monkeypatch.setenv("FAIRVEIL_LEDGER", str(tmp_path / "budget.db"))
     told = json.loads(fairveil("ledger", "import", spent, "--json").out)
-    assert (told["line"], told["fits"], told["dataset"], told["neighbours"]) == (1, True, "people", "add-remove")
+    assert (told["line"], told["fits"], told["dataset"], told["neighbours"]) == (
+        1,
+        True,
+        "people",
+        "add-remove",
+    )
     assert 0.1 < told["epsilon"] < 1.0
 
 
@@ -69,7 +85,12 @@ def test_json_has_every_number(
     ],
 )
 def test_what_is_refused_changes_nothing(
-    fairveil: Command, budget: Ledger, spent: Path, tmp_path: Path, change: dict[str, Any], words: str
+    fairveil: Command,
+    budget: Ledger,
+    spent: Path,
+    tmp_path: Path,
+    change: dict[str, Any],
+    words: str,
 ) -> None:
     spent.write_text(json.dumps({**HEAD, **change}), "utf-8")
     done = fairveil("ledger", "import", spent, tmp_path / "budget.db")
@@ -83,4 +104,7 @@ def test_what_is_refused_changes_nothing(
 
 
 def test_a_missing_file_is_said(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
-    assert "none.json" in fairveil("ledger", "import", tmp_path / "none.json", tmp_path / "budget.db").err
+    assert (
+        "none.json"
+        in fairveil("ledger", "import", tmp_path / "none.json", tmp_path / "budget.db").err
+    )

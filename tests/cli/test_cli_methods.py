@@ -1,4 +1,5 @@
-"""Models that decide by chance or by group on the command line: `fit --method`, their laws and draws, audits by expectation."""
+"""Models that decide by chance or by group on the command line: `fit --method`, their laws and
+draws, audits by expectation."""
 
 from __future__ import annotations
 
@@ -45,12 +46,16 @@ class Models:
 
     def coded(self) -> fv.OddsPostProcessor:
         """By a schema."""
-        clf = fv.OddsPostProcessor(None, "equalized_odds:0.05", epsilon=3.0, random_state=0, predict_method="predict")
+        clf = fv.OddsPostProcessor(
+            None, "equalized_odds:0.05", epsilon=3.0, random_state=0, predict_method="predict"
+        )
         return clf.fit(load_csv(self.table, Schema.load(self.schema)))
 
     def plain(self) -> fv.OddsPostProcessor:
         """From columns as they come."""
-        clf = fv.OddsPostProcessor(None, "equalized_odds:0.05", epsilon=3.0, protects="sensitive_features", random_state=0)
+        clf = fv.OddsPostProcessor(
+            None, "equalized_odds:0.05", epsilon=3.0, protects="sensitive_features", random_state=0
+        )
         return clf.fit(self.X, self.y, sensitive_features="sex")
 
     def certain(self) -> fv.OddsPostProcessor:
@@ -59,7 +64,12 @@ class Models:
 
     def foreign(self) -> fv.OddsPostProcessor:
         """Around a classifier of another library."""
-        clf = fv.OddsPostProcessor(LogisticRegression(), "equalized_odds:0.05", protects="sensitive_features", random_state=0)
+        clf = fv.OddsPostProcessor(
+            LogisticRegression(),
+            "equalized_odds:0.05",
+            protects="sensitive_features",
+            random_state=0,
+        )
         numbers = np.column_stack([self.X["age"], self.X["score"]]).astype(float)
         return clf.fit(numbers, self.y, sensitive_features=self.X["sex"])
 
@@ -100,7 +110,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Models:
 def features(rows: list[list[object]]) -> dict[str, np.ndarray]:
     """age, score, city, sex."""
     kinds: tuple[Any, ...] = (int, float, object, object)
-    return {name: np.array([row[at] for row in rows], kinds[at]) for at, name in enumerate(HEADER[:4])}
+    return {
+        name: np.array([row[at] for row in rows], kinds[at]) for at, name in enumerate(HEADER[:4])
+    }
 
 
 def _schema(path: Path) -> Path:
@@ -118,7 +130,11 @@ def _schema(path: Path) -> Path:
 @pytest.fixture
 def renamed(tmp_path: Path) -> Path:
     """The rows of `others`, the groups under another name."""
-    return write_csv(tmp_path / "renamed.csv", applicants(1500, 2), ["gender" if name == "sex" else name for name in HEADER])
+    return write_csv(
+        tmp_path / "renamed.csv",
+        applicants(1500, 2),
+        ["gender" if name == "sex" else name for name in HEADER],
+    )
 
 
 def columns_of(text: str) -> dict[str, list[str]]:
@@ -146,27 +162,44 @@ def test_a_model_that_decides_by_group_and_chance_predicts_as_in_python(
     done = fairveil("predict", folders / name, others, "--proba", "--seed", 7)
     assert done.code == 0, done.err
     assert done.err == (
-        "fairveil: note: this classifier is randomized: the decisions were drawn from their distribution, by --seed 7\n"
+        "fairveil: note: this classifier is randomized: the decisions were drawn from their "
+        "distribution, by --seed 7\n"
     )
     assert np.array_equal(law_of(done.out), clf.predict_proba(X, sensitive_features=sex))
-    assert columns_of(done.out)["prediction"] == clf.predict(X, sensitive_features=sex, random_state=7).tolist()
+    assert (
+        columns_of(done.out)["prediction"]
+        == clf.predict(X, sensitive_features=sex, random_state=7).tolist()
+    )
     assert fairveil("predict", folders / name, others, "--proba", "--seed", 7).out == done.out
     assert fairveil("predict", folders / name, others, "--proba", "--seed", 8).out != done.out
-    assert fairveil("predict", folders / name, renamed, "--sensitive", "gender", "--proba", "--seed", 7).out == done.out
+    assert (
+        fairveil(
+            "predict", folders / name, renamed, "--sensitive", "gender", "--proba", "--seed", 7
+        ).out
+        == done.out
+    )
 
 
-def test_draws_without_a_seed_are_new_ones_of_the_same_law(fairveil: Command, folders: Models, others: Path) -> None:
-    """1,500 draws of which about 150 are against the likelier class: that two runs agree in all has a chance below 1e-50."""
+def test_draws_without_a_seed_are_new_ones_of_the_same_law(
+    fairveil: Command, folders: Models, others: Path
+) -> None:
+    """1,500 draws of which about 150 are against the likelier class: that two runs agree in all has
+    a chance below 1e-50."""
     one, two = (fairveil("predict", folders / "plain", others, "--proba") for _ in range(2))
     assert "anew at every call" in one.err
     assert np.array_equal(law_of(one.out), law_of(two.out))
     assert one.out != two.out
 
 
-def test_a_model_without_chance_says_nothing_of_draws(fairveil: Command, folders: Models, others: Path) -> None:
+def test_a_model_without_chance_says_nothing_of_draws(
+    fairveil: Command, folders: Models, others: Path
+) -> None:
     one, two = (fairveil("predict", folders / "certain", others, "--seed", seed) for seed in (1, 2))
     assert (one.code, one.err, one.out) == (0, "", two.out)
-    assert "expected ones" not in fairveil("audit", others, "--model", folders / "certain", "--target", "hired").out
+    assert (
+        "expected ones"
+        not in fairveil("audit", others, "--model", folders / "certain", "--target", "hired").out
+    )
 
 
 def test_offsets_are_fitted_saved_and_drawn(fairveil: Command, tmp_path: Path) -> None:
@@ -183,18 +216,28 @@ def test_offsets_are_fitted_saved_and_drawn(fairveil: Command, tmp_path: Path) -
     assert one.out == two.out
     assert by_chance(clf)
     assert groups_read(clf) == clf.cells_
-    for wrong in (ODDS, (*parity, *ODDS), (), ("--constraint", "demographic_parity:5%,compare=rest")):
+    for wrong in (
+        ODDS,
+        (*parity, *ODDS),
+        (),
+        ("--constraint", "demographic_parity:5%,compare=rest"),
+    ):
         done = fairveil("fit", table, "--schema", schema, *common, *wrong, "--out", "n")
         assert done.code == 2
         assert "demographic_parity and a bound" in done.err
 
 
-def test_groups_that_look_like_numbers_are_read_as_the_words_they_are(fairveil: Command, tmp_path: Path) -> None:
-    """Group "0" and "1" under a schema that has them as words, and the same without: the column is all digits."""
+def test_groups_that_look_like_numbers_are_read_as_the_words_they_are(
+    fairveil: Command, tmp_path: Path
+) -> None:
+    """Group "0" and "1" under a schema that has them as words, and the same without: the column is
+    all digits."""
     rows = [[*row[:3], str(int(row[3] == "male")), row[4]] for row in applicants(1500, 1)]
     table = write_csv(tmp_path / "digits.csv", rows)
     text = _schema(tmp_path / "s.toml").read_text("utf-8")
-    (tmp_path / "s.toml").write_text(text.replace('"female"', '"0"').replace('"male"', '"1"'), "utf-8")
+    (tmp_path / "s.toml").write_text(
+        text.replace('"female"', '"0"').replace('"male"', '"1"'), "utf-8"
+    )
     common = (*ODDS, "--method", "post-processing", "--seed", 0, "--protects", "sensitive-features")
     assert fairveil("fit", table, "--schema", "s.toml", *common, "--out", "words").code == 0
     assert fairveil("fit", table, *ROLES, *common, "--out", "numbers").code == 0
@@ -218,7 +261,11 @@ def test_missing_groups_are_an_error_that_says_what_to_do(
             (renamed, (), "say with --sensitive which columns hold the groups"),
             (bare, ("--sensitive", "gender"), "columns gender"),
             (others, ("--sensitive", "sex", "--sensitive", "city"), "1 distinct columns, for sex"),
-            (others, ("--sensitive", "city"), "with other roles" if name == "coded" else "one of female, male"),
+            (
+                others,
+                ("--sensitive", "city"),
+                "with other roles" if name == "coded" else "one of female, male",
+            ),
             (strange, (), "other"),
             (empty, (), "sex"),
             (others, ("--seed", "-1"), "expected"),
@@ -231,7 +278,9 @@ def test_missing_groups_are_an_error_that_says_what_to_do(
             assert set(tmp_path.iterdir()) == before
 
 
-def test_groups_are_refused_where_none_are_read(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_groups_are_refused_where_none_are_read(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     assert fairveil("fit", table, *ROLES, "--seed", 0, "--out", "m").code == 0
     done = fairveil("predict", "m", table, "--sensitive", "sex")
     assert (done.code, done.err.count("\n")) == (2, 2)
@@ -243,14 +292,19 @@ def test_groups_are_refused_where_none_are_read(fairveil: Command, table: Path, 
 def test_a_classifier_that_was_not_written_is_said_with_the_way_out(
     fairveil: Command, folders: Models, others: Path, tmp_path: Path, command: str, name: str
 ) -> None:
-    model = (folders / name, others) if command == "predict" else (others, "--model", folders / name, *ROLES)
+    model = (
+        (folders / name, others)
+        if command == "predict"
+        else (others, "--model", folders / name, *ROLES)
+    )
     done = fairveil(command, *model)
     assert (done.code, done.err.count("\n")) == (2, 2)
     assert "one around LogisticRegression: made elsewhere and not written" in done.err
     assert "--prediction COLUMN" in done.err
     broken = shutil.copytree(folders / "coded", tmp_path / "broken")
     (broken / "base.arrays.npz").write_bytes(b"")
-    assert "SHA-256" in fairveil("predict", broken, others).err  # other troubles keep their own words
+    # other troubles keep their own words
+    assert "SHA-256" in fairveil("predict", broken, others).err
 
 
 # Audits
@@ -267,18 +321,44 @@ def test_an_audit_of_a_model_that_decides_by_chance_is_of_expected_rates(
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert found["expected"] is True
-    assert found["table"] == json.loads(fv.group_table(y, law, sex, classes=["no", "yes"]).to_json())
+    assert found["table"] == json.loads(
+        fv.group_table(y, law, sex, classes=["no", "yes"]).to_json()
+    )
     gap = fv.equalized_odds_gap(y, law, sex, classes=["no", "yes"])
     assert found["gaps"]["equalized odds"]["value"] == pytest.approx(gap, abs=1e-12)
-    assert fairveil("audit", others, "--model", folders / name, *ROLES, "--json").out == done.out  # no luck in it
-    under_other_names = ("audit", renamed, "--model", folders / name, "--target", "hired", "--sensitive", "gender")
+    # no luck in it
+    assert fairveil("audit", others, "--model", folders / name, *ROLES, "--json").out == done.out
+    under_other_names = (
+        "audit",
+        renamed,
+        "--model",
+        folders / name,
+        "--target",
+        "hired",
+        "--sensitive",
+        "gender",
+    )
     assert json.loads(fairveil(*under_other_names, "--json").out)["gaps"] == found["gaps"]
-    assert "rates are expected ones: this classifier is randomized" in fairveil(*under_other_names).out
+    assert (
+        "rates are expected ones: this classifier is randomized" in fairveil(*under_other_names).out
+    )
 
 
-def test_an_audit_looks_at_other_groups_than_the_model_reads(fairveil: Command, folders: Models, others: Path) -> None:
+def test_an_audit_looks_at_other_groups_than_the_model_reads(
+    fairveil: Command, folders: Models, others: Path
+) -> None:
     for name in ("coded", "plain"):
-        done = fairveil("audit", others, "--model", folders / name, "--target", "hired", "--sensitive", "city", "--json")
+        done = fairveil(
+            "audit",
+            others,
+            "--model",
+            folders / name,
+            "--target",
+            "hired",
+            "--sensitive",
+            "city",
+            "--json",
+        )
         assert done.code == 0, done.err
         assert [row["group"] for row in json.loads(done.out)["table"]["groups"]] == ["a", "b"]
 
@@ -300,23 +380,42 @@ def test_the_page_of_an_audit_says_that_rates_are_expected(
 def test_fit_writes_model_statement_and_report_of_every_method(
     fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path, method: str
 ) -> None:
-    command = ("fit", table, "--schema", schema, *ODDS, "--epsilon", 3, "--method", method, "--seed", 0)
-    more = {"post-processing": {"predict_method": "predict"}, "game": {}}[method]  # both decide by chance
-    options = [word for name, value in more.items() for word in (f"--{name.replace('_', '-')}", value)]
+    command = (
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *ODDS,
+        "--epsilon",
+        3,
+        "--method",
+        method,
+        "--seed",
+        0,
+    )
+    # both decide by chance
+    more = {"post-processing": {"predict_method": "predict"}, "game": {}}[method]
+    options = [
+        word for name, value in more.items() for word in (f"--{name.replace('_', '-')}", value)
+    ]
     done = fairveil(*command, *options, "--test", others, "--out", "model")
     assert done.code == 0, done.err
     cls: Any = {"post-processing": fv.OddsPostProcessor, "game": fv.OracleGameClassifier}[method]
     saved = fv.load(tmp_path / "model")
     assert type(saved) is cls
     assert fairveil("verify", "model/statement.json").code == 0
-    statement = fv.PrivacyStatement.from_json((tmp_path / "model/statement.json").read_text("utf-8"))
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
     assert statement.promise == fv.Promise(3.0, 1e-6)
     assert statement.epsilon <= 3.0
     assert any("separate test table" in sentence for sentence in statement.not_covered)
 
     # The same as in Python, to the bit.
     declared = Schema.load(schema)
-    clf = cls(constraints="equalized_odds:0.05", epsilon=3.0, public_rows=4000, random_state=0, **more)
+    clf = cls(
+        constraints="equalized_odds:0.05", epsilon=3.0, public_rows=4000, random_state=0, **more
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # the command has said it as a note
         clf.fit(load_csv(table, declared))
@@ -339,7 +438,9 @@ def test_fit_writes_model_statement_and_report_of_every_method(
     assert any("expected" in note for note in twin["gaps"][0]["notes"])
     assert twin["coefficients"] == []
     reads = any(
-        "reads a person's group" in item["words"] for item in twin["statement_words"] if item["heading"] == "Not covered"
+        "reads a person's group" in item["words"]
+        for item in twin["statement_words"]
+        if item["heading"] == "Not covered"
     )
     assert reads == (groups_read(clf) is not None) == (method == "post-processing")
     assert by_chance(clf)
@@ -352,7 +453,19 @@ def test_fit_writes_model_statement_and_report_of_every_method(
 def test_fit_puts_thresholds_on_scores_by_group_or_for_everybody_without_chance(
     fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path
 ) -> None:
-    command = ("fit", table, "--schema", schema, *ODDS, "--epsilon", 3, "--method", "post-processing", "--seed", 0)
+    command = (
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *ODDS,
+        "--epsilon",
+        3,
+        "--method",
+        "post-processing",
+        "--seed",
+        0,
+    )
     assert fairveil(*command, "--no-randomised", "--out", "own").code == 0
     assert fairveil(*command, "--no-group-aware", "--out", "shared").code == 0
     own, shared = (fv.load(tmp_path / name) for name in ("own", "shared"))
@@ -374,10 +487,16 @@ def test_fit_puts_thresholds_on_scores_by_group_or_for_everybody_without_chance(
     assert "it is of --method post-processing" in wrong.err
 
 
-def test_the_default_method_is_as_before(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_the_default_method_is_as_before(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
     for out, more in (("one", ()), ("two", ("--method", "rate-constrained"))):
-        assert fairveil("fit", table, "--schema", schema, "--seed", 0, "--out", out, *more).code == 0
-    twins = [json.loads((tmp_path / out / "report.json").read_text("utf-8")) for out in ("one", "two")]
+        assert (
+            fairveil("fit", table, "--schema", schema, "--seed", 0, "--out", out, *more).code == 0
+        )
+    twins = [
+        json.loads((tmp_path / out / "report.json").read_text("utf-8")) for out in ("one", "two")
+    ]
     assert twins[0] == twins[1]
     assert twins[0]["guarantee"] is None
     assert "RateConstrainedClassifier" in twins[0]["method"]
@@ -387,15 +506,37 @@ def test_the_default_method_is_as_before(fairveil: Command, table: Path, schema:
 def test_post_processing_without_constraints_has_no_guarantee_and_says_so(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    done = fairveil("fit", table, "--schema", schema, "--method", "post-processing", "--seed", 0, "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        "--method",
+        "post-processing",
+        "--seed",
+        0,
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["guarantee"] is None
     assert any("Nothing was required" in note for note in twin["notes"])
 
 
-def test_held_out_rows_by_columns_bring_their_groups(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    command = ("fit", table, *ROLES, *ODDS, "--protects", "sensitive-features", "--method", "post-processing")
+def test_held_out_rows_by_columns_bring_their_groups(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
+    command = (
+        "fit",
+        table,
+        *ROLES,
+        *ODDS,
+        "--protects",
+        "sensitive-features",
+        "--method",
+        "post-processing",
+    )
     done = fairveil(*command, "--holdout", 0.3, "--seed", 0, "--out", "model")
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
@@ -410,7 +551,10 @@ def test_held_out_rows_by_columns_bring_their_groups(fairveil: Command, table: P
         (("--method", "post-processing", *ROLES[:2], *ODDS), "expected groups"),
         (("--method", "game", *ROLES[:2], *ODDS), "expected groups"),
         (("--method", "game", *ROLES, "--epsilon", "-1"), "expected"),
-        (("--method", "post-processing", *ROLES, "--constraint", "karma:0.1"), "expected a name out of"),
+        (
+            ("--method", "post-processing", *ROLES, "--constraint", "karma:0.1"),
+            "expected a name out of",
+        ),
         (("--method", "post-processing", *ROLES, *ODDS, "--test", "nowhere.csv"), "nowhere.csv"),
         (("--method", "game", *ROLES, *ODDS, "--tuning", "two\nlines"), "tuning"),
     ],
@@ -435,7 +579,12 @@ def test_a_fit_of_any_method_that_is_refused_asks_nothing_and_leaves_nothing(
 
 @pytest.mark.parametrize("method", ["post-processing", "game"])
 def test_a_fit_that_is_broken_off_leaves_what_was_there(
-    fairveil: Command, table: Path, schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    fairveil: Command,
+    table: Path,
+    schema: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
 ) -> None:
     command = ("fit", table, "--schema", schema, *ODDS, "--seed", 1, "--out", "model", "--force")
     assert fairveil(*command).code == 0
@@ -451,6 +600,7 @@ def test_a_fit_that_is_broken_off_leaves_what_was_there(
     assert {file: file.read_bytes() for file in (tmp_path / "model").iterdir()} == before
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    done = fairveil(*command, "--method", method)  # another method's folder is replaced whole: no file of it stays
+    # another method's folder is replaced whole: no file of it stays
+    done = fairveil(*command, "--method", method)
     assert done.code == 0, done.err
     assert type(fv.load(tmp_path / "model")) is not fv.RateConstrainedClassifier

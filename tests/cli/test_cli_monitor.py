@@ -7,13 +7,25 @@ from pathlib import Path
 import pytest
 from people_who_do_not_exist import Command
 
-BEGIN = ("--constraint", "demographic_parity:10%", "--group", "sex:f,m", "--classes", "0,1", "--epsilon", 1)
+BEGIN = (
+    "--constraint",
+    "demographic_parity:10%",
+    "--group",
+    "sex:f,m",
+    "--classes",
+    "0,1",
+    "--epsilon",
+    1,
+)
 
 
 @pytest.fixture
 def drifted(tmp_path: Path) -> Path:
     """2,000 people, of whom 30 % of one sex and 80 % of the other are selected."""
-    lines = ["sex,decided", *(f"{'fm'[i % 2]},{(i // 2) % 100 < (30 if i % 2 == 0 else 80):d}" for i in range(2000))]
+    lines = [
+        "sex,decided",
+        *(f"{'fm'[i % 2]},{(i // 2) % 100 < (30 if i % 2 == 0 else 80):d}" for i in range(2000)),
+    ]
     path = tmp_path / "may.csv"
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -1,4 +1,5 @@
-"""`fairveil plan`: 0 what is required can be enforced, 1 it cannot, 2 the command is wrong; no table is read."""
+"""`fairveil plan`: 0 what is required can be enforced, 1 it cannot, 2 the command is wrong; no
+table is read."""
 
 from __future__ import annotations
 
@@ -18,24 +19,46 @@ def test_a_plan_is_printed_fact_by_fact(fairveil: Command, schema: Path) -> None
     first, *facts = done.out.splitlines()
     assert first.startswith("plan ")
     assert "can be enforced" in first
-    for label in ("privacy", "rows", "groups", "noise", "enforceable", "verifiable", "to verify", "added error"):
+    for label in (
+        "privacy",
+        "rows",
+        "groups",
+        "noise",
+        "enforceable",
+        "verifiable",
+        "to verify",
+        "added error",
+    ):
         assert any(line.startswith(f"{label} ") for line in facts), label
     assert "gradients, each round" in done.out
 
 
 def test_a_bound_that_noise_would_hide_is_status_1(fairveil: Command, schema: Path) -> None:
-    done = fairveil("plan", "--schema", schema, *PARITY, "--shares", "sex=female:0.01,male:0.99", "--rows", 2000)
+    done = fairveil(
+        "plan", "--schema", schema, *PARITY, "--shares", "sex=female:0.01,male:0.99", "--rows", 2000
+    )
     assert done.code == 1
     assert "nothing can be enforced" in done.out
     assert not done.err
 
 
 @pytest.mark.parametrize(
-    "method", ["rate-constrained", "post-processing", "parity-post-processing", "game", "group-objective", "fermi", "tailored"]
+    "method",
+    [
+        "rate-constrained",
+        "post-processing",
+        "parity-post-processing",
+        "game",
+        "group-objective",
+        "fermi",
+        "tailored",
+    ],
 )
 def test_every_method_can_be_planned(fairveil: Command, schema: Path, method: str) -> None:
     bounded = () if method in ("fermi", "tailored") else PARITY
-    done = fairveil("plan", "--schema", schema, *bounded, "--method", method, "--epsilon", 5, "--json")
+    done = fairveil(
+        "plan", "--schema", schema, *bounded, "--method", method, "--epsilon", 5, "--json"
+    )
     values = json.loads(done.out)
     assert done.code == (1 if values["can_be_enforced"] is False else 0)
     assert values["releases"]

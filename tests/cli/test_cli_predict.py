@@ -1,4 +1,5 @@
-"""`fairveil predict` and `fairveil audit`: a saved model's decisions, and the exact group table of any decisions."""
+"""`fairveil predict` and `fairveil audit`: a saved model's decisions, and the exact group table of
+any decisions."""
 
 from __future__ import annotations
 
@@ -20,14 +21,27 @@ ROLES = ("--target", "hired", "--sensitive", "sex")
 
 @pytest.fixture
 def model(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
-    done = fairveil("fit", table, "--schema", schema, "--constraint", "demographic_parity:0.1", "--seed", 0, "--out", "model")
+    done = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        "--constraint",
+        "demographic_parity:0.1",
+        "--seed",
+        0,
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
     return tmp_path / "model"
 
 
 @pytest.fixture
 def plain_model(fairveil: Command, table: Path, tmp_path: Path) -> Path:
-    done = fairveil("fit", table, *ROLES, "--seed", 0, "--unsafe-data-dependent-bounds", "--out", "plain")
+    done = fairveil(
+        "fit", table, *ROLES, "--seed", 0, "--unsafe-data-dependent-bounds", "--out", "plain"
+    )
     assert done.code == 0, done.err
     return tmp_path / "plain"
 
@@ -68,10 +82,16 @@ def test_words_that_look_like_numbers_stay_words(fairveil: Command, tmp_path: Pa
     rows = applicants(600, 1)
     for row in rows:
         row[2] = {"a": "1", "b": "two"}[str(row[2])]
-    assert fairveil("fit", write_csv(tmp_path / "t.csv", rows), *ROLES, "--seed", 0, "--out", "m").code == 0
+    assert (
+        fairveil("fit", write_csv(tmp_path / "t.csv", rows), *ROLES, "--seed", 0, "--out", "m").code
+        == 0
+    )
     ones = write_csv(tmp_path / "ones.csv", [row for row in rows if row[2] == "1"])
     assert fairveil("predict", "m", ones).code == 0
-    assert fairveil("fit", tmp_path / "t.csv", *ROLES, "--test", ones, "--seed", 0, "--out", "m2").code == 0
+    assert (
+        fairveil("fit", tmp_path / "t.csv", *ROLES, "--test", ones, "--seed", 0, "--out", "m2").code
+        == 0
+    )
 
 
 def test_prediction_is_refused_in_one_line_and_writes_nothing(
@@ -97,7 +117,9 @@ def test_prediction_is_refused_in_one_line_and_writes_nothing(
     assert (tmp_path / "p.csv").read_bytes() != before
 
 
-def test_the_audit_is_the_group_table(fairveil: Command, model: Path, others: Path, tmp_path: Path) -> None:
+def test_the_audit_is_the_group_table(
+    fairveil: Command, model: Path, others: Path, tmp_path: Path
+) -> None:
     keep = ("--keep", "hired", "--keep", "sex")
     assert fairveil("predict", model, others, "--out", "p.csv", *keep).code == 0
     lines = read(tmp_path / "p.csv")
@@ -108,18 +130,36 @@ def test_the_audit_is_the_group_table(fairveil: Command, model: Path, others: Pa
     found = json.loads(by_column.out)
     assert json.loads(by_model.out) == found
     assert found["table"] == json.loads(fv.group_table(y, decided, sex).to_json())
-    assert found["gaps"]["demographic parity"]["value"] == pytest.approx(fv.demographic_parity_gap(y, decided, sex))
-    assert found["gaps"]["equalized odds"]["value"] == pytest.approx(fv.equalized_odds_gap(y, decided, sex))
+    assert found["gaps"]["demographic parity"]["value"] == pytest.approx(
+        fv.demographic_parity_gap(y, decided, sex)
+    )
+    assert found["gaps"]["equalized odds"]["value"] == pytest.approx(
+        fv.equalized_odds_gap(y, decided, sex)
+    )
     words = fairveil("audit", "p.csv", *ROLES, "--prediction", "prediction").out
     assert str(fv.group_table(y, decided, sex)) in words
     assert "nothing in this table is private" in words
 
 
-def test_a_model_without_a_schema_is_audited_too(fairveil: Command, plain_model: Path, others: Path) -> None:
-    done = fairveil("audit", others, "--model", plain_model, "--target", "hired", "--sensitive", "sex", "--sensitive", "city")
+def test_a_model_without_a_schema_is_audited_too(
+    fairveil: Command, plain_model: Path, others: Path
+) -> None:
+    done = fairveil(
+        "audit",
+        others,
+        "--model",
+        plain_model,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        "--sensitive",
+        "city",
+    )
     assert done.code == 0, done.err
     assert "female" in done.out
-    assert fairveil("audit", others, "--model", plain_model).code == 2  # which column is the target?
+    # which column is the target?
+    assert fairveil("audit", others, "--model", plain_model).code == 2
 
 
 def test_the_exit_status_says_whether_a_constraint_holds(fairveil: Command, others: Path) -> None:
@@ -128,7 +168,10 @@ def test_the_exit_status_says_whether_a_constraint_holds(fairveil: Command, othe
     assert broken.code == 1
     assert "not met" in broken.out
     assert fairveil(*command, "demographic_parity:0.9").code == 0
-    assert fairveil(*command, "demographic_parity:0.9", "--constraint", "demographic_parity:0.01").code == 1
+    assert (
+        fairveil(*command, "demographic_parity:0.9", "--constraint", "demographic_parity:0.01").code
+        == 1
+    )
 
 
 def test_the_page_has_the_numbers(fairveil: Command, others: Path, tmp_path: Path) -> None:
@@ -151,7 +194,8 @@ def test_small_groups_and_undefined_rates_are_said(fairveil: Command, tmp_path: 
     assert "b *" in done.out
     assert "*: fewer than 30 rows." in done.out
     assert "equalized odds gap: undefined" in done.out
-    assert fairveil(*command, "--constraint", "equalized_odds:0.5").code == 1  # what is not known does not hold
+    # what is not known does not hold
+    assert fairveil(*command, "--constraint", "equalized_odds:0.5").code == 1
     assert json.loads(fairveil(*command, "--json").out)["gaps"]["equalized odds"]["value"] is None
     assert fairveil(*command, "--html", "audit.html").code == 0
 

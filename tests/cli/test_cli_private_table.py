@@ -1,4 +1,5 @@
-"""`fairveil audit --epsilon`: a table from one private count, written, shown, verified, and refused in one line."""
+"""`fairveil audit --epsilon`: a table from one private count, written, shown, verified, and refused
+in one line."""
 
 from __future__ import annotations
 
@@ -17,14 +18,30 @@ def decided(tmp_path: Path) -> Path:
     lines = ["sex,town,hired,decided"]
     for i in range(3000):
         sex, k = "fm"[i % 2], i // 2
-        lines.append(f"{sex},{'xyz'[k % 7 % 3]},{k % 3 == 0:d},{k % 100 < (31 if sex == 'f' else 45):d}")
+        lines.append(
+            f"{sex},{'xyz'[k % 7 % 3]},{k % 3 == 0:d},{k % 100 < (31 if sex == 'f' else 45):d}"
+        )
     path = tmp_path / "decided.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_a_table_is_written_shown_and_verified(fairveil: Command, decided: Path, tmp_path: Path) -> None:
-    done = fairveil("audit", decided, *ASKED, "--sensitive", "town", "--epsilon", 1, "--out", "t.json", "--html", "p.html")
+def test_a_table_is_written_shown_and_verified(
+    fairveil: Command, decided: Path, tmp_path: Path
+) -> None:
+    done = fairveil(
+        "audit",
+        decided,
+        *ASKED,
+        "--sensitive",
+        "town",
+        "--epsilon",
+        1,
+        "--out",
+        "t.json",
+        "--html",
+        "p.html",
+    )
     assert done.code == 0, done.err
     assert "sex / m" in done.out
     assert "sex / m above sex / f: the widest pair with 0.999 confidence" in done.out
@@ -41,10 +58,24 @@ def test_a_table_is_written_shown_and_verified(fairveil: Command, decided: Path,
 
 
 def test_marginal_groups_and_other_options(fairveil: Command, decided: Path) -> None:
-    options = ("--epsilon", 1, "--groups", "marginal", "--intervals", "all", "--confidence", 0.9, "--json")
+    options = (
+        "--epsilon",
+        1,
+        "--groups",
+        "marginal",
+        "--intervals",
+        "all",
+        "--confidence",
+        0.9,
+        "--json",
+    )
     found = json.loads(fairveil("audit", decided, *ASKED, "--sensitive", "town", *options).out)
     assert (found["depth"], found["intervals"], found["confidence"]) == (1, "all", 0.9)
-    public = json.loads(fairveil("audit", decided, *ASKED, "--epsilon", 1, "--protects", "sensitive-features", "--json").out)
+    public = json.loads(
+        fairveil(
+            "audit", decided, *ASKED, "--epsilon", 1, "--protects", "sensitive-features", "--json"
+        ).out
+    )
     assert public["lines"][0]["people"] == {"value": 3000.0, "low": 3000.0, "high": 3000.0}
 
 
@@ -63,8 +94,12 @@ def test_marginal_groups_and_other_options(fairveil: Command, decided: Path) -> 
 def test_what_is_wrong_is_one_line_and_spends_nothing(
     fairveil: Command, decided: Path, tmp_path: Path, arguments: tuple[object, ...], words: str
 ) -> None:
-    done = fairveil("audit", decided, *(one for one in ASKED if one not in ("--seed", 1)), *arguments)
+    done = fairveil(
+        "audit", decided, *(one for one in ASKED if one not in ("--seed", 1)), *arguments
+    )
     assert done.code == 2
     assert words in done.err
     assert "Traceback" not in done.err
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix in (".json", ".html")) == []
+    assert (
+        sorted(path.name for path in tmp_path.iterdir() if path.suffix in (".json", ".html")) == []
+    )

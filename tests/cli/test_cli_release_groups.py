@@ -12,8 +12,12 @@ from people_who_do_not_exist import Command
 import fairveil as fv
 
 
-def test_a_release_is_written_verified_and_fitted_to(fairveil: Command, table: Path, schema: Path) -> None:
-    done = fairveil("release-groups", table, "--schema", schema, "--epsilon", 0.5, "--seed", 1, "--out", "g")
+def test_a_release_is_written_verified_and_fitted_to(
+    fairveil: Command, table: Path, schema: Path
+) -> None:
+    done = fairveil(
+        "release-groups", table, "--schema", schema, "--epsilon", 0.5, "--seed", 1, "--out", "g"
+    )
     assert done.code == 0, done.err
     assert "female, male" in done.out
     assert sorted(path.name for path in Path("g").iterdir()) == ["groups.json", "statement.json"]
@@ -27,9 +31,23 @@ def test_a_release_is_written_verified_and_fitted_to(fairveil: Command, table: P
 
 
 def test_without_a_schema_groups_are_read_from_the_data(fairveil: Command, table: Path) -> None:
-    done = fairveil("release-groups", table, "--target", "hired", "--sensitive", "sex", "--clusters", 9, "--out", "g")
+    done = fairveil(
+        "release-groups",
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        "--clusters",
+        9,
+        "--out",
+        "g",
+    )
     assert done.code == 0, done.err
-    origins = {fact["name"]: fact["origin"] for fact in json.loads(Path("g/statement.json").read_text())["facts"]}
+    origins = {
+        fact["name"]: fact["origin"]
+        for fact in json.loads(Path("g/statement.json").read_text())["facts"]
+    }
     assert origins["groups of sex"] == "read from the data, not covered"
     assert origins["clusters"] == "public features"
     assert fv.ReleasedGroups.load("g").clusters.count <= 9
@@ -37,7 +55,11 @@ def test_without_a_schema_groups_are_read_from_the_data(fairveil: Command, table
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--protects", "records"), "protects"), (("--epsilon", "0"), "epsilon"), (("--clusters", "0"), "clusters")],
+    [
+        (("--protects", "records"), "protects"),
+        (("--epsilon", "0"), "epsilon"),
+        (("--clusters", "0"), "clusters"),
+    ],
 )
 def test_what_is_refused_writes_nothing(
     fairveil: Command, table: Path, schema: Path, words: tuple[str, str], said: str

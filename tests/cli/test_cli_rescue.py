@@ -1,4 +1,5 @@
-"""What was paid for is not lost: full disks, odd file systems, Ctrl-C, and folders that hold a user's own files."""
+"""What was paid for is not lost: full disks, odd file systems, Ctrl-C, and folders that hold a
+user's own files."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,9 @@ def test_guarantee_1_a_fit_that_is_done_is_written_elsewhere(
 
     if where is model_folders:  # `save` moves, too: let it fail at the end alone
         real_move = model_folders.Staged.move
-        monkeypatch.setattr(model_folders.Staged, "move", lambda self: once() if self._room else real_move(self))
+        monkeypatch.setattr(
+            model_folders.Staged, "move", lambda self: once() if self._room else real_move(self)
+        )
     else:
         monkeypatch.setattr(where, name, once)
     told = fit(fairveil, table, schema)
@@ -147,11 +149,27 @@ def test_a_fit_that_is_interrupted_says_what_is_charged(
 
 
 def test_a_frontier_that_is_done_is_written_elsewhere(
-    fairveil: Any, table: Path, schema: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    fairveil: Any,
+    table: Path,
+    schema: Path,
+    tmp_path: Path,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun(tmp_path)
     fail(monkeypatch, model_folders.Staged, "free", OSError(28, "No space left on device"))
-    command = ("--gaps", "0.1", "--epsilons", "0.5", "--public-rows", "300", "--delta", "1e-7", "--out", "front")
+    command = (
+        "--gaps",
+        "0.1",
+        "--epsilons",
+        "0.5",
+        "--public-rows",
+        "300",
+        "--delta",
+        "1e-7",
+        "--out",
+        "front",
+    )
     told = fairveil("frontier", table, "--schema", schema, *command, "--ledger", "budget.db")
     assert told.code == 3, told.err
     (made,) = elsewhere.glob("fairveil-front-*/model")
@@ -159,13 +177,25 @@ def test_a_frontier_that_is_done_is_written_elsewhere(
 
 
 def test_a_disk_that_is_full_for_real(table: Path, schema: Path, tmp_path: Path) -> None:
-    """No file may grow beyond a few bytes, but for the ledger's own: refused, and nothing is spent."""
+    """No file may grow beyond a few bytes, but for the ledger's own: refused, and nothing is
+    spent."""
     ledger = begun(tmp_path)
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
-    command = [sys.executable, "-m", "fairveil", "fit", str(table), "--schema", str(schema), *FIT, "--ledger", "budget.db"]
+    command = [
+        sys.executable,
+        "-m",
+        "fairveil",
+        "fit",
+        str(table),
+        "--schema",
+        str(schema),
+        *FIT,
+        "--ledger",
+        "budget.db",
+    ]
     done = subprocess.run(command, cwd=tmp_path, preexec_fn=limited, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
     assert ledger.balance().entries == 1
@@ -173,8 +203,21 @@ def test_a_disk_that_is_full_for_real(table: Path, schema: Path, tmp_path: Path)
 
 
 def test_a_small_disk(table: Path, schema: Path, tmp_path: Path) -> None:
-    script = 'mkdir small && mount -t tmpfs -o size=1m none small && { "$@"; echo "left: $(ls -A small)"; }'
-    command = [sys.executable, "-m", "fairveil", "fit", str(table), "--schema", str(schema), *FIT[:-1], "small/model"]
+    script = (
+        'mkdir small && mount -t tmpfs -o size=1m none small && { "$@"; echo "left: $(ls -A '
+        'small)"; }'
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "fairveil",
+        "fit",
+        str(table),
+        "--schema",
+        str(schema),
+        *FIT[:-1],
+        "small/model",
+    ]
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only the superuser may mount a file system")
     ledger = begun(tmp_path)
@@ -187,8 +230,12 @@ def test_a_small_disk(table: Path, schema: Path, tmp_path: Path) -> None:
     assert ledger.balance().entries == 1
 
 
-def test_force_keeps_a_users_own_files(fairveil: Any, table: Path, schema: Path, tmp_path: Path) -> None:
-    command: Callable[..., Any] = lambda *more: fairveil("fit", table, "--schema", schema, *FIT, "--seed", 1, *more)  # noqa: E731
+def test_force_keeps_a_users_own_files(
+    fairveil: Any, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    def command(*more: Any) -> Any:
+        return fairveil("fit", table, "--schema", schema, *FIT, "--seed", 1, *more)
+
     assert command().code == 0
     kinds = sorted(os.listdir(tmp_path / "model"))
     assert all(model_folders.OWN.fullmatch(name) for name in kinds)
@@ -206,7 +253,9 @@ def test_force_keeps_a_users_own_files(fairveil: Any, table: Path, schema: Path,
     assert sorted(os.listdir(tmp_path / "model")) == kinds
 
 
-def test_a_file_that_appears_in_the_last_moment_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_appears_in_the_last_moment_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model_folders.write_folder(tmp_path / "m", {"model.json": b"1"})
     real = os.rename
 
@@ -235,6 +284,8 @@ def test_a_users_own_twin_is_not_replaced(fairveil: Any, tmp_path: Path) -> None
     assert fairveil(*show, "--force").code == 0
 
 
-def test_the_room_is_more_than_a_fit_writes(fairveil: Any, table: Path, schema: Path, tmp_path: Path) -> None:
+def test_the_room_is_more_than_a_fit_writes(
+    fairveil: Any, table: Path, schema: Path, tmp_path: Path
+) -> None:
     assert fairveil("fit", table, "--schema", schema, *FIT, "--seed", 1).code == 0
     assert sum(file.stat().st_size for file in (tmp_path / "model").iterdir()) < folders.ROOM / 4

@@ -1,4 +1,5 @@
-"""`fairveil schema`: a file with blanks from names alone; every blank and every mistake named at once."""
+"""`fairveil schema`: a file with blanks from names alone; every blank and every mistake named at
+once."""
 
 from __future__ import annotations
 
@@ -22,24 +23,37 @@ def filled(text: str) -> str:
         "sex": 'kind = "category"\nvalues = ["female", "male"]',
         "hired": 'kind = "category"\nvalues = ["no", "yes"]',
     }
-    head = text.partition("\n[[columns]]")[0].replace('target = "?"', 'target = "hired"').replace('["?"]', '["sex"]')
-    return head + "".join(f'\n[[columns]]\nname = "{name}"\n{lines}\n' for name, lines in facts.items())
+    head = (
+        text.partition("\n[[columns]]")[0]
+        .replace('target = "?"', 'target = "hired"')
+        .replace('["?"]', '["sex"]')
+    )
+    return head + "".join(
+        f'\n[[columns]]\nname = "{name}"\n{lines}\n' for name, lines in facts.items()
+    )
 
 
-def test_a_file_is_begun_refused_filled_in_and_used(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_a_file_is_begun_refused_filled_in_and_used(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     done = fairveil("schema", "init", table, "--out", "s.toml")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0] == "written     s.toml (5 columns, 7 blanks)"
     text = (tmp_path / "s.toml").read_text("utf-8")
     assert [column["name"] for column in tomllib.loads(text)["columns"]] == HEADER
 
-    for command in (("schema", "check", "s.toml"), ("fit", table, "--schema", "s.toml", "--out", "m")):
+    for command in (
+        ("schema", "check", "s.toml"),
+        ("fit", table, "--schema", "s.toml", "--out", "m"),
+    ):
         refused = fairveil(*command)
         assert refused.code == (1 if command[0] == "schema" else 2)
         wrong = refused.err.splitlines()
         assert [line.split(":")[0] for line in wrong] == ["error"] * 7 + ["hint"]
         assert all(any(f"column '{name}'" in line for line in wrong) for name in HEADER)
-        assert all(any(f"s.toml, {role})" in line for line in wrong) for role in ("target", "sensitive"))
+        assert all(
+            any(f"s.toml, {role})" in line for line in wrong) for role in ("target", "sensitive")
+        )
         assert "fairveil schema check s.toml" in wrong[-1]
         assert not PYTHONISM.search(refused.err)
     assert not (tmp_path / "m").exists()
@@ -52,7 +66,8 @@ def test_a_file_is_begun_refused_filled_in_and_used(fairveil: Command, table: Pa
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "db"])
 def test_guarantee_1_no_row_is_read(fairveil: Command, tmp_path: Path, kind: str) -> None:
-    """Rows that cannot be read change nothing: broken cells, column data overwritten, a value that SQL cannot cast."""
+    """Rows that cannot be read change nothing: broken cells, column data overwritten, a value that
+    SQL cannot cast."""
     rows = applicants(30, 1)
     if kind == "csv":
         path = write_csv(tmp_path / "t.csv", rows)
@@ -76,14 +91,19 @@ def test_guarantee_1_no_row_is_read(fairveil: Command, tmp_path: Path, kind: str
         base.commit()
         base.close()
         words = (tmp_path / "t.db", "--query", "people")
-        assert fairveil("schema", "init", tmp_path / "t.db", "--query", "v", "--out", "v.toml").code == 0
+        assert (
+            fairveil("schema", "init", tmp_path / "t.db", "--query", "v", "--out", "v.toml").code
+            == 0
+        )
     done = fairveil("schema", "init", *words, "--out", "s.toml")
     assert done.code == 0, done.err
     text = (tmp_path / "s.toml").read_text("utf-8")
     assert "female" not in text
     assert [column["name"] for column in tomllib.loads(text)["columns"]] == HEADER
     kinds = [column["kind"] for column in tomllib.loads(text)["columns"]]
-    assert kinds == (["?"] * 5 if kind == "csv" else ["number", "number", "category", "category", "category"])
+    assert kinds == (
+        ["?"] * 5 if kind == "csv" else ["number", "number", "category", "category", "category"]
+    )
 
 
 def test_guarantee_2_a_row_is_not_taken_for_a_header(fairveil: Command, tmp_path: Path) -> None:
@@ -95,7 +115,18 @@ def test_guarantee_2_a_row_is_not_taken_for_a_header(fairveil: Command, tmp_path
 
 
 def test_public_rows_give_bounds_and_say_so(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    done = fairveil("schema", "init", table, "--public", "--target", "hired", "--sensitive", "sex", "--out", "s.toml")
+    done = fairveil(
+        "schema",
+        "init",
+        table,
+        "--public",
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        "--out",
+        "s.toml",
+    )
     assert done.code == 0, done.err
     text = (tmp_path / "s.toml").read_text("utf-8")
     found = Schema.load(tmp_path / "s.toml")
@@ -105,12 +136,21 @@ def test_public_rows_give_bounds_and_say_so(fairveil: Command, table: Path, tmp_
 
 
 def test_three_mistakes_are_three_lines(fairveil: Command, schema: Path, tmp_path: Path) -> None:
-    text = schema.read_text("utf-8").replace('target = "hired"', 'target = "hird"').replace("low = 16.0", "low = 90")
+    text = (
+        schema.read_text("utf-8")
+        .replace('target = "hired"', 'target = "hird"')
+        .replace("low = 16.0", "low = 90")
+    )
     schema.write_text(text.replace('kind = "category"', 'kind = "categry"', 1), "utf-8")
     done = fairveil("schema", "check", schema)
     assert done.code == 1
     assert done.err.count("error: ") == 3
-    for words in ("column 'age', bounds", "column 'city'", "did you mean category?", "did you mean hired?"):
+    for words in (
+        "column 'age', bounds",
+        "column 'city'",
+        "did you mean category?",
+        "did you mean hired?",
+    ):
         assert words in done.err
     assert not PYTHONISM.search(done.err)
 
@@ -152,15 +192,21 @@ def test_every_mistake_is_said_in_the_shells_words(
     assert not PYTHONISM.search(done.err), done.err
 
 
-def test_a_column_that_is_not_there_is_named_with_the_nearest(fairveil: Command, table: Path, schema: Path) -> None:
-    schema.write_text(schema.read_text("utf-8").replace('name = "score"', 'name = "scores"'), "utf-8")
+def test_a_column_that_is_not_there_is_named_with_the_nearest(
+    fairveil: Command, table: Path, schema: Path
+) -> None:
+    schema.write_text(
+        schema.read_text("utf-8").replace('name = "score"', 'name = "scores"'), "utf-8"
+    )
     done = fairveil("schema", "check", schema, table)
     assert (done.code, done.err.count("\n")) == (1, 2)
     assert "expected a column scores" in done.err
     assert "did you mean score?" in done.err
 
 
-def test_what_is_there_is_replaced_only_when_asked(fairveil: Command, table: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_only_when_asked(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
     (tmp_path / "s.toml").write_text("mine", "utf-8")
     assert fairveil("schema", "init", table, "--out", "s.toml").code == 2
     assert (tmp_path / "s.toml").read_text("utf-8") == "mine"

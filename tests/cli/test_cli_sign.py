@@ -1,4 +1,5 @@
-"""`fairveil sign`, and `fairveil verify --key`: 0 signed and consistent, 1 not, 2 asked wrongly or unreadable."""
+"""`fairveil sign`, and `fairveil verify --key`: 0 signed and consistent, 1 not, 2 asked wrongly or
+unreadable."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def test_what_is_recomputed_and_what_is_not_is_said(run: Run, statement: Path) -
     (line,) = [line for line in out.splitlines() if line.startswith("Recomputed: ")]
     recomputed, trusted = line.split("; taken on trust: ")
     assert "epsilon" in recomputed
-    assert all(name in trusted for name in ("promise", "noise", "bounds", "user_code", "facts", "not_covered"))
+    assert all(
+        name in trusted
+        for name in ("promise", "noise", "bounds", "user_code", "facts", "not_covered")
+    )
     found = json.loads(run("verify", statement, "--json")[1])
     assert "noise" in found["taken_on_trust"]
     assert "stamps" in found["recomputed"]
@@ -137,7 +141,9 @@ def test_a_malformed_key_is_a_wrong_question(run: Run, statement: Path) -> None:
         ["--new-key", "new.key", "--passphrase"],
     ],
 )
-def test_what_is_asked_wrongly(run: Run, statement: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_wrongly(
+    run: Run, statement: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     code, out, err = run("sign", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 2)

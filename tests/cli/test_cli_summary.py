@@ -1,4 +1,5 @@
-"""What a fit prints: a line a fact, verdicts first, and "met" only where everything about a constraint is met."""
+"""What a fit prints: a line a fact, verdicts first, and "met" only where everything about a
+constraint is met."""
 
 from __future__ import annotations
 
@@ -21,8 +22,15 @@ def labels(out: str) -> list[str]:
 
 
 def test_a_fit_prints_a_line_a_fact(fairveil: Command, table: Path, schema: Path) -> None:
-    asked = ("--constraint", "demographic_parity:5%", "--constraint", "false_negative_rate:0.3,group=each")
-    done = fairveil("fit", table, "--schema", schema, *asked, "--holdout", 0.25, "--seed", 3, "--out", "model")
+    asked = (
+        "--constraint",
+        "demographic_parity:5%",
+        "--constraint",
+        "false_negative_rate:0.3,group=each",
+    )
+    done = fairveil(
+        "fit", table, "--schema", schema, *asked, "--holdout", 0.25, "--seed", 3, "--out", "model"
+    )
     assert done.code == 0, done.err
     assert labels(done.out) == ["warning", "fairness", *LABELS]
     first, people, training, held = done.out.splitlines()[1:5]
@@ -36,20 +44,38 @@ def test_a_fit_prints_a_line_a_fact(fairveil: Command, table: Path, schema: Path
     assert "Largest other gaps on held-out people" in done.out.partition("other gaps")[2]
     assert done.out.splitlines()[-1] == "check       fairveil verify model/statement.json"
     assert "INSECURE" in done.out
-    more = fairveil("fit", table, "--schema", schema, *asked, "--seed", 3, "--out", "model", "--force", "--verbose")
+    more = fairveil(
+        "fit",
+        table,
+        "--schema",
+        schema,
+        *asked,
+        "--seed",
+        3,
+        "--out",
+        "model",
+        "--force",
+        "--verbose",
+    )
     assert "Definition and parameters" in more.out
     assert "Definition and parameters" not in done.out
 
 
-def test_without_held_out_rows_a_fit_says_how_to_have_them(fairveil: Command, table: Path, schema: Path) -> None:
+def test_without_held_out_rows_a_fit_says_how_to_have_them(
+    fairveil: Command, table: Path, schema: Path
+) -> None:
     done = fairveil("fit", table, "--schema", schema, "--seed", 3, "--out", "model")
     assert labels(done.out) == ["warning", *LABELS]
     assert "--holdout 0.25 or --test TABLE" in done.out
     assert "nothing was required" in done.out
 
 
-@pytest.mark.parametrize(("train", "held"), list(itertools.product((MET, NOT_MET, UNCLEAR, None), repeat=2)))
-def test_guarantee_1_met_is_the_first_word_only_where_all_is_met(train: str | None, held: str | None) -> None:
+@pytest.mark.parametrize(
+    ("train", "held"), list(itertools.product((MET, NOT_MET, UNCLEAR, None), repeat=2))
+)
+def test_guarantee_1_met_is_the_first_word_only_where_all_is_met(
+    train: str | None, held: str | None
+) -> None:
     words, verdicts = summary.in_short(train, held)
     told = {one for one in (train, held) if one is not None}
     assert (words == MET) == (train == held == MET)
@@ -59,8 +85,19 @@ def test_guarantee_1_met_is_the_first_word_only_where_all_is_met(train: str | No
     assert set(verdicts) == told
 
 
-def test_what_is_printed_is_what_the_page_says(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
-    asked = ("--constraint", "demographic_parity:5%", "--holdout", 0.25, "--seed", 3, "--out", "model")
+def test_what_is_printed_is_what_the_page_says(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    asked = (
+        "--constraint",
+        "demographic_parity:5%",
+        "--holdout",
+        0.25,
+        "--seed",
+        3,
+        "--out",
+        "model",
+    )
     done = fairveil("fit", table, "--schema", schema, *asked)
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
@@ -74,9 +111,18 @@ def test_what_is_printed_is_what_the_page_says(fairveil: Command, table: Path, s
 
 def test_the_error_stands_beside_what_is_simpler_and_the_worse_comes_first() -> None:
     against = Baseline("the best constant", "always 'no'", 0.1, 0.21, 0.012, "worse", True)
-    report = Report("Model report: hired", method="x", baselines=Baselines(0.31, 0.012, "error", (against,), "model"))
+    report = Report(
+        "Model report: hired",
+        method="x",
+        baselines=Baselines(0.31, 0.012, "error", (against,), "model"),
+    )
     found = list(summary.facts(report))
-    assert [fact.label for fact in found if fact.label] == ["warning", "fairness", "error", "other gaps"]
+    assert [fact.label for fact in found if fact.label] == [
+        "warning",
+        "fairness",
+        "error",
+        "other gaps",
+    ]
     assert found[0].words.startswith("WORSE THAN THE BEST CONSTANT")
     said = "\n".join(fact.words for fact in found)
     assert "31.0% are decided wrongly" in said

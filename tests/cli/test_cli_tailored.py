@@ -1,4 +1,5 @@
-"""`fairveil fit --method tailored`: end to end, what each group pays on its page, and what is refused."""
+"""`fairveil fit --method tailored`: end to end, what each group pays on its page, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from knobs import made
 
 ROLES = ("--target", "hired", "--sensitive", "sex")
 TAILORED = ("--method", "tailored", "--seed", 0)
-BY_GROUP = ("--allocation", "female:3", "--allocation", "male:1", "--group-loss-bound", "female:0.4")
+BY_GROUP = (
+    "--allocation",
+    "female:3",
+    "--allocation",
+    "male:1",
+    "--group-loss-bound",
+    "female:0.4",
+)
 
 
 @pytest.mark.parametrize(
@@ -30,11 +38,29 @@ BY_GROUP = ("--allocation", "female:3", "--allocation", "male:1", "--group-loss-
         ((), {}),
         (
             (*BY_GROUP, "--max-epsilon", "male:1.5"),
-            {"allocation": {"female": 3.0, "male": 1.0}, "group_loss_bound": {"female": 0.4}, "max_epsilon": {"male": 1.5}},
+            {
+                "allocation": {"female": 3.0, "male": 1.0},
+                "group_loss_bound": {"female": 0.4},
+                "max_epsilon": {"male": 1.5},
+            },
         ),
         (
-            ("--allocation", "standard-error", "--spend", "total", "--objective", "people", "--protects", "sensitive-features"),
-            {"allocation": "standard-error", "spend": "total", "objective": "people", "protects": "sensitive_features"},
+            (
+                "--allocation",
+                "standard-error",
+                "--spend",
+                "total",
+                "--objective",
+                "people",
+                "--protects",
+                "sensitive-features",
+            ),
+            {
+                "allocation": "standard-error",
+                "spend": "total",
+                "objective": "people",
+                "protects": "sensitive_features",
+            },
         ),
     ],
     ids=["default", "by-group", "total"],
@@ -73,7 +99,9 @@ def test_fit_writes_model_statement_and_report(
     assert [line["epsilon"] for line in lines.values()] == list(clf.tailoring_.epsilons)
     assert [line["share"] for line in lines.values()] == list(clf.tailoring_.shares)
     assert "What each group spends" in page
-    assert any("at twice δ" in words for words in twin["payments"]["conditions"]) == (not clf.tailoring_.fixed)
+    assert any("at twice δ" in words for words in twin["payments"]["conditions"]) == (
+        not clf.tailoring_.fixed
+    )
     assert all(words in page for words in twin["payments"]["conditions"])
     if "max_epsilon" in arguments:
         assert lines["male"]["epsilon"] <= 1.5
@@ -85,10 +113,16 @@ def test_fit_writes_model_statement_and_report(
     law = clf.predict_proba(rows)
     losses = np.minimum(-np.log(law[np.arange(len(y)), (y == "yes").astype(int)]), 3.0)
     for at, group in enumerate(("female", "male")):
-        (note,) = (note for note in twin["notes"] if note.startswith(f"Mean log loss of group {group}"))
+        (note,) = (
+            note for note in twin["notes"] if note.startswith(f"Mean log loss of group {group}")
+        )
         assert f"noisy training value {clf.outcome_.losses[at]:.4f}" in note
-        assert float(note.rpartition(" ")[2].rstrip(".")) == pytest.approx(losses[sex == group].mean(), abs=6e-5)
-        assert ("required at most 0.4" in note) == ("group_loss_bound" in arguments and group == "female")
+        assert float(note.rpartition(" ")[2].rstrip(".")) == pytest.approx(
+            losses[sex == group].mean(), abs=6e-5
+        )
+        assert ("required at most 0.4" in note) == (
+            "group_loss_bound" in arguments and group == "female"
+        )
     (small,) = (note for note in twin["notes"] if note.startswith("Minimized"))
     assert ("the mean log loss;" in small) == (arguments.get("objective") == "people")
 
@@ -99,8 +133,18 @@ def test_fit_writes_model_statement_and_report(
     assert fairveil("audit", others, "--model", "model").code == 0
 
 
-def test_losses_of_a_noiseless_fit_are_those_that_are_measured(fairveil: Command, table: Path, tmp_path: Path) -> None:
-    command = ("fit", table, *ROLES, *TAILORED, "--unsafe-data-dependent-bounds", "--epsilon", "inf")
+def test_losses_of_a_noiseless_fit_are_those_that_are_measured(
+    fairveil: Command, table: Path, tmp_path: Path
+) -> None:
+    command = (
+        "fit",
+        table,
+        *ROLES,
+        *TAILORED,
+        "--unsafe-data-dependent-bounds",
+        "--epsilon",
+        "inf",
+    )
     assert fairveil(*command, "--test", table, "--out", "model").code == 0
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     notes = [note for note in twin["notes"] if note.startswith("Mean log loss of group")]
@@ -112,13 +156,37 @@ def test_losses_of_a_noiseless_fit_are_those_that_are_measured(fairveil: Command
 
 
 @pytest.mark.parametrize("groups", ["product", "marginal"])
-def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table: Path, tmp_path: Path, groups: str) -> None:
+def test_a_table_as_it_comes_with_two_sensitive_columns(
+    fairveil: Command, table: Path, tmp_path: Path, groups: str
+) -> None:
     name = "female / a" if groups == "product" else "sex / female"
-    command = ("fit", table, *ROLES, "--sensitive", "city", *TAILORED, "--groups", groups, "--group-loss-bound", f"{name}:2")
-    done = fairveil(*command, "--holdout", 0.3, "--unsafe-data-dependent-bounds", "--epsilon", 20, "--out", "model")
+    command = (
+        "fit",
+        table,
+        *ROLES,
+        "--sensitive",
+        "city",
+        *TAILORED,
+        "--groups",
+        groups,
+        "--group-loss-bound",
+        f"{name}:2",
+    )
+    done = fairveil(
+        *command,
+        "--holdout",
+        0.3,
+        "--unsafe-data-dependent-bounds",
+        "--epsilon",
+        20,
+        "--out",
+        "model",
+    )
     assert done.code == 0, done.err
     saved = fv.load(tmp_path / "model")
-    assert saved.group_loss_bound == {("female", "a") if groups == "product" else ("sex", "female"): 2.0}
+    assert saved.group_loss_bound == {
+        ("female", "a") if groups == "product" else ("sex", "female"): 2.0
+    }
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert len(twin["payments"]["lines"]) == 4
     assert name in [line["group"] for line in twin["payments"]["lines"]]
@@ -130,22 +198,42 @@ def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Pat
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert [line["group"] for line in twin["payments"]["lines"]] == ["everyone"]
-    assert any(note.startswith("Mean log loss of everyone; noisy training value") for note in twin["notes"])
+    assert any(
+        note.startswith("Mean log loss of everyone; noisy training value") for note in twin["notes"]
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((*TAILORED, *ROLES, "--allocation", "fair"), "expected least-noise, standard-error, equal, size"),
-        ((*TAILORED, *ROLES, "--allocation", "equal", "--allocation", "size"), "expected least-noise"),
-        ((*TAILORED, *ROLES, "--allocation", "female:1", "--allocation", "female:2"), "each group once"),
+        (
+            (*TAILORED, *ROLES, "--allocation", "fair"),
+            "expected least-noise, standard-error, equal, size",
+        ),
+        (
+            (*TAILORED, *ROLES, "--allocation", "equal", "--allocation", "size"),
+            "expected least-noise",
+        ),
+        (
+            (*TAILORED, *ROLES, "--allocation", "female:1", "--allocation", "female:2"),
+            "each group once",
+        ),
         ((*TAILORED, *ROLES, "--allocation", "female:1"), "a share for each of"),
-        ((*TAILORED, *ROLES, "--allocation", "f:1", "--allocation", "m:1"), "groups out of female, male"),
-        ((*TAILORED, *ROLES, "--allocation", "female:0", "--allocation", "male:1"), "positive numbers"),
+        (
+            (*TAILORED, *ROLES, "--allocation", "f:1", "--allocation", "m:1"),
+            "groups out of female, male",
+        ),
+        (
+            (*TAILORED, *ROLES, "--allocation", "female:0", "--allocation", "male:1"),
+            "positive numbers",
+        ),
         ((*TAILORED, *ROLES[:2], "--max-epsilon", "female:1"), "expected groups out of nothing"),
         ((*TAILORED, *ROLES, "--max-epsilon", "half"), "expected a number, or GROUP:NUMBER"),
         ((*TAILORED, *ROLES, "--max-epsilon", "0"), "expected a number above 0"),
-        ((*TAILORED, *ROLES, "--max-epsilon", "female:1", "--neighbours", "replace-one"), "add-remove"),
+        (
+            (*TAILORED, *ROLES, "--max-epsilon", "female:1", "--neighbours", "replace-one"),
+            "add-remove",
+        ),
         ((*TAILORED, *ROLES, "--min-epsilon", "female:5"), "min_epsilon"),
         ((*TAILORED, *ROLES, "--group-loss-bound", "-1"), "expected a number above 0"),
         ((*TAILORED, *ROLES, "--spend", "all"), "expected person or total"),
@@ -154,7 +242,10 @@ def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Pat
         ((*TAILORED, *ROLES, "--constraint", "demographic_parity:0.1"), "--group-loss-bound"),
         ((*TAILORED, *ROLES, "--strength", "2"), "--method fermi"),
         ((*ROLES, "--allocation", "equal"), "--method tailored"),
-        (("--method", "game", *ROLES, "--max-epsilon", "1"), "expected nothing: it is of --method tailored"),
+        (
+            ("--method", "game", *ROLES, "--max-epsilon", "1"),
+            "expected nothing: it is of --method tailored",
+        ),
     ],
 )
 def test_what_is_refused_asks_nothing_and_leaves_nothing(

@@ -18,10 +18,16 @@ pty = pytest.importorskip("pty")
 def at_terminal(words: list[str], **environment: str) -> str:
     """What a person sees, both streams together."""
     leader, follower = pty.openpty()
-    given = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "COLUMNS")}
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "TERM", "COLUMNS")
+    }
     given |= {"PYTHONPATH": str(Path(fairveil.__file__).parents[1]), "TERM": "xterm", **environment}
     command = [sys.executable, "-m", "fairveil", *words]
-    with subprocess.Popen(command, stdout=follower, stderr=follower, stdin=subprocess.DEVNULL, env=given) as process:
+    with subprocess.Popen(
+        command, stdout=follower, stderr=follower, stdin=subprocess.DEVNULL, env=given
+    ) as process:
         os.close(follower)
         shown = b""
         while True:
@@ -56,7 +62,9 @@ def test_an_empty_no_color_counts_as_none() -> None:
 def test_headings_of_help_stand_out_at_a_terminal_and_a_pipe_has_no_colour() -> None:
     assert f"{colour.STYLES['strong']}Privacy{colour.END}:" in at_terminal(["fit", "--help"])
     given = {**os.environ, "PYTHONPATH": str(Path(fairveil.__file__).parents[1]), "TERM": "xterm"}
-    done = subprocess.run([sys.executable, "-m", "fairveil", "fitt"], capture_output=True, env=given, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "fairveil", "fitt"], capture_output=True, env=given, check=False
+    )
     assert b"\x1b" not in done.stderr + done.stdout
 
 
@@ -64,7 +72,8 @@ def test_words_of_verdicts_have_their_colours(tmp_path: Path) -> None:
     """Every verdict's word, and no part of another word."""
     program = (
         "from fairveil.cli.printing import Fact, print_facts\n"
-        "print_facts([Fact('fairness', 'met in training, not met held out: the metric', ('met', 'not met'))])\n"
+        "print_facts([Fact('fairness', 'met in training, not met held out: the metric', ('met', "
+        "'not met'))])\n"
     )
     leader, follower = pty.openpty()
     given = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}

@@ -1,4 +1,5 @@
-"""`fairveil tune`: 0 the best model and the statement of the search are written; 2 refused, nothing written or spent."""
+"""`fairveil tune`: 0 the best model and the statement of the search are written; 2 refused, nothing
+written or spent."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def few(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", ["all", "selection"])
-def test_a_search_writes_the_best_model_with_its_own_statement(fairveil: Command, few: Path, schema: Path, way: str) -> None:
+def test_a_search_writes_the_best_model_with_its_own_statement(
+    fairveil: Command, few: Path, schema: Path, way: str
+) -> None:
     ledger = ("--ledger", "budget.db")
     made = fairveil("ledger", "create", "budget.db", "people", "--epsilon", 3, "--delta", 1e-5)
     assert made.code == 0

@@ -1,4 +1,5 @@
-"""An audit of many rows holds few bytes of each: wanted columns alone, each distinct cell once, blocks of rows."""
+"""An audit of many rows holds few bytes of each: wanted columns alone, each distinct cell once,
+blocks of rows."""
 
 from __future__ import annotations
 
@@ -24,8 +25,13 @@ BYTES_A_ROW = 100  # 430 before; 41 measured
 
 def people(path: Path, rows: int) -> None:
     rng = np.random.default_rng(0)
-    sex, hired, decision = (rng.choice(values, rows) for values in (["female", "male"], ["no", "yes"], ["no", "yes"]))
-    lines = (f"{at % 70},{at}.5,{a},{b},{c}\n" for at, (a, b, c) in enumerate(zip(sex, hired, decision, strict=True)))
+    sex, hired, decision = (
+        rng.choice(values, rows) for values in (["female", "male"], ["no", "yes"], ["no", "yes"])
+    )
+    lines = (
+        f"{at % 70},{at}.5,{a},{b},{c}\n"
+        for at, (a, b, c) in enumerate(zip(sex, hired, decision, strict=True))
+    )
     path.write_text("age,income,sex,hired,decision\n" + "".join(lines))
 
 
@@ -41,7 +47,9 @@ def test_an_audit_holds_few_bytes_a_row(tmp_path: Path, kind: str) -> None:
     def audited() -> Any:
         columns = Place(str(tmp_path / f"rows.{kind}")).columns(only={"hired", "decision", "sex"})
         truth = Truth(columns["hired"], {"sex": columns["sex"]})
-        return table_of(truth, columns["decision"]), measure(DemographicParity(0.05), truth, columns["decision"])
+        return table_of(truth, columns["decision"]), measure(
+            DemographicParity(0.05), truth, columns["decision"]
+        )
 
     audited()  # what is imported and kept for good is no row's
     tracemalloc.start()
@@ -56,7 +64,9 @@ def test_an_audit_holds_few_bytes_a_row(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("most", [3, 1 << 16])
 @pytest.mark.parametrize("block", [1, 2, 1 << 14])
-def test_columns_are_those_of_the_whole_file_at_once(monkeypatch: pytest.MonkeyPatch, most: int, block: int) -> None:
+def test_columns_are_those_of_the_whole_file_at_once(
+    monkeypatch: pytest.MonkeyPatch, most: int, block: int
+) -> None:
     monkeypatch.setattr(csv_columns, "MOST_VALUES", most)
     monkeypatch.setattr(csv_columns, "BLOCK", block)
     columns = {
@@ -85,13 +95,17 @@ def test_a_column_that_is_not_there_is_said_beside_those_that_are(tmp_path: Path
     people(tmp_path / "rows.csv", 3)
     place = Place(str(tmp_path / "rows.csv"))
     columns = place.columns(only={"hired", "gender"})
-    with pytest.raises(InputError, match=r"expected columns out of .*'sex', 'hired', 'decision'.*got \['gender'\]"):
+    with pytest.raises(
+        InputError, match=r"expected columns out of .*'sex', 'hired', 'decision'.*got \['gender'\]"
+    ):
         picked(columns, ["gender"], place.shown, "--sensitive")
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 16])
 @pytest.mark.parametrize("groups", ["product", "marginal"])
-def test_measures_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch, block: int, groups: str) -> None:
+def test_measures_are_the_same_in_blocks(
+    monkeypatch: pytest.MonkeyPatch, block: int, groups: str
+) -> None:
     rng = np.random.default_rng(1)
     y, decided = rng.choice(["no", "yes", "perhaps"], 50), rng.choice(["no", "yes"], 50)
     columns = {"sex": rng.choice(["f", "m"], 50), "race": rng.integers(3, size=50).astype(object)}
@@ -99,7 +113,12 @@ def test_measures_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch, block:
     for module in (inputs, histograms):
         monkeypatch.setattr(module, "BLOCK", block)
     assert group_table(y, decided, columns, groups=groups).to_dict() == whole
-    counted = {row["group"] if isinstance(row["group"], str) else tuple(row["group"]): row["rows"] for row in whole["groups"]}
+    counted = {
+        row["group"] if isinstance(row["group"], str) else tuple(row["group"]): row["rows"]
+        for row in whole["groups"]
+    }
     first = next(iter(counted))
     if groups == "product":
-        assert counted[first] == int(((columns["sex"] == first[0]) & (columns["race"] == first[1])).sum())
+        assert counted[first] == int(
+            ((columns["sex"] == first[0]) & (columns["race"] == first[1])).sum()
+        )

@@ -36,7 +36,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def statement(tmp_path: Path) -> Path:
-    return PrivacyStatement.of(Promise(1.0, 1e-6), PLAN, plan=PLAN).write(tmp_path / "statement.json")
+    return PrivacyStatement.of(Promise(1.0, 1e-6), PLAN, plan=PLAN).write(
+        tmp_path / "statement.json"
+    )
 
 
 def forge(path: Path, epsilon: float) -> None:
@@ -63,7 +65,9 @@ def test_an_epsilon_below_the_events_cost_is_rejected(run: Run, statement: Path)
 
 
 def test_a_changed_word_is_rejected(run: Run, statement: Path) -> None:
-    statement.write_text(statement.read_text("utf-8").replace('"tuning": null', '"tuning": "none"'), "utf-8")
+    statement.write_text(
+        statement.read_text("utf-8").replace('"tuning": null', '"tuning": "none"'), "utf-8"
+    )
     code, out, _ = run("verify", statement)
     assert code == 1
     assert "checksum" in out
@@ -83,8 +87,12 @@ def test_findings_as_json(run: Run, statement: Path) -> None:
     assert found["epsilon"] == 0.1
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00", b"{}", b"[" * 20_000, b'{"format": NaN}', b"\x00" * 100])
-def test_what_cannot_be_read_is_said_in_one_line(run: Run, tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\xff\xfe\x00", b"{}", b"[" * 20_000, b'{"format": NaN}', b"\x00" * 100]
+)
+def test_what_cannot_be_read_is_said_in_one_line(
+    run: Run, tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "statement.json"
     if content is not None:
         path.write_bytes(content)
@@ -101,7 +109,9 @@ def test_a_folder_is_no_statement(run: Run, tmp_path: Path) -> None:
     assert str(tmp_path) in err
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(content=st.binary(max_size=300))
 def test_any_bytes_get_an_answer(run: Run, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noise.json"
@@ -109,13 +119,19 @@ def test_any_bytes_get_an_answer(run: Run, tmp_path: Path, content: bytes) -> No
     assert run("verify", path)[0] == 2
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_a_damaged_file_is_never_accepted(run: Run, statement: Path, data: st.DataObject) -> None:
     whole = PrivacyStatement.of(Promise(1.0, 1e-6), PLAN, plan=PLAN).to_json()
     start = data.draw(st.integers(0, len(whole) - 1))
     length = data.draw(st.integers(1, 30))
-    damaged = whole[:start] + data.draw(st.text('0123456789.eE-[]{}",:ai n', max_size=5)) + whole[start + length :]
+    damaged = (
+        whole[:start]
+        + data.draw(st.text('0123456789.eE-[]{}",:ai n', max_size=5))
+        + whole[start + length :]
+    )
     statement.write_text(damaged, "utf-8")
     code, _, _ = run("verify", statement)
     try:
@@ -130,4 +146,6 @@ def test_as_a_process(statement: Path) -> None:
     assert subprocess.run([*command, statement], capture_output=True, check=False).returncode == 0
     forge(statement, 0.1)
     assert subprocess.run([*command, statement], capture_output=True, check=False).returncode == 1
-    assert subprocess.run([*command, "missing.json"], capture_output=True, check=False).returncode == 2
+    assert (
+        subprocess.run([*command, "missing.json"], capture_output=True, check=False).returncode == 2
+    )

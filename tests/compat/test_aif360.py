@@ -12,13 +12,20 @@ from fairveil.compat import aif360 as tables
 from fairveil.errors import InputError
 
 pytest.importorskip("aif360", reason="aif360 is not installed")
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.filterwarnings("ignore::FutureWarning")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
 
 
 def people(rows: int = 50) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.uniform(16, 80, rows), "hours": rng.integers(0, 60, rows)})
-    return X, rng.choice(["hired", "not"], rows), pd.DataFrame({"sex": rng.choice(["f", "m"], rows)})
+    return (
+        X,
+        rng.choice(["hired", "not"], rows),
+        pd.DataFrame({"sex": rng.choice(["f", "m"], rows)}),
+    )
 
 
 OPTIONS: dict[str, Any] = {"favourable": "hired", "privileged": {"sex": ["m"]}}

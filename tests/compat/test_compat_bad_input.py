@@ -1,4 +1,5 @@
-"""Tables of other libraries beside every hostile value in every place: one of our errors, or a data set, and nothing else."""
+"""Tables of other libraries beside every hostile value in every place: one of our errors, or a data
+set, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,9 +17,38 @@ from fairveil.errors import FairveilError, InputError
 
 ROWS = 12
 HOSTILE: list[Any] = [
-    *(None, "", "yes", b"x", True, -1, 10**400, float("nan"), np.float64("nan"), np.datetime64("NaT")),
-    *([], {}, set(), object(), len, ["a"] * 3, ["a"] * ROWS, [["a"]] * ROWS, {"sex": 3}, {"sex": None}, {"sex": "m"}),
-    *(np.full(ROWS, np.nan), np.full(ROWS, -1.0), np.ones(ROWS - 1), np.ones((ROWS, 2)), np.array("a")),
+    *(
+        None,
+        "",
+        "yes",
+        b"x",
+        True,
+        -1,
+        10**400,
+        float("nan"),
+        np.float64("nan"),
+        np.datetime64("NaT"),
+    ),
+    *(
+        [],
+        {},
+        set(),
+        object(),
+        len,
+        ["a"] * 3,
+        ["a"] * ROWS,
+        [["a"]] * ROWS,
+        {"sex": 3},
+        {"sex": None},
+        {"sex": "m"},
+    ),
+    *(
+        np.full(ROWS, np.nan),
+        np.full(ROWS, -1.0),
+        np.ones(ROWS - 1),
+        np.ones((ROWS, 2)),
+        np.array("a"),
+    ),
     *(pd.DataFrame(), pd.DataFrame({"a": [np.nan] * ROWS}), pd.DataFrame({"sex": ["m"] * ROWS})),
 ]
 
@@ -48,7 +78,10 @@ def test_data_sets_of_hugging_face() -> None:
     whole = hugging_face.to_dataset(**people(), target="hired")
     refused = []
     for value in HOSTILE:
-        refused += [refuses(hugging_face.to_dataset, **people() | {name: value}, target="hired") for name in people()]
+        refused += [
+            refuses(hugging_face.to_dataset, **people() | {name: value}, target="hired")
+            for name in people()
+        ]
         refused.append(refuses(hugging_face.to_dataset, **people(), target=value))
         refused.append(refuses(hugging_face.from_dataset, value, target="hired", sensitive=["sex"]))
         assert refused[-1]
@@ -59,7 +92,9 @@ def test_data_sets_of_hugging_face() -> None:
     assert not all(refused)
 
 
-@pytest.mark.parametrize("weights", [["a"] * ROWS, [-1.0] * ROWS, [float("nan")] * ROWS, [None] * ROWS])
+@pytest.mark.parametrize(
+    "weights", [["a"] * ROWS, [-1.0] * ROWS, [float("nan")] * ROWS, [None] * ROWS]
+)
 def test_weights_that_are_none_are_refused(weights: list[Any]) -> None:
     pytest.importorskip("datasets", reason="datasets is not installed")
     whole = hugging_face.to_dataset(**people(), target="hired").add_column("w", weights)
@@ -70,7 +105,11 @@ def test_data_sets_of_aif360() -> None:
     pytest.importorskip("aif360", reason="aif360 is not installed")
     from fairveil.compat import aif360
 
-    options: dict[str, Any] = {"favourable": "yes", "privileged": {"sex": ["m"]}, "sample_weight": np.ones(ROWS)}
+    options: dict[str, Any] = {
+        "favourable": "yes",
+        "privileged": {"sex": ["m"]},
+        "sample_weight": np.ones(ROWS),
+    }
     assert not refuses(aif360.to_dataset, **people(), **options)
     refused = []
     for value in HOSTILE:
@@ -88,18 +127,29 @@ def test_measures_of_fairlearn(place: int) -> None:
     for value in HOSTILE:
         given = [y, y, sex]
         given[place] = value
-        refused.append(refuses(fairlearn.demographic_parity_difference, given[0], given[1], sensitive_features=given[2]))
+        refused.append(
+            refuses(
+                fairlearn.demographic_parity_difference,
+                given[0],
+                given[1],
+                sensitive_features=given[2],
+            )
+        )
     assert np.mean(refused) > 0.5
 
 
 @pytest.mark.parametrize("name", ["mlflow", "datasets", "aif360"])
-def test_a_library_that_does_not_import_is_named(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_library_that_does_not_import_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """An old version beside new ones of its requirements, as an mlflow from before protobuf 5."""
     (tmp_path / f"{name}.py").write_text("raise ImportError('cannot import name x')")
     monkeypatch.syspath_prepend(str(tmp_path))
     for known in [one for one in sys.modules if one.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, known)
     module = {"mlflow": "mlflow_model", "datasets": "hugging_face", "aif360": "aif360"}[name]
-    library = vars(importlib.import_module(f"fairveil.compat.{module}"))["_mlflow" if name == "mlflow" else "_library"]
+    library = vars(importlib.import_module(f"fairveil.compat.{module}"))[
+        "_mlflow" if name == "mlflow" else "_library"
+    ]
     with pytest.raises(InputError, match=f"{name} that imports.*cannot import name x"):
         library()

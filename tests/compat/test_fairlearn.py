@@ -1,4 +1,5 @@
-"""fairlearn's names: the same numbers, constraints at least as strict, estimators of ours, and nothing ignored."""
+"""fairlearn's names: the same numbers, constraints at least as strict, estimators of ours, and
+nothing ignored."""
 
 from __future__ import annotations
 
@@ -35,16 +36,23 @@ def test_guarantee_2_measures_are_fairlearns_numbers(seed: int) -> None:
     ):
         for options in ({}, {"sample_weight": weights}):
             found = ours(y, decided, sensitive_features=groups, **options)  # type: ignore[operator]
-            assert found == pytest.approx(theirs(y, decided, sensitive_features=groups, **options), abs=1e-12)
+            assert found == pytest.approx(
+                theirs(y, decided, sensitive_features=groups, **options), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_guarantee_1_a_gap_to_the_rest_bounds_fairlearns_gap_to_everybody(seed: int) -> None:
     y, decided, groups = decisions(seed, 200)
-    assert len(set(zip(y.tolist(), groups.tolist(), strict=True))) == 6  # fairlearn takes a rate of nobody for 0
-    overall = metrics.demographic_parity_difference(y, decided, sensitive_features=groups, method="to_overall")
+    # fairlearn takes a rate of nobody for 0
+    assert len(set(zip(y.tolist(), groups.tolist(), strict=True))) == 6
+    overall = metrics.demographic_parity_difference(
+        y, decided, sensitive_features=groups, method="to_overall"
+    )
     assert overall <= fv.demographic_parity_gap(y, decided, groups, compare="rest") + 1e-12
-    odds = metrics.equalized_odds_difference(y, decided, sensitive_features=groups, method="to_overall")
+    odds = metrics.equalized_odds_difference(
+        y, decided, sensitive_features=groups, method="to_overall"
+    )
     assert odds <= fv.equalized_odds_gap(y, decided, groups, compare="rest") + 1e-12
 
 
@@ -62,7 +70,12 @@ def test_constraints_are_notions_against_the_rest(name: str, notion: Any) -> Non
     make = getattr(shim, name)
     assert make(difference_bound=0.07) == notion(0.07, compare="rest")
     assert make() == notion(shim.BOUND, compare="rest")
-    for bad in ({"ratio_bound": 0.8}, {"ratio_bound_slack": 0.1}, {"difference_bound": -0.1}, {"difference_bound": "x"}):
+    for bad in (
+        {"ratio_bound": 0.8},
+        {"ratio_bound_slack": 0.1},
+        {"difference_bound": -0.1},
+        {"difference_bound": "x"},
+    ):
         with pytest.raises(InputError):
             make(**bad)
 
@@ -77,7 +90,12 @@ def test_estimators_are_ours_and_fit() -> None:
     X, y, sex = people()
     constraint = shim.EqualizedOdds(difference_bound=0.1)
     game = shim.ExponentiatedGradient(
-        LogisticRegression(), constraint, max_iter=10, epsilon=5.0, protects="sensitive_features", random_state=0
+        LogisticRegression(),
+        constraint,
+        max_iter=10,
+        epsilon=5.0,
+        protects="sensitive_features",
+        random_state=0,
     )
     assert isinstance(game, fv.OracleGameClassifier)
     assert (game.constraints, game.rounds) == (constraint, 10)
@@ -86,7 +104,12 @@ def test_estimators_are_ours_and_fit() -> None:
     assert game.privacy_.epsilon <= 5.0
     fitted = LogisticRegression().fit(X, y)
     post = shim.ThresholdOptimizer(
-        estimator=fitted, constraints="equalized_odds", prefit=True, tol=0.05, epsilon=5.0, protects="sensitive_features"
+        estimator=fitted,
+        constraints="equalized_odds",
+        prefit=True,
+        tol=0.05,
+        epsilon=5.0,
+        protects="sensitive_features",
     )
     assert isinstance(post, fv.OddsPostProcessor)
     assert post.constraints == fv.EqualizedOdds(0.05)
@@ -107,7 +130,9 @@ def test_estimators_are_ours_and_fit() -> None:
         lambda: shim.ThresholdOptimizer(grid_size=100),
         lambda: shim.ThresholdOptimizer(tol=2.0),
         lambda: shim.ThresholdOptimizer(estimator=LogisticRegression(), prefit=True),
-        lambda: shim.demographic_parity_difference([0], [1], sensitive_features=["a"], method="to_overall"),
+        lambda: shim.demographic_parity_difference(
+            [0], [1], sensitive_features=["a"], method="to_overall"
+        ),
         lambda: shim.equalized_odds_difference([0], [1], sensitive_features=["a"], agg="mean"),
     ],
 )
@@ -124,10 +149,16 @@ def test_a_metric_frame_has_the_rates_of_the_group_table() -> None:
     for group in "abc":
         row = table[group].rates
         for rate in ("selection_rate", "true_positive_rate", "false_positive_rate"):
-            assert frame.by_group.loc[group, rate] == pytest.approx(row[f"{rate}[yes]"].value, abs=1e-12)
+            assert frame.by_group.loc[group, rate] == pytest.approx(
+                row[f"{rate}[yes]"].value, abs=1e-12
+            )
     assert frame.by_group["count"].sum() == len(y)
-    assert frame.difference()["selection_rate"] == pytest.approx(fv.demographic_parity_gap(y, decided, groups))
-    two = shim.metric_frame(y, decided, {"group": groups, "half": np.arange(len(y)) % 2}, positive=0)
+    assert frame.difference()["selection_rate"] == pytest.approx(
+        fv.demographic_parity_gap(y, decided, groups)
+    )
+    two = shim.metric_frame(
+        y, decided, {"group": groups, "half": np.arange(len(y)) % 2}, positive=0
+    )
     assert len(two.by_group) == 6
     with pytest.raises(InputError, match="two classes"):
         shim.metric_frame([0, 1, 2], [0, 1, 2], ["a", "b", "a"])
@@ -138,20 +169,36 @@ def test_a_metric_frame_has_the_rates_of_the_group_table() -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        *(("reductions", name) for name in ("ExponentiatedGradient", "DemographicParity", "EqualizedOdds")),
-        *(("reductions", name) for name in ("TruePositiveRateParity", "FalsePositiveRateParity", "ErrorRateParity")),
+        *(
+            ("reductions", name)
+            for name in ("ExponentiatedGradient", "DemographicParity", "EqualizedOdds")
+        ),
+        *(
+            ("reductions", name)
+            for name in ("TruePositiveRateParity", "FalsePositiveRateParity", "ErrorRateParity")
+        ),
         ("postprocessing", "ThresholdOptimizer"),
-        *(("metrics", name) for name in ("demographic_parity_difference", "equalized_odds_difference")),
+        *(
+            ("metrics", name)
+            for name in ("demographic_parity_difference", "equalized_odds_difference")
+        ),
     ],
 )
 def test_every_parameter_of_theirs_is_ours_or_is_refused_by_name(module: str, name: str) -> None:
     """Of the fairlearn that is installed, so that a new parameter there is seen here."""
-    theirs, ours = getattr(importlib.import_module(f"fairlearn.{module}"), name), getattr(shim, name)
+    theirs, ours = (
+        getattr(importlib.import_module(f"fairlearn.{module}"), name),
+        getattr(shim, name),
+    )
     own = inspect.signature(ours).parameters
     for parameter, one in inspect.signature(theirs).parameters.items():
         if parameter in own:
             assert own[parameter].kind is one.kind
-            assert own[parameter].default == one.default or parameter in ("estimator", "constraints", "max_iter")
+            assert own[parameter].default == one.default or parameter in (
+                "estimator",
+                "constraints",
+                "max_iter",
+            )
         else:
             with pytest.raises(InputError, match=parameter):
                 ours(**{parameter: object()})

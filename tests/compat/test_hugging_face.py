@@ -29,7 +29,9 @@ def test_guarantee_1_columns_come_back_as_they_went_in() -> None:
     assert back.y.tolist() == y.tolist()
     assert back.sensitive_features["sex"].tolist() == sex["sex"].tolist()
     assert back.sample_weight is None
-    some = tables.from_dataset(dataset, target="hired", sensitive=["sex"], features=["town"], weight="age")
+    some = tables.from_dataset(
+        dataset, target="hired", sensitive=["sex"], features=["town"], weight="age"
+    )
     assert list(some.X) == ["town"]
     assert np.array_equal(some.sample_weight, X["age"])
 
@@ -37,7 +39,9 @@ def test_guarantee_1_columns_come_back_as_they_went_in() -> None:
 def test_guarantee_1_codes_of_a_class_label_have_their_names() -> None:
     X, y, sex = people()
     labels = datasets.ClassLabel(names=["no", "yes"])
-    dataset = tables.to_dataset(X, (y == "yes").astype(int), sex, target="hired").cast_column("hired", labels)
+    dataset = tables.to_dataset(X, (y == "yes").astype(int), sex, target="hired").cast_column(
+        "hired", labels
+    )
     assert tables.from_dataset(dataset, target="hired", sensitive=["sex"]).y.tolist() == y.tolist()
 
 
@@ -57,9 +61,15 @@ def test_bad_arguments_are_refused() -> None:
         with pytest.raises(InputError):
             tables.from_dataset(dataset, **options)
     with pytest.raises(InputError, match=r"dataset\['train'\]"):
-        tables.from_dataset(datasets.DatasetDict({"train": dataset}), target="hired", sensitive=["sex"])
+        tables.from_dataset(
+            datasets.DatasetDict({"train": dataset}), target="hired", sensitive=["sex"]
+        )
     with pytest.raises(InputError):
         tables.from_dataset(X, target="hired", sensitive=["sex"])
-    for wrong in ((X, y[:3], sex, "hired"), (X, y, sex, "age"), (X.assign(sex="f"), y, sex, "hired")):
+    for wrong in (
+        (X, y[:3], sex, "hired"),
+        (X, y, sex, "age"),
+        (X.assign(sex="f"), y, sex, "hired"),
+    ):
         with pytest.raises(InputError):
             tables.to_dataset(*wrong[:3], target=wrong[3])

@@ -14,7 +14,9 @@ from fairveil.compat import mlflow_model
 from fairveil.errors import FairveilError, InputError
 from knobs import made
 
-mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install 'fairveil[mlflow]'")
+mlflow = pytest.importorskip(
+    "mlflow", reason="mlflow is not installed: pip install 'fairveil[mlflow]'"
+)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -27,7 +29,13 @@ SEEN: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 5.0, "rando
 
 def people(rows: int = 400, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"a": rng.uniform(-1, 1, rows), "b": rng.uniform(-1, 1, rows), "sex": rng.choice(["f", "m"], rows)})
+    X = pd.DataFrame(
+        {
+            "a": rng.uniform(-1, 1, rows),
+            "b": rng.uniform(-1, 1, rows),
+            "sex": rng.choice(["f", "m"], rows),
+        }
+    )
     return X, np.where(X["a"] > 0, "yes", "no")
 
 
@@ -39,19 +47,25 @@ def fitted(clf: Any) -> Any:
 @pytest.fixture(scope="module")
 def models() -> dict[str, Any]:
     return {
-        "rate": fitted(fv.RateConstrainedClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)),
+        "rate": fitted(
+            fv.RateConstrainedClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)
+        ),
         "game": fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
         "post": fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
     }
 
 
 @pytest.mark.parametrize("name", ["rate", "game", "post"])
-def test_guarantee_1_the_pyfunc_predicts_what_the_estimator_does(name: str, models: dict[str, Any], tmp_path: Path) -> None:
+def test_guarantee_1_the_pyfunc_predicts_what_the_estimator_does(
+    name: str, models: dict[str, Any], tmp_path: Path
+) -> None:
     clf, (X, _) = models[name], people(60, 1)
     path = mlflow_model.save_model(clf, tmp_path / "flow")
     loaded = mlflow.pyfunc.load_model(str(path))
     options = {"sensitive_features": X["sex"]} if name == "post" else {}
-    assert np.array_equal(loaded.predict(X, params={"proba": True}), clf.predict_proba(X, **options))
+    assert np.array_equal(
+        loaded.predict(X, params={"proba": True}), clf.predict_proba(X, **options)
+    )
     if name == "rate":
         assert np.array_equal(loaded.predict(X), clf.predict(X))
     else:
@@ -64,11 +78,17 @@ def test_guarantee_3_no_file_is_a_pickle(models: dict[str, Any], tmp_path: Path)
     path = mlflow_model.save_model(models["post"], tmp_path / "flow")
     files = [file for file in path.rglob("*") if file.is_file()]
     assert {"MLmodel", "model.json", "statement.json"} <= {file.name for file in files}
-    assert not [file for file in files if file.suffix in (".pkl", ".pickle", ".joblib") or file.read_bytes()[:2] == b"\x80\x04"]
+    assert not [
+        file
+        for file in files
+        if file.suffix in (".pkl", ".pickle", ".joblib") or file.read_bytes()[:2] == b"\x80\x04"
+    ]
 
 
 def test_a_report_is_copied_with_its_twin(models: dict[str, Any], tmp_path: Path) -> None:
-    report = fv.report.Report("Hiring", subject="Made-up people.", statement=models["rate"].privacy_)
+    report = fv.report.Report(
+        "Hiring", subject="Made-up people.", statement=models["rate"].privacy_
+    )
     page = fv.report.write(tmp_path / "page.html", report).page
     path = mlflow_model.save_model(models["rate"], tmp_path / "flow", report=page)
     assert (path / "report.html").read_bytes() == page.read_bytes()
@@ -81,7 +101,13 @@ def test_guarantee_2_a_run_has_the_numbers_of_statement_report_and_certificate(
     monkeypatch.chdir(tmp_path)
     clf, (X, y) = models["rate"], people(3000, 2)
     certificate = fv.certify(
-        clf, X, y, sensitive_features=["sex"], constraints="demographic_parity:0.3", epsilon=1.0, random_state=0
+        clf,
+        X,
+        y,
+        sensitive_features=["sex"],
+        constraints="demographic_parity:0.3",
+        epsilon=1.0,
+        random_state=0,
     )
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
     try:
@@ -112,8 +138,12 @@ def test_metrics_have_names_that_every_store_takes(models: dict[str, Any]) -> No
     assert "epsilon" not in mlflow_model.metrics(private)
 
 
-def test_a_model_that_reads_the_group_wants_its_columns(models: dict[str, Any], tmp_path: Path) -> None:
-    loaded = mlflow.pyfunc.load_model(str(mlflow_model.save_model(models["post"], tmp_path / "flow")))
+def test_a_model_that_reads_the_group_wants_its_columns(
+    models: dict[str, Any], tmp_path: Path
+) -> None:
+    loaded = mlflow.pyfunc.load_model(
+        str(mlflow_model.save_model(models["post"], tmp_path / "flow"))
+    )
     with pytest.raises(InputError, match="sex"):
         loaded.predict(people(5)[0].drop(columns="sex"))
 

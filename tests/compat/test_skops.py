@@ -1,4 +1,5 @@
-"""Estimators in skops files: the same bits after a round trip, one type to trust, and files of others refused."""
+"""Estimators in skops files: the same bits after a round trip, one type to trust, and files of
+others refused."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from fairveil.compat import skops_files
 from fairveil.errors import FairveilError, InputError
 from knobs import made
 
-skops = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairveil[skops]'")
+skops = pytest.importorskip(
+    "skops.io", reason="skops is not installed: pip install 'fairveil[skops]'"
+)
 COLUMNS = ("a", "b")
 
 
@@ -35,14 +38,18 @@ def fitted(clf: Any) -> Any:
 SEEN: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 5.0, "random_state": 0}
 MAKERS: dict[str, Any] = {
     "rate": lambda: fitted(fv.RateConstrainedClassifier(epsilon=5.0, random_state=0)),
-    "game": lambda: fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
+    "game": lambda: fitted(
+        made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)
+    ),
     "post": lambda: fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_guarantees_1_and_2_what_was_read_predicts_the_same_bits_and_one_type_is_trusted(name: str, tmp_path: Path) -> None:
+def test_guarantees_1_and_2_what_was_read_predicts_the_same_bits_and_one_type_is_trusted(
+    name: str, tmp_path: Path
+) -> None:
     clf = MAKERS[name]()
     X, _, sex = people(50)
     options = {"sensitive_features": sex} if name == "post" else {}
@@ -90,7 +97,15 @@ def test_guarantee_3_a_changed_byte_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     "files",
-    [None, {}, {"../model.json": b""}, {"/tmp/x": b""}, {"model.json": "text"}, {3: b""}, {f"f{n}": b"" for n in range(99)}],
+    [
+        None,
+        {},
+        {"../model.json": b""},
+        {"/tmp/x": b""},
+        {"model.json": "text"},
+        {3: b""},
+        {f"f{n}": b"" for n in range(99)},
+    ],
 )
 def test_guarantee_3_files_of_others_are_refused(files: Any, tmp_path: Path) -> None:
     with pytest.raises(FairveilError):
@@ -112,7 +127,12 @@ def test_what_is_no_skops_file_is_refused(data: Any) -> None:
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     path = tmp_path / "model.skops"
-    for bad in (fv.RateConstrainedClassifier(), MinMaxScaler(), make_pipeline(MinMaxScaler()), None):
+    for bad in (
+        fv.RateConstrainedClassifier(),
+        MinMaxScaler(),
+        make_pipeline(MinMaxScaler()),
+        None,
+    ):
         with pytest.raises((FairveilError, ValueError)):
             skops_files.dump(bad, path)
     assert not list(tmp_path.iterdir())
@@ -122,4 +142,7 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_written(tmp_path: Path
     assert path.read_text() == "mine"
     with pytest.raises(InputError, match="list"):
         skops_files.loads(b"x", trusted="numpy.x")
-    assert io.BytesIO(skops_files.dump(MAKERS["rate"](), path, overwrite=True).read_bytes()).read(2) == b"PK"
+    assert (
+        io.BytesIO(skops_files.dump(MAKERS["rate"](), path, overwrite=True).read_bytes()).read(2)
+        == b"PK"
+    )

@@ -25,7 +25,8 @@ def make_rows(
     order: np.ndarray | None = None,
     far: bool = True,
 ) -> Rows:
-    """A table of 3 numbers, 2 codes, a label and 2 sensitive columns; some rows lie far outside any bound."""
+    """A table of 3 numbers, 2 codes, a label and 2 sensitive columns; some rows lie far outside any
+    bound."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)).astype(dtype)
     X[rng.random(n) < 0.05] *= 1e6 if far else 1.0

@@ -1,5 +1,6 @@
-"""Pools of rows near, far and extremely far beyond any bound, each under every combination of sensitive values, and the most
-that one person of a pool moves a total: all neighbours, enumerated."""
+"""Pools of rows near, far and extremely far beyond any bound, each under every combination of
+sensitive values, and the most that one person of a pool moves a total: all neighbours,
+enumerated."""
 
 from __future__ import annotations
 
@@ -16,12 +17,22 @@ WIDTH = 1 + 3 + 7
 
 
 def pool(classes=2, *, regression=False, weights=False, dtype=np.float64, far=True, sparse=False):
-    """Rows of every size and label, each under every combination of sensitive values (rows are the slow index)."""
+    """Rows of every size and label, each under every combination of sensitive values (rows are the
+    slow index)."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(14, 3)), np.eye(3), -np.eye(3), np.zeros((1, 3))])
     if far:
         top = 1e30 if dtype == np.float32 else 1e300
-        X = np.concatenate([X, 1e5 * np.eye(3), -1e5 * np.eye(3), top * np.eye(3), np.full((1, 3), -top), 1e-300 * np.eye(3)])
+        X = np.concatenate(
+            [
+                X,
+                1e5 * np.eye(3),
+                -1e5 * np.eye(3),
+                top * np.eye(3),
+                np.full((1, 3), -top),
+                1e-300 * np.eye(3),
+            ]
+        )
     X = X.astype(dtype)
     n = len(X)
     codes = np.stack([rng.integers(0, size, n) for size in SIZES], axis=1).astype(np.uint8)
@@ -53,7 +64,10 @@ def pool(classes=2, *, regression=False, weights=False, dtype=np.float64, far=Tr
 def contributions(question, scale, rows):
     """One row's integers, every row: (rows, coordinates) for the first model."""
     (whole,) = rows.blocks()
-    out = [totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0][-1].ravel() for i in range(whole.rows)]
+    out = [
+        totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0][-1].ravel()
+        for i in range(whole.rows)
+    ]
     return np.array(out, dtype=np.float64)
 
 
@@ -62,7 +76,8 @@ def norms(vectors, order):
 
 
 def largest_moves(question, scale, rows):
-    """The most that one person moves the total, in grid units: added or removed, and replaced by another."""
+    """The most that one person moves the total, in grid units: added or removed, and replaced by
+    another."""
     v = contributions(question, scale, rows)
     order = scale.bound.order
     replaced = max(norms(v - row, order).max() for row in v)

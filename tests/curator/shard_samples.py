@@ -92,7 +92,8 @@ def rows_of(shards: Any) -> ShardedRows:
 
 
 def answers(rows: Any, *, between: Any = None) -> list[np.ndarray]:
-    """What a run of every kind of question and batch gets, with noise that repeats. `between`: called after each round."""
+    """What a run of every kind of question and batch gets, with noise that repeats. `between`:
+    called after each round."""
     found: list[np.ndarray] = []
     told = between or (lambda: None)
     for promise in (
@@ -123,7 +124,11 @@ def answers(rows: Any, *, between: Any = None) -> list[np.ndarray]:
         told()
         candidates = Linear(np.stack([weights, -weights, weights * 0])[:, np.newaxis])
         chosen = curator.choose(GroupLosses(candidates, cells), 0.5)
-        by_cost = curator.choose(PredictionHistogram(candidates, cells), 0.5, costs=np.array([[[0.0, 1.0]], [[1.0, 0.0]]]))
+        by_cost = curator.choose(
+            PredictionHistogram(candidates, cells),
+            0.5,
+            costs=np.array([[[0.0, 1.0]], [[1.0, 0.0]]]),
+        )
         found += [np.array([chosen, by_cost])]
         told()
     return found
@@ -131,12 +136,15 @@ def answers(rows: Any, *, between: Any = None) -> list[np.ndarray]:
 
 def same(found: list[np.ndarray], truth: list[np.ndarray]) -> bool:
     """To the bit."""
-    return len(found) == len(truth) and all(np.array_equal(a, b) for a, b in zip(found, truth, strict=True))
+    return len(found) == len(truth) and all(
+        np.array_equal(a, b) for a, b in zip(found, truth, strict=True)
+    )
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A recipe whose rows raise what shows them: of a source that breaks when it is asked, not when it is opened."""
+    """A recipe whose rows raise what shows them: of a source that breaks when it is asked, not when
+    it is opened."""
 
     folder: str
     kind: str = "raise"
@@ -173,11 +181,18 @@ class _Breaking:
         return self._rows.blocks()
 
 
-def refuses_and_spends_nothing(make: Any, folder: Path, words: str, kind: Any = (ChecksumError, PrivacyError)) -> None:
-    """A fit to `make()` is refused with a typed error that shows no row, before anything is reserved in its ledger."""
+def refuses_and_spends_nothing(
+    make: Any, folder: Path, words: str, kind: Any = (ChecksumError, PrivacyError)
+) -> None:
+    """A fit to `make()` is refused with a typed error that shows no row, before anything is
+    reserved in its ledger."""
     ledger = fv.Ledger.create(folder / "ledger.db", "people", epsilon=5.0, delta=1e-5)
     clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=3), random_state=0, ledger=ledger
+        "demographic_parity:0.1",
+        epsilon=2.0,
+        solver=fv.Descent(rounds=3),
+        random_state=0,
+        ledger=ledger,
     )
     with pytest.raises(kind, match=words) as error:
         clf.fit(make())
@@ -187,7 +202,8 @@ def refuses_and_spends_nothing(make: Any, folder: Path, words: str, kind: Any = 
 
 
 def spoilt(folder: Path, how: str) -> Any:
-    """A source, and what is done to its files once it was made: other rows, fewer bytes, another store."""
+    """A source, and what is done to its files once it was made: other rows, fewer bytes, another
+    store."""
     source = written(folder, "parquet" if how == "another file" else "store")
 
     def spoil() -> None:
@@ -200,7 +216,9 @@ def spoilt(folder: Path, how: str) -> Any:
             file = folder / "people.store" / "rows.bin"
             os.truncate(file, file.stat().st_size - 64)
         else:
-            data.write_store(data.encode(table(600, seed=9), SCHEMA), folder / "people.store", overwrite=True)
+            data.write_store(
+                data.encode(table(600, seed=9), SCHEMA), folder / "people.store", overwrite=True
+            )
 
     return source, spoil
 

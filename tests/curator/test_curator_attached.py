@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
-from fairveil.curator import Ask, AttachedHistogram, AttachedLosses, CellCounts, Curator, describe, pricing
+from fairveil.curator import (
+    Ask,
+    AttachedHistogram,
+    AttachedLosses,
+    CellCounts,
+    Curator,
+    describe,
+    pricing,
+)
 from fairveil.curator.questions.attached import Attached
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
@@ -35,11 +43,15 @@ def test_histograms_and_losses_of_an_attached_model(rows_of):
     (block,) = rows.blocks()
     decided = by_code(block)
     attached = curator.attach(by_code, title="codes")
-    histogram, losses = curator.answer([(AttachedHistogram(attached, cells, by_label=True), 0), (AttachedLosses(attached), 0)])
+    histogram, losses = curator.answer(
+        [(AttachedHistogram(attached, cells, by_label=True), 0), (AttachedLosses(attached), 0)]
+    )
     for cell in range(cells.count):
         for label in range(3):
             for k in range(3):
-                wanted = ((block.cells(cells)[0] == cell) & (block.labels == label) & (decided == k)).sum()
+                wanted = (
+                    (block.cells(cells)[0] == cell) & (block.labels == label) & (decided == k)
+                ).sum()
                 assert histogram[cell, label, k] == wanted
     assert losses[0] == (decided != block.labels).sum()
     soft = curator.attach(probabilities)
@@ -53,7 +65,13 @@ def test_histograms_and_losses_of_an_attached_model(rows_of):
 def test_guarantee_1_the_handle_shows_no_prediction(rows_of):
     attached = Curator(rows_of(classes=3), NOT_PRIVATE).attach(by_code)
     assert not hasattr(attached, "__dict__")
-    assert {name for name in dir(attached) if not name.startswith("_")} == {"classes", "columns_read", "is_of", "of", "title"}
+    assert {name for name in dir(attached) if not name.startswith("_")} == {
+        "classes",
+        "columns_read",
+        "is_of",
+        "of",
+        "title",
+    }
 
 
 def test_guarantee_2_whatever_a_model_returns_is_brought_onto_the_simplex(rows_of):
@@ -77,7 +95,9 @@ def test_guarantee_2_whatever_a_model_returns_is_brought_onto_the_simplex(rows_o
 
 def test_yes_and_no_are_classes(rows_of):
     curator = Curator(rows_of(), NOT_PRIVATE)
-    (counts,) = curator.answer([(AttachedHistogram(curator.attach(lambda block: block.codes[0] > 1)), 0)])
+    (counts,) = curator.answer(
+        [(AttachedHistogram(curator.attach(lambda block: block.codes[0] > 1)), 0)]
+    )
     assert counts.sum() == 700
     assert counts.min() > 0
 
@@ -86,8 +106,12 @@ def test_a_model_that_reads_the_group_moves_its_own_cell_too(rows_of):
     """Noise that differs by cell is then priced with moves inside a cell."""
     rows = rows_of(classes=3)
     curator = Curator(rows, Promise(1.0, 1e-6, protects="sensitive_features"))
-    group = curator.attach(lambda block: block.sensitive[0] % 3, columns_read=("features", "sensitive"))
-    event = curator.describe([(AttachedHistogram(group, rows.cells(names=["sensitive_1"])), np.array([30.0, 40.0]))])
+    group = curator.attach(
+        lambda block: block.sensitive[0] % 3, columns_read=("features", "sensitive")
+    )
+    event = curator.describe(
+        [(AttachedHistogram(group, rows.cells(names=["sensitive_1"])), np.array([30.0, 40.0]))]
+    )
     assert event.spreads[0] >= math.sqrt(2)
 
 
@@ -98,14 +122,18 @@ def test_a_model_that_reads_the_group_is_not_free(rows_of):
     fair = curator.attach(by_code)
     curator.answer([(AttachedHistogram(fair), 0)])
     assert len(curator.log) == 0
-    group = curator.attach(lambda block: block.sensitive[0] % 3, columns_read=("features", "sensitive"))
+    group = curator.attach(
+        lambda block: block.sensitive[0] % 3, columns_read=("features", "sensitive")
+    )
     curator.answer([(AttachedHistogram(group), 30.0)])
     assert len(curator.log) == 1
 
 
 def hardly(block):
     """Ties, rows of zeros, and a largest class of each kind."""
-    p = np.column_stack([block.codes[0] == 1, block.codes[0] == block.codes[1], block.codes[1] == 2]).astype(float)
+    p = np.column_stack(
+        [block.codes[0] == 1, block.codes[0] == block.codes[1], block.codes[1] == 2]
+    ).astype(float)
     p[::5] = 0.0
     return p / 2
 
@@ -116,7 +144,9 @@ def test_hard_decisions_are_the_first_largest_probability(rows_of):
     cells, (block,) = curator.cells(), rows.blocks()
     attached = curator.attach(hardly)
     decided = hardly(block).argmax(axis=1)
-    (found,) = curator.answer([(AttachedHistogram(attached, cells, by_label=True, decisions="hard"), 0)])
+    (found,) = curator.answer(
+        [(AttachedHistogram(attached, cells, by_label=True, decisions="hard"), 0)]
+    )
     wanted = np.zeros((6, 3, 3))
     np.add.at(wanted, (block.cells(cells)[0], block.labels, decided), 1.0)
     assert (found == wanted).all()
@@ -132,23 +162,37 @@ def test_hard_decisions_are_the_first_largest_probability(rows_of):
 
 def strata(rows, cells):
     """Questions with whole or soft decisions, about all groups, and about one."""
-    free = Attached(lambda block: (block.codes[0] % 3).astype(int), rows, frozenset({"features"}), "codes")
+    free = Attached(
+        lambda block: (block.codes[0] % 3).astype(int), rows, frozenset({"features"}), "codes"
+    )
     reads = frozenset({"features", "sensitive"})
-    bound = Attached(lambda block: (block.sensitive.sum(axis=0) % 3).astype(int), rows, reads, "groups")
+    bound = Attached(
+        lambda block: (block.sensitive.sum(axis=0) % 3).astype(int), rows, reads, "groups"
+    )
     soft = Attached(probabilities, rows, frozenset({"features"}), "soft")
     some = [(model, decisions) for model in (free, bound, soft) for decisions in ("hard", "soft")]
-    out = [AttachedHistogram(model, cells, by_label, decisions) for model, decisions in some for by_label in (False, True)]
+    out = [
+        AttachedHistogram(model, cells, by_label, decisions)
+        for model, decisions in some
+        for by_label in (False, True)
+    ]
     if cells.mode == "product":
         group = cells.count - 1
-        out += [AttachedHistogram(model, cells, True, decisions, group) for model, decisions in some]
+        out += [
+            AttachedHistogram(model, cells, True, decisions, group) for model, decisions in some
+        ]
         out += [CellCounts(cells, by_label, group=group) for by_label in (False, True)]
     return out
 
 
 @pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize(("mode", "names"), [("product", None), ("product", ["sensitive_1"]), ("marginal", None)])
+@pytest.mark.parametrize(
+    ("mode", "names"), [("product", None), ("product", ["sensitive_1"]), ("marginal", None)]
+)
 @pytest.mark.parametrize("order", [1, 2])
-def test_guarantee_3_no_neighbour_moves_a_stratum_further_than_its_bound(weights, mode, names, order):
+def test_guarantee_3_no_neighbour_moves_a_stratum_further_than_its_bound(
+    weights, mode, names, order
+):
     """Every relation, to within ten percent: halving a bound fails, doubling it too."""
     rows = pool(3, weights=weights)
     cap = rows.max_sample_weight if weights else None
@@ -169,7 +213,8 @@ def test_guarantee_3_no_neighbour_moves_a_stratum_further_than_its_bound(weights
 
 
 def test_guarantee_3_one_group_alone_costs_half_the_laplace_noise_where_rows_are_public():
-    """And no less than for other records, nor where a model's predictions change within the group."""
+    """And no less than for other records, nor where a model's predictions change within the
+    group."""
     rows = pool(3)
     both, one = rows.cells(), rows.cells(names=["sensitive_1"])
     fixed = Attached(by_code, rows, frozenset({"features"}), "codes")
@@ -194,13 +239,18 @@ def test_guarantee_3_one_group_alone_costs_half_the_laplace_noise_where_rows_are
         (CellCounts(both, True, group=0), record, 2),
         (CellCounts(both, True, group=0), SENSITIVE, 1),
     ):
-        assert describe([Ask(question, 3.0, "discrete-laplace")], rows.layout, promise) == DiscreteLaplace(3.0, steps)
+        assert describe(
+            [Ask(question, 3.0, "discrete-laplace")], rows.layout, promise
+        ) == DiscreteLaplace(3.0, steps)
 
 
 def test_one_group_alone_gets_the_noise_of_its_event(rows_of):
-    """A standard deviation from 4,000 draws is within 10 % of the true one but for 1 run in 10^9 (here seeded)."""
+    """A standard deviation from 4,000 draws is within 10 % of the true one but for 1 run in 10^9
+    (here seeded)."""
     rows = rows_of(classes=3)
-    curator = Curator(rows, Promise(1e6, 1e-6, protects="sensitive_features"), noise=NoiseSource.seeded(3))
+    curator = Curator(
+        rows, Promise(1e6, 1e-6, protects="sensitive_features"), noise=NoiseSource.seeded(3)
+    )
     attached = curator.attach(by_code)
     question = AttachedHistogram(attached, curator.cells(), True, "hard", group=2)
     (exact,) = Curator(rows, NOT_PRIVATE).answer([(CellCounts(curator.cells(), True, group=2), 0)])
@@ -214,7 +264,9 @@ def test_one_group_alone_gets_the_noise_of_its_event(rows_of):
     assert curator.log.events[0] == DiscreteLaplace(5.0, 1)
 
 
-@pytest.mark.parametrize("make", [AttachedHistogram, lambda model, cells, group: CellCounts(cells, group=group)])
+@pytest.mark.parametrize(
+    "make", [AttachedHistogram, lambda model, cells, group: CellCounts(cells, group=group)]
+)
 def test_a_group_is_one_of_cells_that_do_not_overlap(rows_of, make):
     rows = rows_of(classes=3)
     attached = Curator(rows, NOT_PRIVATE).attach(by_code)
@@ -232,7 +284,11 @@ def test_a_group_is_one_of_cells_that_do_not_overlap(rows_of, make):
 def test_noise_by_cell_is_refused_for_one_group(rows_of):
     rows = rows_of(classes=3)
     with pytest.raises(InputError, match="each cell"):
-        describe([(CellCounts(rows.cells(), True, group=0), np.array([3.0]))], rows.layout, Promise(1.0, 1e-6))
+        describe(
+            [(CellCounts(rows.cells(), True, group=0), np.array([3.0]))],
+            rows.layout,
+            Promise(1.0, 1e-6),
+        )
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -242,7 +298,10 @@ def test_hard_decisions_keep_their_integers_in_any_order_and_split(rows_of, weig
     totalled = []
     for table, threads in zip(tables, (1, 3), strict=True):
         model = Attached(probabilities, table, frozenset({"features"}), "soft")
-        asks = [AttachedHistogram(model, table.cells(mode), True, "hard") for mode in ("product", "marginal")]
+        asks = [
+            AttachedHistogram(model, table.cells(mode), True, "hard")
+            for mode in ("product", "marginal")
+        ]
         asks.append(AttachedHistogram(model, table.cells(), group=3))
         whole = list(table.blocks())
         for blocks in (whole, [whole[0].take(part) for part in np.array_split(np.arange(700), 9)]):
@@ -259,7 +318,8 @@ def test_class_labels_are_needed(rows_of):
 
 
 def test_a_handle_of_another_curator_is_refused(rows_of):
-    """Else rows of one curator would leave through the other, with nothing in the first one's log."""
+    """Else rows of one curator would leave through the other, with nothing in the first one's
+    log."""
     attached = Curator(rows_of(classes=3), NOT_PRIVATE).attach(by_code)
     other = Curator(rows_of(classes=3, seed=1), NOT_PRIVATE)
     for question in (AttachedHistogram(attached), AttachedLosses(attached)):

@@ -34,7 +34,11 @@ def test_rows_are_counted_by_cell_label_and_code(rows_of, weights):
     (block,) = rows.blocks()
     attached = curator.attach_codes(by_code, CODES)
     cells, both = rows.cells(), rows.cells("marginal")
-    asks = [CodeHistogram(attached, cells, True), CodeHistogram(attached, both), CodeHistogram(attached)]
+    asks = [
+        CodeHistogram(attached, cells, True),
+        CodeHistogram(attached, both),
+        CodeHistogram(attached),
+    ]
     asks += [CodeHistogram(attached, cells, True, group=g) for g in range(cells.count)]
     found = curator.answer([(question, 0) for question in asks])
     w = block.weights if weights else np.ones(block.rows)
@@ -53,7 +57,13 @@ def test_rows_are_counted_by_cell_label_and_code(rows_of, weights):
 def test_guarantee_1_the_handle_shows_no_code(rows_of):
     attached = Curator(rows_of(), NOT_PRIVATE).attach_codes(by_code, CODES)
     assert not hasattr(attached, "__dict__")
-    assert {name for name in dir(attached) if not name.startswith("_")} == {"count", "columns_read", "is_of", "of", "title"}
+    assert {name for name in dir(attached) if not name.startswith("_")} == {
+        "count",
+        "columns_read",
+        "is_of",
+        "of",
+        "title",
+    }
 
 
 def test_guarantee_2_whatever_is_returned_is_a_code_and_a_failing_row_spoils_no_other(rows_of):
@@ -83,17 +93,26 @@ def test_guarantee_2_whatever_is_returned_is_a_code_and_a_failing_row_spoils_no_
 def asked(rows, cells):
     free = AttachedCodes(by_code, rows, CODES, frozenset({"features"}), "codes")
     bound = AttachedCodes(by_group, rows, CODES, frozenset({"features", "sensitive"}), "groups")
-    out = [CodeHistogram(model, cells, by_label) for model in (free, bound) for by_label in (False, True)]
+    out = [
+        CodeHistogram(model, cells, by_label)
+        for model in (free, bound)
+        for by_label in (False, True)
+    ]
     if cells.mode == "product":
         out += [CodeHistogram(model, cells, True, cells.count - 1) for model in (free, bound)]
     return out
 
 
 @pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize(("mode", "names"), [("product", None), ("product", ["sensitive_1"]), ("marginal", None)])
+@pytest.mark.parametrize(
+    ("mode", "names"), [("product", None), ("product", ["sensitive_1"]), ("marginal", None)]
+)
 @pytest.mark.parametrize("order", [1, 2])
-def test_guarantee_3_no_neighbour_moves_a_histogram_further_than_its_bound(weights, mode, names, order):
-    """All neighbours of a pool under every relation, to within ten percent: halving a bound fails, doubling it too."""
+def test_guarantee_3_no_neighbour_moves_a_histogram_further_than_its_bound(
+    weights, mode, names, order
+):
+    """All neighbours of a pool under every relation, to within ten percent: halving a bound fails,
+    doubling it too."""
     rows = pool(3, weights=weights)
     cap = rows.max_sample_weight if weights else None
     for question in asked(rows, rows.cells(mode, names)):
@@ -124,7 +143,9 @@ def test_guarantee_3_a_planted_bug_is_caught(planted, monkeypatch):
     def other(self, block, a, b):
         return (np.roll(by_code(block), 1) if block.rows > 1 else by_code(block) + 1)[a:b] % CODES
 
-    question = CodeHistogram(AttachedCodes(by_code, rows, CODES, frozenset({"features"}), "codes"), rows.cells())
+    question = CodeHistogram(
+        AttachedCodes(by_code, rows, CODES, frozenset({"features"}), "codes"), rows.cells()
+    )
     scale = question.scale(rows.layout, None, 1)
     (whole,) = rows.blocks()
     if planted == "twice":
@@ -133,9 +154,15 @@ def test_guarantee_3_a_planted_bug_is_caught(planted, monkeypatch):
         return
     monkeypatch.setattr(AttachedCodes, "of", other)
     at = np.arange(whole.rows)
-    sums = [totals([(question, [scale])], rows, [whole.take(part)])[0][-1].ravel() for part in (at, at[1:])]
-    alone = [totals([(question, [scale])], rows, [whole.take(part)])[0][-1].ravel() for part in (at[:1],)]
-    assert np.abs(sums[0] - sums[1] - alone[0]).sum() > 0  # a sum over rows would have left that row's own code alone
+    sums = [
+        totals([(question, [scale])], rows, [whole.take(part)])[0][-1].ravel()
+        for part in (at, at[1:])
+    ]
+    alone = [
+        totals([(question, [scale])], rows, [whole.take(part)])[0][-1].ravel() for part in (at[:1],)
+    ]
+    # a sum over rows would have left that row's own code alone
+    assert np.abs(sums[0] - sums[1] - alone[0]).sum() > 0
 
 
 def test_one_group_alone_costs_half_the_laplace_noise_where_rows_are_public():

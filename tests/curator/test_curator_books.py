@@ -1,4 +1,5 @@
-"""The books of a run and what its rounds share: by the guarantees of curator/books.py, bounds.py and rounds.py."""
+"""The books of a run and what its rounds share: by the guarantees of curator/books.py, bounds.py
+and rounds.py."""
 
 from __future__ import annotations
 
@@ -23,19 +24,28 @@ def rows() -> Rows:
 
 
 def test_guarantee_1_of_books_what_is_refused_anywhere_is_charged_nowhere(rows) -> None:
-    """The ledger has room for many answers, the filter for a small one: the second is refused, its spend given back."""
+    """The ledger has room for many answers, the filter for a small one: the second is refused, its
+    spend given back."""
     book = Ledger.create(None, "people", 9.0, 1e-6, neighbours="replace-one")
     narrow = Promise(1.0, 1e-6, neighbours="replace-one")
-    curator = Curator(rows, narrow, cap=Filter.create(narrow, "renyi"), ledger=book, noise=NoiseSource.secure())
+    curator = Curator(
+        rows, narrow, cap=Filter.create(narrow, "renyi"), ledger=book, noise=NoiseSource.secure()
+    )
     curator.answer([(CellCounts(rows.cells()), 8.0)])
-    admitted, log, charged = curator._books.budget.admitted, curator.log.events, list(book.history())[-1].spent
+    admitted, log, charged = (
+        curator._books.budget.admitted,
+        curator.log.events,
+        list(book.history())[-1].spent,
+    )
     with pytest.raises(BudgetError):
         curator.answer([(CellCounts(rows.cells()), 1.0)])
     assert (curator._books.budget.admitted, curator.log.events) == (admitted, log)
     assert list(book.history())[-1].spent == charged
 
 
-def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_handed_out(rows, tmp_path) -> None:
+def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_handed_out(
+    rows, tmp_path
+) -> None:
     """A journal that fails keeps the answer back, and the plan goes no further."""
     written = []
 
@@ -45,7 +55,14 @@ def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_handed_o
             raise OSError("no space left")
 
     plan = Repeated(Gaussian(30.0), 3)
-    curator = Curator(rows, PROMISE, plan=plan, journal=fails, earlier=Journal(tmp_path / "run"), noise=NoiseSource.seeded(0))
+    curator = Curator(
+        rows,
+        PROMISE,
+        plan=plan,
+        journal=fails,
+        earlier=Journal(tmp_path / "run"),
+        noise=NoiseSource.seeded(0),
+    )
     ask = CellCounts(rows.cells())
     curator.answer([(ask, 30.0)])
     assert len(written) == len(curator.log) == 1
@@ -55,10 +72,14 @@ def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_handed_o
         curator.answer([(ask, 30.0)])
 
 
-def test_guarantee_3_of_books_the_statement_has_the_largest_bound_of_all_sittings(rows, tmp_path) -> None:
+def test_guarantee_3_of_books_the_statement_has_the_largest_bound_of_all_sittings(
+    rows, tmp_path
+) -> None:
     wide, narrow = FeatureSums(rows.cells(), 4.0), FeatureSums(rows.cells(), 1.0)
     for clips in ((wide, narrow), (narrow,)):
-        curator = Curator(rows, PROMISE, earlier=Journal(tmp_path / "run"), noise=NoiseSource.seeded(0))
+        curator = Curator(
+            rows, PROMISE, earlier=Journal(tmp_path / "run"), noise=NoiseSource.seeded(0)
+        )
         for question in clips:
             curator.answer([(question, 30.0)])
         (bound,) = curator.statement().bounds

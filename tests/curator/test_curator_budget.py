@@ -16,7 +16,8 @@ from fairveil.privacy.events import Gaussian
 
 
 def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> None:
-    """Ctrl-C just before an answer's end: whoever keeps the traceback keeps the answer's turn, too."""
+    """Ctrl-C just before an answer's end: whoever keeps the traceback keeps the answer's turn,
+    too."""
     closed: list[bool] = []
 
     def interrupted() -> None:
@@ -36,7 +37,9 @@ def test_an_answer_is_not_asked_for_inside_of_another() -> None:
     curator = Curator(Rows.from_arrays(np.ones((4, 1))), Promise(10.0, 1e-6))
 
     def asks(block: object) -> object:
-        curator.answer([(RowFunction(lambda inner: inner.numbers.T, 1, 1.0, frozenset({"features"})), 50.0)])
+        curator.answer(
+            [(RowFunction(lambda inner: inner.numbers.T, 1, 1.0, frozenset({"features"})), 50.0)]
+        )
         return np.zeros((4, 1))
 
     curator.answer(

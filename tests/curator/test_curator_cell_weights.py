@@ -1,5 +1,5 @@
-"""Gradient sums whose loss counts by cell: against the reference, against the group losses that they differentiate, and under
-every relation against enumerated neighbours."""
+"""Gradient sums whose loss counts by cell: against the reference, against the group losses that
+they differentiate, and under every relation against enumerated neighbours."""
 
 from __future__ import annotations
 
@@ -8,9 +8,26 @@ import math
 
 import numpy as np
 import pytest
-from curator_pools import COMBINATIONS, WIDTH, attribute_move, contributions, largest_moves, norms, pool
+from curator_pools import (
+    COMBINATIONS,
+    WIDTH,
+    attribute_move,
+    contributions,
+    largest_moves,
+    norms,
+    pool,
+)
 
-from fairveil.curator import Ask, Curator, GradientSum, GroupLosses, Linear, Poisson, PredictionHistogram, Rows
+from fairveil.curator import (
+    Ask,
+    Curator,
+    GradientSum,
+    GroupLosses,
+    Linear,
+    Poisson,
+    PredictionHistogram,
+    Rows,
+)
 from fairveil.curator.questions import cell_weights
 from fairveil.curator.totals import passes as totals_module
 from fairveil.curator.totals import public_scale, reference
@@ -25,11 +42,24 @@ SENSITIVE = Promise(1000.0, 1e-6, protects="sensitive_features")
 FREE = Promise(math.inf, 0.0)
 
 
-def asked(rows, classes=2, mode="product", models=0, clip=0.8, loss="log", costs=False, weight=0.7, size=1.0, cells=None):
+def asked(
+    rows,
+    classes=2,
+    mode="product",
+    models=0,
+    clip=0.8,
+    loss="log",
+    costs=False,
+    weight=0.7,
+    size=1.0,
+    cells=None,
+):
     """A question with signed weights by cell, about one model or many."""
     rng = np.random.default_rng(3)
     lead = (models,) if models else ()
-    model = Linear(size * rng.normal(size=(*lead, 1 if classes == 2 else classes, WIDTH)), sharpness=1.7)
+    model = Linear(
+        size * rng.normal(size=(*lead, 1 if classes == 2 else classes, WIDTH)), sharpness=1.7
+    )
     cells = rows.cells(mode) if cells is None else cells
     by_cell = 2 * rng.normal(size=(*lead, cells.count))
     given = rng.normal(size=(*lead, cells.count, classes, classes)) if costs else None
@@ -37,9 +67,12 @@ def asked(rows, classes=2, mode="product", models=0, clip=0.8, loss="log", costs
 
 
 def variants(rows, classes, mode, clip):
-    """Weights alone and with costs, equal and unequal, and a model so steep that its rows' residuals are 0 or 1."""
+    """Weights alone and with costs, equal and unequal, and a model so steep that its rows'
+    residuals are 0 or 1."""
     plain = asked(rows, classes, mode, clip=clip)
-    equal = GradientSum(plain.model, clip, plain.cells, None, "log", 0.7, np.full(plain.cells.count, -1.5))
+    equal = GradientSum(
+        plain.model, clip, plain.cells, None, "log", 0.7, np.full(plain.cells.count, -1.5)
+    )
     costs = asked(rows, classes, mode, clip=clip, costs=True)
     return [
         plain,
@@ -51,7 +84,11 @@ def variants(rows, classes, mode, clip):
 
 
 def integers(question, rows, scale=None, **given):
-    scale = question.scale(rows.layout, rows.max_sample_weight if rows.weighted else None) if scale is None else scale
+    scale = (
+        question.scale(rows.layout, rows.max_sample_weight if rows.weighted else None)
+        if scale is None
+        else scale
+    )
     return totals([(question, [scale])], rows, rows.blocks(), **given)[0]
 
 
@@ -59,7 +96,7 @@ def whole(question, rows, m=0):
     return sum(reference.total(question, block, m) for block in rows.blocks())
 
 
-# -- the sums ----------------------------------------------------------------------------------------------------------
+# -- the sums --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
@@ -85,21 +122,35 @@ def test_the_reference_weighs_each_rows_loss_by_hand(rows_of):
     theta, total = question.model.array[0, 0], np.zeros(WIDTH)
     for i in range(40):
         row = reference.dense(block)[i]
-        weight = question.cell_weights[block.sensitive[0, i]] + question.cell_weights[3 + block.sensitive[1, i]]
+        weight = (
+            question.cell_weights[block.sensitive[0, i]]
+            + question.cell_weights[3 + block.sensitive[1, i]]
+        )
         gradient = 0.7 * weight * (row @ theta - block.labels[i]) * row
         total += gradient * min(1.0, 1.3 / np.linalg.norm(gradient))
     assert np.allclose(whole(question, rows)[0], total, rtol=1e-12)
     scale = question.scale(rows.layout, None)
-    assert np.abs(integers(question, rows)[0, 0] * scale.unit - total).max() < 40 * (scale.unit + 1e-12)
+    assert np.abs(integers(question, rows)[0, 0] * scale.unit - total).max() < 40 * (
+        scale.unit + 1e-12
+    )
 
 
 def test_without_weights_by_cell_nothing_changes_and_ones_weigh_nothing(rows_of):
     rows = rows_of()
     for models, mode in itertools.product((0, 7), ("product", "marginal")):
         question = asked(rows, models=models, mode=mode, costs=True)
-        plain = GradientSum(question.model, 0.8, question.cells, question.cell_costs, loss_weight=0.7)
+        plain = GradientSum(
+            question.model, 0.8, question.cells, question.cell_costs, loss_weight=0.7
+        )
         ones = np.full(question.cells.count, 1.0 / question.cells.per_row)
-        weighed = GradientSum(question.model, 0.8, question.cells, question.cell_costs, loss_weight=0.7, cell_weights=ones)
+        weighed = GradientSum(
+            question.model,
+            0.8,
+            question.cells,
+            question.cell_costs,
+            loss_weight=0.7,
+            cell_weights=ones,
+        )
         assert (integers(plain, rows) == integers(weighed, rows)).all()
 
 
@@ -117,8 +168,16 @@ class Split:
             if part.is_sparse:
                 import scipy.sparse
 
-                numbers = scipy.sparse.csr_array((part.numbers[0], part.indices, part.indptr), shape=(b - a, 3))
-            yield RowBlock(numbers, part.codes, part.labels, part.sensitive, part.weights if len(part.weights) else None)
+                numbers = scipy.sparse.csr_array(
+                    (part.numbers[0], part.indices, part.indptr), shape=(b - a, 3)
+                )
+            yield RowBlock(
+                numbers,
+                part.codes,
+                part.labels,
+                part.sensitive,
+                part.weights if len(part.weights) else None,
+            )
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -143,13 +202,19 @@ def test_one_model_and_many_are_the_same_bit_for_bit(rows_of, classes, costs):
         question = asked(rows, classes, mode, 70 if classes == 2 else 4, costs=costs, weight=0.7)
         scale = question.scale(rows.layout, None)
         together = integers(question, rows)
-        shared = GradientSum(question.model, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1])
+        shared = GradientSum(
+            question.model, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1]
+        )
         for m in (0, 1, question.models - 1):
             one = Linear(question.model.array[m], sharpness=1.7)
             given = None if question.cell_costs is None else question.cell_costs[m]
-            alone = GradientSum(one, 0.8, question.cells, given, "log", 0.7, question.cell_weights[m])
+            alone = GradientSum(
+                one, 0.8, question.cells, given, "log", 0.7, question.cell_weights[m]
+            )
             assert (integers(alone, rows, scale)[0] == together[m]).all()
-            alone = GradientSum(one, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1])
+            alone = GradientSum(
+                one, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1]
+            )
             assert (integers(alone, rows, scale)[0] == integers(shared, rows)[m]).all()
 
 
@@ -163,10 +228,16 @@ def test_a_batch_is_the_rows_at_its_positions(rows_of):
 
 
 @pytest.mark.parametrize("models", [0, 2, 7])
-def test_a_histogram_of_the_same_model_shares_its_pass_where_the_cells_are_the_same(rows_of, models):
+def test_a_histogram_of_the_same_model_shares_its_pass_where_the_cells_are_the_same(
+    rows_of, models
+):
     rows = rows_of()
     question = asked(rows, models=models)
-    for cells, passes in ((question.cells, [(1, 0)]), (rows.cells("marginal"), [(0,), (1,)]), (None, [(0,), (1,)])):
+    for cells, passes in (
+        (question.cells, [(1, 0)]),
+        (rows.cells("marginal"), [(0,), (1,)]),
+        (None, [(0,), (1,)]),
+    ):
         histogram = PredictionHistogram(question.model, cells, by_label=True)
         asks = [(one, [one.scale(rows.layout, None)]) for one in (histogram, question)]
         assert totals_module._passes(asks) == passes
@@ -174,24 +245,31 @@ def test_a_histogram_of_the_same_model_shares_its_pass_where_the_cells_are_the_s
             assert (found == integers(one, rows)).all()
 
 
-# -- what they differentiate -------------------------------------------------------------------------------------------
+# -- what they differentiate -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("classes", [2, 4, None])
 @pytest.mark.parametrize("weights", [False, True])
 def test_they_are_gradients_of_weighed_group_losses(rows_of, mode, classes, weights):
-    """Central differences of sum_c w_c x group loss, nothing clipped; the gradient's squared loss is half the square.
+    """Central differences of sum_c w_c x group loss, nothing clipped; the gradient's squared loss
+    is half the square.
 
     At a step h they are off by about h^2 and by the grid's 2^-44 over h.
     """
-    rows = rows_of(n=200, classes=classes or 2, regression=classes is None, weights=weights, far=False)
+    rows = rows_of(
+        n=200, classes=classes or 2, regression=classes is None, weights=weights, far=False
+    )
     loss, factor = ("squared", 0.5) if classes is None else ("log", 1.0)
     question = asked(rows, classes or 2, mode, loss=loss, clip=None, size=0.3)
     (gradient,) = Curator(rows, FREE).answer([(question, 0.0)])
     theta, h = question.model.array[0], 1e-4
-    moved = np.array([theta + sign * h * e.reshape(theta.shape) for e in np.eye(theta.size) for sign in (1, -1)])
-    (losses,) = Curator(rows, FREE).answer([(GroupLosses(Linear(moved, sharpness=1.7), question.cells, loss), 0.0)])
+    moved = np.array(
+        [theta + sign * h * e.reshape(theta.shape) for e in np.eye(theta.size) for sign in (1, -1)]
+    )
+    (losses,) = Curator(rows, FREE).answer(
+        [(GroupLosses(Linear(moved, sharpness=1.7), question.cells, loss), 0.0)]
+    )
     objective = 0.7 * factor * losses @ question.cell_weights
     slopes = (objective[::2] - objective[1::2]) / (2 * h)
     assert np.abs(slopes - gradient.ravel()).max() < 1e-5 * np.abs(gradient).max()
@@ -210,13 +288,15 @@ def test_without_noise_answers_are_exact_and_unclipped(rows_of, promise, classes
         assert np.abs(answer.reshape(wanted.shape) - wanted).max() < 1e-8 * np.abs(wanted).max()
 
 
-# -- how far one person moves them -------------------------------------------------------------------------------------
+# -- how far one person moves them -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("classes", [2, 4, None])
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_clip(mode, classes, kind):
+def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_clip(
+    mode, classes, kind
+):
     rows = pool(classes or 2, regression=classes is None, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
     for clip in (1e-3, 2.0):
@@ -229,7 +309,9 @@ def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_c
             questions = variants(rows, classes, mode, clip)
         for question in questions:
             scale = question.scale(rows.layout, cap)
-            assert scale == GradientSum(question.model, clip, loss=question.loss).scale(rows.layout, cap)
+            assert scale == GradientSum(question.model, clip, loss=question.loss).scale(
+                rows.layout, cap
+            )
             alone, replaced = (moved * scale.unit for moved in largest_moves(question, scale, rows))
             assert alone <= scale.bound.sensitivity("add-remove")
             assert replaced <= scale.bound.sensitivity("replace-one")
@@ -243,28 +325,39 @@ def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_c
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("clip", [None, 0.05, 1.5])
 def test_other_sensitive_values_move_them_within_their_bound(mode, classes, weights, clip):
-    """The part that is answered exactly moves by nothing, the other by no more than its bound, which is reached."""
+    """The part that is answered exactly moves by nothing, the other by no more than its bound,
+    which is reached."""
     rows = pool(classes or 2, regression=classes is None, weights=weights, far=False)
     squared = asked(rows, 2, mode, clip=clip, loss="squared", models=2)
     for question in [squared] if classes is None else variants(rows, classes, mode, clip):
         common, rest = question.parted()
         assert "sensitive" not in common.reads
         assert "sensitive" in rest.reads
-        (exact, *_), scale = public_scale.of(common, rows, exact=True), public_scale.of(rest, rows)[-1]
+        (exact, *_), scale = (
+            public_scale.of(common, rows, exact=True),
+            public_scale.of(rest, rows)[-1],
+        )
         assert attribute_move(common, exact, rows) == 0.0
-        moved, bound = attribute_move(rest, scale, rows) * scale.unit, scale.bound.sensitivity("replace-one")
+        moved, bound = (
+            attribute_move(rest, scale, rows) * scale.unit,
+            scale.bound.sensitivity("replace-one"),
+        )
         assert moved <= bound
         if clip is None:
             assert norms(contributions(rest, scale, rows), 2).max() * scale.unit <= scale.bound.norm
-            several = mode == "marginal" and classes == 4  # of two columns the moves of a vector add up to less
+            # of two columns the moves of a vector add up to less
+            several = mode == "marginal" and classes == 4
             assert several or moved >= 0.999 * bound or bound < 1e-100
         assert clip is None or bound <= 2 * clip * (1.5 if weights else 1.0) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_weights_alone_move_a_row_by_their_range_and_halves_of_it_are_clipped(clip):
-    """By hand: |row| |p - y| x the range of the weights (summed over columns), or twice the clip; not by their size."""
-    rows = Rows.from_arrays(np.array([[3.0]]), [1], [["a"], ["x"]], classes=[0, 1], groups=[["a", "b", "c"], ["x", "y"]])
+    """By hand: |row| |p - y| x the range of the weights (summed over columns), or twice the clip;
+    not by their size."""
+    rows = Rows.from_arrays(
+        np.array([[3.0]]), [1], [["a"], ["x"]], classes=[0, 1], groups=[["a", "b", "c"], ["x", "y"]]
+    )
     model, row = Linear(np.zeros(2)), math.sqrt(10.0)
     for mode, weights, span in (
         ("product", [100.0, 101.0, 100.5, 100.0, 100.0, 100.0], 1.0),
@@ -275,7 +368,9 @@ def test_weights_alone_move_a_row_by_their_range_and_halves_of_it_are_clipped(cl
         curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(0))
         curator.answer([(question, 3.0)])
         (bound,) = curator.statement().bounds
-        assert bound.sensitivity == pytest.approx(min(0.5 * 0.5 * row * span, math.inf if clip is None else 2 * clip))
+        assert bound.sensitivity == pytest.approx(
+            min(0.5 * 0.5 * row * span, math.inf if clip is None else 2 * clip)
+        )
         assert bound.reason == "largest over the public rows and all listed groups"
 
 
@@ -295,13 +390,17 @@ def test_groups_that_nobody_is_in_count_too(rows_of):
     for mode in ("product", "marginal"):
         for question in variants(rows, 2, mode, None):
             for part, exact in zip(question.parted(), (True, False), strict=True):
-                assert public_scale.of(part, alone, exact=exact) == public_scale.of(part, rows, exact=exact)
+                assert public_scale.of(part, alone, exact=exact) == public_scale.of(
+                    part, rows, exact=exact
+                )
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 def test_parts_of_weights_and_their_reach_hold_for_every_row(mode):
     cells = Cells((("a", "b", "c"), ("x", "y")), mode)
-    weights = np.random.default_rng(0).normal(size=(5, cells.count)) * 10.0 ** np.arange(5)[:, np.newaxis]
+    weights = (
+        np.random.default_rng(0).normal(size=(5, cells.count)) * 10.0 ** np.arange(5)[:, np.newaxis]
+    )
     common, rest = cell_weights.parted(weights, cells)
     ids = cells.ids(np.array(COMBINATIONS).T)
     sums = weights[:, ids].sum(axis=1)
@@ -310,7 +409,9 @@ def test_parts_of_weights_and_their_reach_hold_for_every_row(mode):
         size, spread = cell_weights.reach(part, cells).T
         assert (np.abs(total).max(axis=1) <= size * (1 + 1e-14)).all()
         assert np.allclose(np.ptp(total, axis=1), spread)
-    assert np.allclose(2 * cell_weights.reach(rest, cells)[:, 0], cell_weights.reach(rest, cells)[:, 1])
+    assert np.allclose(
+        2 * cell_weights.reach(rest, cells)[:, 0], cell_weights.reach(rest, cells)[:, 1]
+    )
 
 
 def test_the_stated_bound_is_the_largest_of_the_run(rows_of):
@@ -318,19 +419,24 @@ def test_the_stated_bound_is_the_largest_of_the_run(rows_of):
     curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(0))
     question, seen = asked(rows, clip=None), []
     for size in (1.0, 8.0, 0.5):
-        curator.answer([(question.at(question.model, cell_weights=size * question.cell_weights), 60.0)])
+        curator.answer(
+            [(question.at(question.model, cell_weights=size * question.cell_weights), 60.0)]
+        )
         (bound,) = curator.statement().bounds
         seen.append(bound.sensitivity)
     assert seen[1] == seen[2] == pytest.approx(8 * seen[0])
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("costs", [False, True])
-def test_with_sensitive_features_alone_protected_the_noise_is_of_the_stated_bound(rows_of, mode, costs):
-    """Each coordinate's error over multiplier x bound, 30 releases: standard normal by chi-square, false alarms 1e-6."""
+def test_with_sensitive_features_alone_protected_the_noise_is_of_the_stated_bound(
+    rows_of, mode, costs
+):
+    """Each coordinate's error over multiplier x bound, 30 releases: standard normal by chi-square,
+    false alarms 1e-6."""
     rows = rows_of(far=False)
     question = asked(rows, mode=mode, clip=None, costs=costs)
     curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(5))
@@ -339,7 +445,9 @@ def test_with_sensitive_features_alone_protected_the_noise_is_of_the_stated_boun
     (bound,) = curator.statement().bounds
     assert {type(event) for event in curator.log.events} == {Gaussian}
     count = errors.size
-    assert abs((errors**2).sum() / (4.0 * bound.sensitivity) ** 2 - count) < 5 * math.sqrt(2 * count)
+    assert abs((errors**2).sum() / (4.0 * bound.sensitivity) ** 2 - count) < 5 * math.sqrt(
+        2 * count
+    )
 
 
 def test_equal_weights_read_no_group_in_effect(rows_of):
@@ -359,12 +467,15 @@ def test_equal_weights_read_no_group_in_effect(rows_of):
 @pytest.mark.parametrize("promise", [Promise(1000.0, 1e-6), SENSITIVE], ids=str)
 @pytest.mark.parametrize("models", [0, 7])
 def test_beside_a_histogram_of_the_same_model_the_answer_is_the_same(rows_of, promise, models):
-    """Each question's noise has a stream of its own, so what shares a pass must give the bits of what does not."""
+    """Each question's noise has a stream of its own, so what shares a pass must give the bits of
+    what does not."""
     rows = rows_of(far=False)
     for costs in (False, True):
         question = asked(rows, models=models, costs=costs)
         histogram = PredictionHistogram(question.model, question.cells)
-        together, _ = Curator(rows, promise, noise=NoiseSource.seeded(4)).answer([(question, 3.0), (histogram, 3.0)])
+        together, _ = Curator(rows, promise, noise=NoiseSource.seeded(4)).answer(
+            [(question, 3.0), (histogram, 3.0)]
+        )
         (alone,) = Curator(rows, promise, noise=NoiseSource.seeded(4)).answer([(question, 3.0)])
         assert (together == alone).all()
 
@@ -372,7 +483,11 @@ def test_beside_a_histogram_of_the_same_model_the_answer_is_the_same(rows_of, pr
 def test_rounds_of_a_run_have_one_key_price_and_plan(rows_of):
     rows = rows_of()
     question = asked(rows, models=4, costs=True)
-    other = question.at(Linear(question.model.array + 1, 1.7), question.cell_costs, cell_weights=-question.cell_weights)
+    other = question.at(
+        Linear(question.model.array + 1, 1.7),
+        question.cell_costs,
+        cell_weights=-question.cell_weights,
+    )
     assert other.key is question.key
     assert Ask(question, 3.0).about(other).key == Ask(question, 3.0).key
     assert (other.cell_weights == -question.cell_weights).all()
@@ -380,7 +495,9 @@ def test_rounds_of_a_run_have_one_key_price_and_plan(rows_of):
     first, second = (curator.answer([(one, 2.0)])[0] for one in (question, other))
     again = Curator(rows, Promise(1000.0, 1e-6), noise=NoiseSource.seeded(1))
     assert (again.answer([(asked(rows, models=4, costs=True), 2.0)])[0] == first).all()
-    fresh = GradientSum(other.model, 0.8, other.cells, other.cell_costs, "log", 0.7, other.cell_weights)
+    fresh = GradientSum(
+        other.model, 0.8, other.cells, other.cell_costs, "log", 0.7, other.cell_weights
+    )
     assert (again.answer([(fresh, 2.0)])[0] == second).all()
 
 
@@ -437,10 +554,14 @@ def test_rounds_keep_the_form_of_their_weights(rows_of):
 @pytest.mark.parametrize("promise", [FREE, SENSITIVE], ids=str)
 @pytest.mark.parametrize("costs", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_contributions_that_overflow_are_refused_before_they_are_charged(rows_of, promise, costs, classes):
+def test_contributions_that_overflow_are_refused_before_they_are_charged(
+    rows_of, promise, costs, classes
+):
     rows = rows_of(classes=classes)
     question = asked(rows, classes, clip=None, costs=costs, weight=1e200)
-    heavy = question.at(question.model, question.cell_costs, cell_weights=1e150 * question.cell_weights)
+    heavy = question.at(
+        question.model, question.cell_costs, cell_weights=1e150 * question.cell_weights
+    )
     curator = Curator(rows, promise)
     with pytest.raises(InputError, match="overflow"):
         curator.answer([(heavy, 3.0)])

@@ -1,4 +1,5 @@
-"""Private choices by functions of candidates' sums, and among cuts, against enumerated neighbours."""
+"""Private choices by functions of candidates' sums, and among cuts, against enumerated
+neighbours."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ def zigzag(low, high):
 
     def function(sums):
         pairs, rest = np.floor(sums / 2), sums % 2
-        return ((low + high) * pairs + high * np.minimum(rest, 1) + low * np.maximum(rest - 1, 0)).reshape(len(sums), -1).sum(1)
+        return (
+            ((low + high) * pairs + high * np.minimum(rest, 1) + low * np.maximum(rest - 1, 0))
+            .reshape(len(sums), -1)
+            .sum(1)
+        )
 
     return Score(function, low, high)
 
@@ -72,7 +77,8 @@ def slopes_of(shape, seed=3):
 
 
 def candidates(curator, cells, by_label, classes, reads):
-    """Linear models, cuts where there are two classes, and handles that decide for one class or, on request, by the group."""
+    """Linear models, cuts where there are two classes, and handles that decide for one class or, on
+    request, by the group."""
     rng = np.random.default_rng(7)
     weights = rng.normal(size=(6, 1 if classes == 2 else classes, WIDTH))
     out = [PredictionHistogram(Linear(weights), cells, by_label=by_label)]
@@ -81,9 +87,19 @@ def candidates(curator, cells, by_label, classes, reads):
     makers = [lambda b, k=k: np.full(b.rows, k) for k in range(classes)]
     makers += [lambda b, k=k: b.codes[0] % classes == k for k in range(2)]
     for (g, h), k in itertools.product(COMBINATIONS if reads else [], range(classes)):
-        makers.append(lambda b, g=g, h=h, k=k: np.where((b.sensitive[0] == g) & (b.sensitive[1] == h), k, (k + 1) % classes))
+        makers.append(
+            lambda b, g=g, h=h, k=k: np.where(
+                (b.sensitive[0] == g) & (b.sensitive[1] == h), k, (k + 1) % classes
+            )
+        )
     seen = ("features", "sensitive") if reads else ("features",)
-    return [*out, *(AttachedHistogram(curator.attach(f, columns_read=seen), cells, by_label, "hard") for f in makers)]
+    return [
+        *out,
+        *(
+            AttachedHistogram(curator.attach(f, columns_read=seen), cells, by_label, "hard")
+            for f in makers
+        ),
+    ]
 
 
 def decided(questions, rows):
@@ -106,11 +122,23 @@ def decided(questions, rows):
 
 
 def tables(questions, rows, classes, exponent):
-    """What each row adds to each candidate's table: (rows, candidates, cells, labels or 1, classes)."""
+    """What each row adds to each candidate's table: (rows, candidates, cells, labels or 1,
+    classes)."""
     (block,) = rows.blocks()
     first, chosen = questions[0], decided(questions, rows)
-    out = np.zeros((*chosen.shape, 1 if first.cells is None else first.cells.count, classes if first.by_label else 1, classes))
-    weights = np.ldexp(np.rint(np.ldexp(block.weights, exponent)), -exponent) if rows.weighted else np.ones(block.rows)
+    out = np.zeros(
+        (
+            *chosen.shape,
+            1 if first.cells is None else first.cells.count,
+            classes if first.by_label else 1,
+            classes,
+        )
+    )
+    weights = (
+        np.ldexp(np.rint(np.ldexp(block.weights, exponent)), -exponent)
+        if rows.weighted
+        else np.ones(block.rows)
+    )
     i, h = np.indices(chosen.shape)
     label = block.labels[:, np.newaxis] if first.by_label else 0
     for line in block.cells(first.cells):
@@ -119,10 +147,14 @@ def tables(questions, rows, classes, exponent):
 
 
 def neighbours(v, promise, rng):
-    """Sums of a set of a pool's rows, and of its neighbours: (candidates, ...), and as many such as there are."""
+    """Sums of a set of a pool's rows, and of its neighbours: (candidates, ...), and as many such as
+    there are."""
     inside = rng.random(len(v)) < 0.6
     if promise.protects == "sensitive_features":  # one row a person
-        people, at = len(v) // len(COMBINATIONS), rng.integers(0, len(COMBINATIONS), len(v) // len(COMBINATIONS))
+        people, at = (
+            len(v) // len(COMBINATIONS),
+            rng.integers(0, len(COMBINATIONS), len(v) // len(COMBINATIONS)),
+        )
         here = np.arange(people) * len(COMBINATIONS) + at
         base = v[here].sum(axis=0)
         by_person = v.reshape(people, len(COMBINATIONS), *v.shape[1:])
@@ -139,7 +171,8 @@ def values_at(score, sums):
 
 
 def check_neighbours(contest, v, promise, sets=2):
-    """The largest range over candidates of a change; the integer scores and the probabilities keep theirs."""
+    """The largest range over candidates of a change; the integer scores and the probabilities keep
+    theirs."""
     rng, widest = np.random.default_rng(11), 0.0
     rate = choice.rate(EPSILON, contest.steps)
     for _ in range(sets):
@@ -148,20 +181,26 @@ def check_neighbours(contest, v, promise, sets=2):
         widest = max(widest, float(np.ptp(after - before, axis=1).max()))
         one, other = contest.rounded(before), contest.rounded(after)
         assert np.ptp(other - one, axis=1).max() <= contest.steps
-        p, q = (-rate * scores - logsumexp(-rate * scores, axis=1, keepdims=True) for scores in (one, other))
+        p, q = (
+            -rate * scores - logsumexp(-rate * scores, axis=1, keepdims=True)
+            for scores in (one, other)
+        )
         assert np.abs(p - q).max() <= EPSILON * (1 + 1e-9)
     assert widest <= contest.stated
     return widest
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
-@pytest.mark.parametrize(("mode", "names"), [("product", None), ("product", ["sensitive_0"]), ("marginal", None)])
+@pytest.mark.parametrize(
+    ("mode", "names"), [("product", None), ("product", ["sensitive_0"]), ("marginal", None)]
+)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weights", [False, True])
 def test_guarantee_1_of_decisions_no_neighbour_moves_scores_further_apart_than_the_range(
     promise, mode, names, classes, weights
 ):
-    """Under every relation, with candidates that read groups and without; attained where every decision can be had."""
+    """Under every relation, with candidates that read groups and without; attained where every
+    decision can be had."""
     rows = pool(classes, weights=weights, far=False)
     cells = rows.cells(mode, names)
     for make, reads in itertools.product(SHAPES, (False, True)):
@@ -169,11 +208,18 @@ def test_guarantee_1_of_decisions_no_neighbour_moves_scores_further_apart_than_t
         questions = candidates(curator, cells, True, classes, reads)
         score = make(*slopes_of((cells.count, classes, classes)))
         contest = curator._contest(tuple(questions), None, None, score)
-        v = tables(questions, rows, classes, questions[0].scale(rows.layout, 1.5 if weights else None).exponent)
+        v = tables(
+            questions,
+            rows,
+            classes,
+            questions[0].scale(rows.layout, 1.5 if weights else None).exponent,
+        )
         assert (contest.sums.shaped(contest.sums.found()) == v.sum(axis=0)).all()
         widest = check_neighbours(contest, v, promise)
         if make is zigzag and not weights:
-            assert widest >= (0.999 if mode == "product" and promise is ADD else 0.7) * contest.stated
+            assert (
+                widest >= (0.999 if mode == "product" and promise is ADD else 0.7) * contest.stated
+            )
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -188,15 +234,20 @@ def test_guarantee_1_of_decisions_of_everybody(promise, by_label):
         contest = curator._contest(tuple(questions), None, None, score)
         widest = check_neighbours(contest, tables(questions, rows, 2, 0), promise)
         moves = promise is not SENSITIVE or reads
-        assert curator.describe_choice(questions, EPSILON) == (Exponential(EPSILON) if moves else NoOp())
+        assert curator.describe_choice(questions, EPSILON) == (
+            Exponential(EPSILON) if moves else NoOp()
+        )
         assert (widest > 0.6 * contest.stated) if moves else (widest == 0.0)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("mode", ["product", "marginal", None])
 @pytest.mark.parametrize("weights", [False, True])
-def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_range(promise, mode, weights):
-    """Zero-one and cut log losses; slopes of both signs, and of one sign, where a row moves all scores one way."""
+def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_range(
+    promise, mode, weights
+):
+    """Zero-one and cut log losses; slopes of both signs, and of one sign, where a row moves all
+    scores one way."""
     rows = pool(2, weights=weights, far=False)
     cells = None if mode is None else rows.cells(mode)
     model = Linear(np.random.default_rng(7).normal(size=(9, 1, WIDTH)))
@@ -206,21 +257,31 @@ def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_
         scales = curator._bounds.scales(Ask(question, 1.0))
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
         (whole,) = rows.blocks()
-        each = [totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0] for i in range(whole.rows)]
+        each = [
+            totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
+            for i in range(whole.rows)
+        ]
         v = np.array(each) * scale.unit
         low, high = slopes_of(question.shape(rows.layout))
         for up in (0.0, 10.0, -10.0):
             contest = curator._contest((question,), None, None, make(low + up, high + up))
             assert (contest.sums.shaped(contest.sums.found()) == v.sum(axis=0)).all()
             widest = check_neighbours(contest, v, promise, 1)
-            if make is zigzag and loss == "zero-one" and mode == "product" and not weights and promise is ADD:
+            if (
+                make is zigzag
+                and loss == "zero-one"
+                and mode == "product"
+                and not weights
+                and promise is ADD
+            ):
                 assert widest >= (0.999 if up else 0.6) * contest.stated
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("mode", ["product", "marginal", None])
 def test_linear_scores_are_the_special_case_of_equal_slopes(promise, mode):
-    """The same range and, step for step, the same scores as by costs and by weights of cells; so does the formula for them."""
+    """The same range and, step for step, the same scores as by costs and by weights of cells; so
+    does the formula for them."""
     rows = pool(3, far=False)
     cells = None if mode is None else rows.cells(mode)
     count = 1 if cells is None else cells.count
@@ -241,7 +302,9 @@ def test_linear_scores_are_the_special_case_of_equal_slopes(promise, mode):
     question, weights = GroupLosses(model, cells), np.round(rng.normal(size=count) * 256) / 256
     curator = Curator(rows, promise)
     by_weights = curator._contest((question,), weights, None, None)
-    contest = curator._contest((question,), None, None, Score(lambda sums: sums @ weights, weights, weights))
+    contest = curator._contest(
+        (question,), None, None, Score(lambda sums: sums @ weights, weights, weights)
+    )
     unit = contest.sums.unit * 2.0**-choice.WEIGHT_BITS
     assert contest.stated == pytest.approx(by_weights.reach * unit, rel=1e-9, abs=1e-9)
     assert contest.best() == by_weights.best()
@@ -253,7 +316,9 @@ def range_of_costs(costs, cells, promise, reads):
     columns = np.split(costs, np.cumsum(cells.sizes)[:-1]) if apart else [costs]
     over = np.ptp if promise is SENSITIVE and not reads else np.max
     pairs = itertools.permutations(range(3), 2)
-    largest = max(sum(over(c[:, :, k] - c[:, :, o], axis=0) for c in columns).max() for k, o in pairs)
+    largest = max(
+        sum(over(c[:, :, k] - c[:, :, o], axis=0) for c in columns).max() for k, o in pairs
+    )
     if promise is SENSITIVE and reads and cells is not None and cells.mode == "product":
         return np.sort(np.ptp(costs, axis=2), axis=0)[-2:].sum(axis=0).max()
     return largest * (1 if promise is ADD or (promise is SENSITIVE and not reads) else 2)
@@ -263,7 +328,10 @@ def test_cells_that_are_apart_by_enumeration():
     rng = np.random.default_rng(0)
     for n, _ in itertools.product((1, 2, 3, 7), range(20)):
         p, q = rng.integers(-3, 4, (2, n, 2))
-        wanted = [max((p[a, y] + q[b, y] for a, b in itertools.permutations(range(n), 2)), default=0) for y in range(2)]
+        wanted = [
+            max((p[a, y] + q[b, y] for a, b in itertools.permutations(range(n), 2)), default=0)
+            for y in range(2)
+        ]
         assert ranges._apart(p, q).tolist() == wanted
 
 
@@ -273,7 +341,9 @@ def test_guarantee_2_the_grid_is_the_same_whatever_the_rows_are(rows_of):
         found = set()
         for seed, n in enumerate(sizes):
             rows = rows_of(seed, n)
-            question = PredictionHistogram(Linear(np.random.default_rng(seed).normal(size=(4, 1, 11))), rows.cells())
+            question = PredictionHistogram(
+                Linear(np.random.default_rng(seed).normal(size=(4, 1, 11))), rows.cells()
+            )
             score = zigzag(*slopes_of((6, 1, 2)))
             contest = Curator(rows, promise)._contest((question,), None, None, score)
             found.add((contest.exponent, contest.steps, contest.stated, contest.ends))
@@ -284,13 +354,19 @@ def test_guarantee_2_the_grid_is_the_same_whatever_the_rows_are(rows_of):
 
 
 def test_what_floating_point_may_change_is_part_of_the_step():
-    """A function that loses as much as it may, in the worst way, still moves no score further than the steps say."""
+    """A function that loses as much as it may, in the worst way, still moves no score further than
+    the steps say."""
     rows = pool(2, far=False)
     cells = rows.cells()
     low, high = slopes_of((6, 1, 2))
     rng = np.random.default_rng(0)
     plain = zigzag(low, high)
-    noisy = Score(lambda sums: plain.function(sums) + 0.01 * rng.choice([-1.0, 1.0], len(sums)), low, high, rounding=0.01)
+    noisy = Score(
+        lambda sums: plain.function(sums) + 0.01 * rng.choice([-1.0, 1.0], len(sums)),
+        low,
+        high,
+        rounding=0.01,
+    )
     curator = Curator(rows, ADD)
     questions = candidates(curator, cells, False, 2, False)
     contest = curator._contest(tuple(questions), None, None, noisy)
@@ -306,10 +382,13 @@ def check_neighbours_of_noise(contest, v):
 
 
 def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
-    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times off is rejected."""
+    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times
+    off is rejected."""
     rows = rows_of(n=40)
     cells = rows.cells()
-    question = PredictionHistogram(Linear(np.random.default_rng(4).normal(size=(5, 1, 11))), cells, by_label=True)
+    question = PredictionHistogram(
+        Linear(np.random.default_rng(4).normal(size=(5, 1, 11))), cells, by_label=True
+    )
     score = Score(
         lambda sums: np.sqrt(1 + sums[:, :, 0, 1].sum(axis=1)) - sums[:, 0, 1, 1],
         [[0.0, 0.0], [0.0, -1.0]],
@@ -317,11 +396,15 @@ def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
     )
     repeats = 3000
     much = Promise(4000.0, 1e-6)
-    curator = Curator(rows, much, plan=[Repeated(Exponential(1.0), repeats)], noise=NoiseSource.seeded(5))
+    curator = Curator(
+        rows, much, plan=[Repeated(Exponential(1.0), repeats)], noise=NoiseSource.seeded(5)
+    )
     contest = curator._contest((question,), None, None, score)
     exact = score.function(contest.sums.shaped(contest.sums.found()))
     assert contest.stated == pytest.approx(1.0, rel=1e-9)
-    counts = np.bincount([curator.choose(question, 1.0, score=score) for _ in range(repeats)], minlength=5)
+    counts = np.bincount(
+        [curator.choose(question, 1.0, score=score) for _ in range(repeats)], minlength=5
+    )
 
     def tail(rate):
         p = np.exp(-rate * (exact - exact.min()))
@@ -331,7 +414,11 @@ def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
     assert tail(1.5) < FALSE_ALARM
     assert tail(1.0 / 1.5) < FALSE_ALARM
     (bound,) = curator.statement().bounds
-    assert (bound.question, bound.norm, bound.sensitivity) == ("choice by prediction histogram", "range", contest.stated)
+    assert (bound.question, bound.norm, bound.sensitivity) == (
+        "choice by prediction histogram",
+        "range",
+        contest.stated,
+    )
 
 
 def test_an_interval_that_values_lie_in_cuts_what_leaves_it(rows_of):
@@ -350,10 +437,14 @@ def test_an_interval_that_values_lie_in_cuts_what_leaves_it(rows_of):
 
 def test_without_privacy_the_best_is_chosen(rows_of):
     rows = rows_of(weights=True)
-    question = PredictionHistogram(Linear(np.random.default_rng(4).normal(size=(50, 1, 11))), rows.cells("marginal"))
+    question = PredictionHistogram(
+        Linear(np.random.default_rng(4).normal(size=(50, 1, 11))), rows.cells("marginal")
+    )
     curator = Curator(rows, NOT_PRIVATE)
     score = zigzag(*slopes_of((5, 1, 2)))
-    table = tables([question], rows, 2, question.scale(rows.layout, curator._bounds.cap).exponent).sum(axis=0)
+    table = tables(
+        [question], rows, 2, question.scale(rows.layout, curator._bounds.cap).exponent
+    ).sum(axis=0)
     assert curator.choose(question, math.inf, score=score) == score.function(table).argmin()
     losses = GroupLosses(question.model, rows.cells())
     nearest = Score(lambda sums: expit(sums[:, 0] - 40.0), 0.0, [1.0, 0, 0, 0, 0, 0])
@@ -401,17 +492,25 @@ def failing(how, where):
 
 @pytest.mark.parametrize("how", ["raises", "shape", "nan", "warns"])
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_guarantee_3_what_fails_on_private_sums_is_not_shown_before_the_run_has_ended(rows_of, how, everywhere):
+def test_guarantee_3_what_fails_on_private_sums_is_not_shown_before_the_run_has_ended(
+    rows_of, how, everywhere
+):
     """A candidate that fails counts as the largest; the others compete as ever."""
     rows = rows_of()
     model = np.zeros((4, 1, 11))
     model[:, 0, 0] = (-1.0, 0.0, 1.0, 1.0)
     model[2:, 0, 1:4] = np.random.default_rng(1).normal(size=(2, 3))
     question = PredictionHistogram(Linear(model), rows.cells())
-    few = [sums[:, :, :, 1].sum() for sums in (tables([question], rows, 2, 0).sum(axis=0)[h : h + 1] for h in range(4))]
+    few = [
+        sums[:, :, :, 1].sum()
+        for sums in (tables([question], rows, 2, 0).sum(axis=0)[h : h + 1] for h in range(4))
+    ]
     assert few[0] == few[1] == 0 < min(few[2:])
     score = failing(
-        how, (lambda sums: np.full(len(sums), True)) if everywhere else lambda s: s[:, :, :, 1].sum(axis=(1, 2)) == 0
+        how,
+        (lambda sums: np.full(len(sums), True))
+        if everywhere
+        else lambda s: s[:, :, :, 1].sum(axis=(1, 2)) == 0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -435,7 +534,8 @@ def test_guarantee_3_no_warning_on_private_sums_is_shown(rows_of):
         if sums.any():
             warnings.warn(f"a private value: {sums.sum()}", stacklevel=1)
             np.nanmean(np.empty(0))  # a warning of NumPy's that is no matter of errstate
-        return sums[:, :, :, 1].sum(axis=(1, 2)) + (1j if sums.any() else 0.0)  # and one of its own conversion
+        # and one of its own conversion
+        return sums[:, :, :, 1].sum(axis=(1, 2)) + (1j if sums.any() else 0.0)
 
     question = PredictionHistogram(Linear(np.zeros((3, 1, 11))), rows.cells())
     with warnings.catch_warnings(record=True) as shown:
@@ -457,11 +557,20 @@ def test_guarantee_3_no_warning_on_private_sums_is_shown(rows_of):
         (lambda: Score(np.sum, 0.0, 1.0, within=3.0), "rise"),
         (lambda: Score(np.sum, 0.0, 1.0, within=(0.0, math.inf)), "rise"),
         (lambda: Score(np.sum, 0.0, 1.0, rounding=-1.0), "rounding"),
-        (lambda: Score(lambda s: s.sum(axis=(1, 2, 3)), np.zeros((5, 1, 2)), 1.0), r"shape \(6, 1, 2\)"),
+        (
+            lambda: Score(lambda s: s.sum(axis=(1, 2, 3)), np.zeros((5, 1, 2)), 1.0),
+            r"shape \(6, 1, 2\)",
+        ),
         (lambda: Score(lambda s: s.sum(axis=1), 0.0, 1.0), r"\(candidates, 6, 1, 2\)"),
-        (lambda: Score(lambda s: s.sum(axis=(1, 2, 3)) / 0.0, 0.0, 1.0), "finite number a candidate"),
+        (
+            lambda: Score(lambda s: s.sum(axis=(1, 2, 3)) / 0.0, 0.0, 1.0),
+            "finite number a candidate",
+        ),
         (lambda: Score(lambda s: 1 // 0, 0.0, 1.0), "ZeroDivisionError"),
-        (lambda: Score(lambda s: s.sum(axis=(1, 2, 3)) + 1e308, 0.0, 1.0, rounding=1e308), "finite size"),
+        (
+            lambda: Score(lambda s: s.sum(axis=(1, 2, 3)) + 1e308, 0.0, 1.0, rounding=1e308),
+            "finite size",
+        ),
         (lambda: "a score", "a Score"),
     ],
 )
@@ -469,16 +578,23 @@ def test_what_is_no_score_is_refused_before_anything_is_charged(rows_of, make, m
     rows = rows_of()
     curator = Curator(rows, ADD)
     with pytest.raises(InputError, match=message):
-        curator.choose(PredictionHistogram(Linear(np.zeros((3, 1, 11))), rows.cells()), 1.0, score=make())
+        curator.choose(
+            PredictionHistogram(Linear(np.zeros((3, 1, 11))), rows.cells()), 1.0, score=make()
+        )
     assert len(curator.log) == 0
 
 
 def test_a_score_stands_alone(rows_of):
     rows = rows_of()
-    curator, score = Curator(rows, ADD), Score(lambda s: s.reshape(len(s), -1).sum(axis=1), 1.0, 1.0)
+    curator, score = (
+        Curator(rows, ADD),
+        Score(lambda s: s.reshape(len(s), -1).sum(axis=1), 1.0, 1.0),
+    )
     model = Linear(np.zeros((3, 1, 11)))
     with pytest.raises(InputError, match="costs"):
-        curator.choose(PredictionHistogram(model, rows.cells()), 1.0, score=score, costs=np.zeros((6, 1, 2)))
+        curator.choose(
+            PredictionHistogram(model, rows.cells()), 1.0, score=score, costs=np.zeros((6, 1, 2))
+        )
     with pytest.raises(InputError, match="cell_weights"):
         curator.choose(GroupLosses(model, rows.cells()), 1.0, score=score, cell_weights=np.zeros(6))
 
@@ -499,8 +615,11 @@ def whole_rows(n=600, weights=False):
 @pytest.mark.parametrize("mode", ["product", "marginal", None])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("by_label", [False, True])
-def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_from_their_intercept(mode, weights, by_label):
-    """Bit for bit, at an edge too; candidate `direction * edges + edge`; and the first class has the other rows."""
+def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_from_their_intercept(
+    mode, weights, by_label
+):
+    """Bit for bit, at an edge too; candidate `direction * edges + edge`; and the first class has
+    the other rows."""
     rows = whole_rows(weights=weights)
     cells = None if mode is None else rows.cells(mode)
     directions = np.round(np.random.default_rng(1).normal(size=(4, 1, 4)) * 2) / 2
@@ -535,16 +654,21 @@ def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_fro
 
 
 def test_bins_of_any_number_of_edges():
-    """A score is in the bin of as many edges as it is above, an infinite one at an end, and what is no number in the first."""
+    """A score is in the bin of as many edges as it is above, an infinite one at an end, and what is
+    no number in the first."""
     rows = pool(2)
     (block,) = rows.blocks()
-    for size, (many, weights) in itertools.product((1.0, 1e200), enumerate(np.random.default_rng(3).normal(size=(12, WIDTH)))):
+    for size, (many, weights) in itertools.product(
+        (1.0, 1e200), enumerate(np.random.default_rng(3).normal(size=(12, WIDTH)))
+    ):
         edges = np.arange(1.0 + many) - many / 2
         question = ScoreHistogram(Linear(size * weights), tuple(edges))
         with np.errstate(all="ignore"):
             scores = reference.dense(block) @ (size * weights)
         wanted = np.bincount((scores[:, np.newaxis] > edges).sum(axis=1), minlength=2 + many)
-        assert totals([(question, [question.scale(rows.layout, None)])], rows, [block])[0].tolist() == [[wanted.tolist()]]
+        assert totals([(question, [question.scale(rows.layout, None)])], rows, [block])[
+            0
+        ].tolist() == [[wanted.tolist()]]
         assert size == 1.0 or not np.isfinite(scores).all()
 
 
@@ -552,7 +676,9 @@ def test_cuts_have_two_classes(rows_of):
     rows = rows_of(classes=3)
     with pytest.raises(InputError, match="two classes"):
         Curator(rows, ADD).choose(
-            ScoreHistogram(Linear(np.zeros((2, 3, 11))), EDGES, rows.cells()), 1.0, costs=np.zeros((6, 1, 3))
+            ScoreHistogram(Linear(np.zeros((2, 3, 11))), EDGES, rows.cells()),
+            1.0,
+            costs=np.zeros((6, 1, 3)),
         )
 
 
@@ -560,10 +686,16 @@ def test_tables_are_totalled_once_for_as_long_as_a_question_is_held(monkeypatch)
     """Cuts, and the rows of cells that the first class needs; other units are other tables."""
     rows = whole_rows()
     curator = Curator(rows, NOT_PRIVATE)
-    cuts = ScoreHistogram(Linear(np.random.default_rng(1).normal(size=(4, 1, 4))), EDGES, rows.cells())
+    cuts = ScoreHistogram(
+        Linear(np.random.default_rng(1).normal(size=(4, 1, 4))), EDGES, rows.cells()
+    )
     asked = []
     real = decisions.totals
-    monkeypatch.setattr(decisions, "totals", lambda pairs, *rest: asked.append(type(pairs[0][0])) or real(pairs, *rest))
+    monkeypatch.setattr(
+        decisions,
+        "totals",
+        lambda pairs, *rest: asked.append(type(pairs[0][0])) or real(pairs, *rest),
+    )
     scores = [zigzag(*slopes_of((6, 1, 2), seed)) for seed in range(4)]
     first = [curator.choose(cuts, 1.0, score=score) for score in scores]
     curator.choose(cuts, 1.0, costs=np.ones((6, 1, 2)))

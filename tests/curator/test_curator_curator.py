@@ -43,7 +43,8 @@ def seeded(rows, promise=WIDE, seed=0, **options):
 
 
 def noise_of(rows, question, ask, promise=WIDE, repeats=400, batch=None):
-    """What was added to the exact answer, in units of the stated standard deviation, over many releases."""
+    """What was added to the exact answer, in units of the stated standard deviation, over many
+    releases."""
     exact = sum(reference.total(question, block) for block in rows.blocks())
     curator = seeded(rows, promise, plan=[Repeated(describe([ask], rows.layout, promise), repeats)])
     return np.array([(curator.answer([ask])[0] - exact).ravel() for _ in range(repeats)])
@@ -53,15 +54,27 @@ def noise_of(rows, question, ask, promise=WIDE, repeats=400, batch=None):
 @pytest.mark.parametrize(
     ("make", "sensitivity"),
     [
-        (lambda cells: CellCounts(cells, by_label=True), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
-        (lambda cells: PredictionHistogram(Linear(WEIGHTS), cells), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
+        (
+            lambda cells: CellCounts(cells, by_label=True),
+            {"add-remove": 1.0, "replace-one": math.sqrt(2)},
+        ),
+        (
+            lambda cells: PredictionHistogram(Linear(WEIGHTS), cells),
+            {"add-remove": 1.0, "replace-one": math.sqrt(2)},
+        ),
         (lambda cells: GradientSum(Linear(WEIGHTS), 0.5), {"add-remove": 0.5, "replace-one": 1.0}),
         (lambda cells: FeatureSums(cells, 1.5), {"add-remove": 1.5, "replace-one": 3.0}),
-        (lambda cells: GroupLosses(Linear(WEIGHTS), cells), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
+        (
+            lambda cells: GroupLosses(Linear(WEIGHTS), cells),
+            {"add-remove": 1.0, "replace-one": math.sqrt(2)},
+        ),
     ],
 )
-def test_noise_has_the_stated_scale_and_1_5_times_wrong_is_rejected(rows_of, neighbours, make, sensitivity):
-    """Guarantee 3. Chi-square of the variance, false-alarm rate 1e-7; the same test rejects noise 1.5 times off, both ways."""
+def test_noise_has_the_stated_scale_and_1_5_times_wrong_is_rejected(
+    rows_of, neighbours, make, sensitivity
+):
+    """Guarantee 3. Chi-square of the variance, false-alarm rate 1e-7; the same test rejects noise
+    1.5 times off, both ways."""
     rows = rows_of(n=60)
     question = make(rows.cells())
     promise = Promise(1000.0, 1e-6, neighbours=neighbours)
@@ -79,12 +92,15 @@ def test_noise_has_the_stated_scale_and_1_5_times_wrong_is_rejected(rows_of, nei
 
 
 def test_every_cell_gets_noise_of_its_own(rows_of):
-    """Guarantee 3. No pair of coordinates, of one question or of two in one answer, shares noise (the broadcast bug)."""
+    """Guarantee 3. No pair of coordinates, of one question or of two in one answer, shares noise
+    (the broadcast bug)."""
     rows = rows_of(n=40)
     cells = rows.cells()
     asks = [(CellCounts(cells, by_label=True), 3.0), (GradientSum(Linear(WEIGHTS), 0.5), 3.0)]
     curator = seeded(rows, plan=[Repeated(describe(asks, rows.layout, WIDE), 500)])
-    drawn = np.array([np.concatenate([a.ravel() for a in curator.answer(asks)]) for _ in range(500)])
+    drawn = np.array(
+        [np.concatenate([a.ravel() for a in curator.answer(asks)]) for _ in range(500)]
+    )
     correlations = np.corrcoef(drawn.T)
     pairs = correlations[np.triu_indices(len(correlations), 1)]
     limit = stats.norm.isf(FALSE_ALARM / len(pairs) / 2) / math.sqrt(500)
@@ -98,9 +114,15 @@ def test_gram_noise_is_symmetric_with_half_the_variance_beside_the_diagonal(rows
     drawn = noise_of(rows, question, (question, 3.0), repeats=300).reshape(300, 11, 11)
     assert np.allclose(drawn, drawn.swapaxes(1, 2), atol=1e-6)
     i, j = np.triu_indices(11, 1)
-    for values, sd in ((drawn[:, range(11), range(11)], 6.75), (drawn[:, i, j], 6.75 / math.sqrt(2))):
+    for values, sd in (
+        (drawn[:, range(11), range(11)], 6.75),
+        (drawn[:, i, j], 6.75 / math.sqrt(2)),
+    ):
         statistic = (values**2).sum() / sd**2
-        assert min(stats.chi2.sf(statistic, values.size), stats.chi2.cdf(statistic, values.size)) > FALSE_ALARM / 2
+        assert (
+            min(stats.chi2.sf(statistic, values.size), stats.chi2.cdf(statistic, values.size))
+            > FALSE_ALARM / 2
+        )
 
 
 def test_by_cell_noise_differs_by_cell(rows_of):
@@ -126,7 +148,9 @@ def test_discrete_noise_keeps_counts_whole(rows_of):
 def test_guarantee_2_one_answer_is_one_event(rows_of):
     rows = rows_of()
     curator = seeded(rows)
-    curator.answer([(CellCounts(rows.cells()), 3.0), (GradientSum(Linear(WEIGHTS), 1.0), 4.0)], Poisson(0.3))
+    curator.answer(
+        [(CellCounts(rows.cells()), 3.0), (GradientSum(Linear(WEIGHTS), 1.0), 4.0)], Poisson(0.3)
+    )
     curator.answer([(RowCount(), 5.0)], purpose="how many")
     assert len(curator.log) == 2
     assert curator.log.entries[1].purpose == "how many"
@@ -187,7 +211,8 @@ def test_guarantee_5_an_interrupted_run_leaves_a_log_of_what_was_released(rows_o
     statement = curator.statement()
     assert statement.events == (Gaussian(30.0),)
     assert statement.plan == (Repeated(Gaussian(30.0), 3),)
-    assert statement.epsilon == pytest.approx(epsilon(plan, 1e-6))  # the plan is charged whole: theory.md#t10
+    # the plan is charged whole: theory.md#t10
+    assert statement.epsilon == pytest.approx(epsilon(plan, 1e-6))
     assert statement.check() == []
 
 
@@ -205,9 +230,12 @@ def test_guarantee_5_the_journal_comes_before_the_answer(rows_of):
 
 
 def test_guarantee_6_batches_are_secret_and_of_the_right_rate(rows_of):
-    """The mean of noisy counts over batches is the rate times the rows: false-alarm rate 1e-7; 1.5 times the rate fails."""
+    """The mean of noisy counts over batches is the rate times the rows: false-alarm rate 1e-7; 1.5
+    times the rate fails."""
     rows = rows_of(n=500)
-    curator = seeded(rows, plan=[Repeated(describe([(RowCount(), 1.0)], rows.layout, WIDE, Poisson(0.1)), 400)])
+    curator = seeded(
+        rows, plan=[Repeated(describe([(RowCount(), 1.0)], rows.layout, WIDE, Poisson(0.1)), 400)]
+    )
     found = np.array([curator.answer([(RowCount(), 1.0)], Poisson(0.1))[0][0] for _ in range(400)])
     sd = math.sqrt((500 * 0.1 * 0.9 + 1.0) / 400)
     z = stats.norm.isf(FALSE_ALARM / 2)
@@ -222,8 +250,12 @@ def test_sensitive_features_alone_the_rest_is_exact_and_free(rows_of):
     costs = np.random.default_rng(0).normal(size=(cells.count, 2, 2))
     promise = Promise(1.0, 1e-6, protects="sensitive_features")
     curator = seeded(rows, promise)
-    answers = curator.answer([(GradientSum(model), 5.0), (RowCount(), 1.0), (GramMatrices(None), 1.0)])
-    for answer, question in zip(answers, (GradientSum(model), RowCount(), GramMatrices(None)), strict=True):
+    answers = curator.answer(
+        [(GradientSum(model), 5.0), (RowCount(), 1.0), (GramMatrices(None), 1.0)]
+    )
+    for answer, question in zip(
+        answers, (GradientSum(model), RowCount(), GramMatrices(None)), strict=True
+    ):
         exact = sum(reference.total(question, block) for block in rows.blocks())
         assert np.allclose(answer, exact, rtol=1e-6)
     assert len(curator.log) == 0
@@ -236,7 +268,8 @@ def test_sensitive_features_alone_the_rest_is_exact_and_free(rows_of):
 
 
 def test_sensitive_features_alone_only_the_costs_are_noised(rows_of):
-    """With equal costs in every cell nothing reads the group in effect: no noise, though the event is still counted."""
+    """With equal costs in every cell nothing reads the group in effect: no noise, though the event
+    is still counted."""
     rows = rows_of()
     cells, model = rows.cells(), Linear(WEIGHTS)
     curator = seeded(rows, Promise(1.0, 1e-6, protects="sensitive_features"))
@@ -277,16 +310,21 @@ def test_the_number_of_rows_is_private_under_add_remove(rows_of):
 
 
 def test_choose_is_the_exponential_mechanism(rows_of):
-    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times off is rejected."""
+    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times
+    off is rejected."""
     rows = rows_of(n=40)
     cells = rows.cells()
     rng = np.random.default_rng(4)
     question = GroupLosses(Linear(rng.normal(size=(5, 1, 11))), cells)
     weights = np.array([1.0, 0.5, 1.0, 0.25, 1.0, 1.0])
-    exact = np.array([weights @ reference.total(question, next(rows.blocks()), m) for m in range(5)])
+    exact = np.array(
+        [weights @ reference.total(question, next(rows.blocks()), m) for m in range(5)]
+    )
     repeats = 3000
     curator = seeded(rows, plan=[Repeated(Exponential(0.2), repeats)])
-    counts = np.bincount([curator.choose(question, 0.2, cell_weights=weights) for _ in range(repeats)], minlength=5)
+    counts = np.bincount(
+        [curator.choose(question, 0.2, cell_weights=weights) for _ in range(repeats)], minlength=5
+    )
 
     def tail(rate):
         p = np.exp(-rate * (exact - exact.min()))
@@ -298,9 +336,13 @@ def test_choose_is_the_exponential_mechanism(rows_of):
 
 
 def test_adding_a_release_does_not_change_anothers_noise(rows_of):
-    """Each release draws from streams named by its number; many sources give each model what it would get alone."""
+    """Each release draws from streams named by its number; many sources give each model what it
+    would get alone."""
     rows = rows_of()
-    counts, model = CellCounts(rows.cells()), Linear(np.stack([[WEIGHTS], [-WEIGHTS], [2 * WEIGHTS]]))
+    counts, model = (
+        CellCounts(rows.cells()),
+        Linear(np.stack([[WEIGHTS], [-WEIGHTS], [2 * WEIGHTS]])),
+    )
     alone, more = seeded(rows), seeded(rows)
     first = alone.answer([(counts, 3.0)])[0]
     assert (more.answer([(counts, 3.0), (RowCount(), 3.0)])[0] == first).all()
@@ -370,7 +412,12 @@ def test_guarantee_5_after_an_answer_that_failed_a_plan_goes_no_further(rows_of)
         if failure is not None:
             raise failure
 
-    curator = seeded(rows_of(), Promise(1.0, 1e-6), plan=[Gaussian(20.0), Gaussian(30.0), Gaussian(40.0)], journal=journal)
+    curator = seeded(
+        rows_of(),
+        Promise(1.0, 1e-6),
+        plan=[Gaussian(20.0), Gaussian(30.0), Gaussian(40.0)],
+        journal=journal,
+    )
     curator.answer([(RowCount(), 20.0)])
     with pytest.raises(OSError, match="disk full"):
         curator.answer([(RowCount(), 30.0)])
@@ -431,8 +478,12 @@ def test_what_is_asked_does_not_change_under_the_asker(rows_of):
         lambda rows: seeded(rows).answer([(RowCount(), "20")]),
         lambda rows: seeded(rows).choose(CellCounts(rows.cells()), 1.0),
         lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=["a"]),
-        lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[1.0, 2.0]),
-        lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[math.nan]),
+        lambda rows: seeded(rows).choose(
+            GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[1.0, 2.0]
+        ),
+        lambda rows: seeded(rows).choose(
+            GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[math.nan]
+        ),
     ],
 )
 def test_errors_are_of_the_family(rows_of, make):
@@ -455,7 +506,11 @@ def test_bad_questions_are_refused_before_anything_is_released(rows_of):
         ([(FeatureSums(rows.cells()), 1.0)], MissingBoundError, "clip"),
         ([(GroupLosses(Linear(WEIGHTS), None, "log"), 1.0)], MissingBoundError, "clip"),
         ([(GradientSum(Linear(WEIGHTS[:-1]), 1.0), 1.0)], InputError, "weights of shape"),
-        ([(GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.ones((3, 3, 3))), 1.0)], InputError, "cell_costs"),
+        (
+            [(GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.ones((3, 3, 3))), 1.0)],
+            InputError,
+            "cell_costs",
+        ),
         ([(CellCounts(rows.cells()), np.ones(5))], InputError, "6 multipliers"),
         ([], InputError, "at least one question"),
     ]:
@@ -464,7 +519,10 @@ def test_bad_questions_are_refused_before_anything_is_released(rows_of):
     for message, make in [
         ("finite", lambda: Linear(np.array([np.nan]))),
         ("sharpness", lambda: Linear(WEIGHTS, sharpness=0.0)),
-        ("finite costs", lambda: GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.full((6, 2, 2), np.inf))),
+        (
+            "finite costs",
+            lambda: GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.full((6, 2, 2), np.inf)),
+        ),
         ("decisions", lambda: PredictionHistogram(Linear(WEIGHTS), None, "medium")),
     ]:
         with pytest.raises(InputError, match=message):
@@ -484,7 +542,10 @@ def test_numeric_targets_and_class_questions_do_not_mix(rows_of):
         with pytest.raises(InputError, match="class labels"):
             curator.answer([(question, 1.0)])
     unlabelled = Rows.from_arrays(np.zeros((3, 1)), None, [["a", "b", "a"]])
-    for question in (GradientSum(Linear(np.zeros(2)), 1.0), GradientSum(Linear(np.zeros(2)), 1.0, loss="squared")):
+    for question in (
+        GradientSum(Linear(np.zeros(2)), 1.0),
+        GradientSum(Linear(np.zeros(2)), 1.0, loss="squared"),
+    ):
         with pytest.raises(InputError, match="labels"):
             Curator(unlabelled, WIDE).answer([(question, 1.0)])
 
@@ -495,34 +556,54 @@ SENSITIVE = Promise(1000.0, 1e-6, protects="sensitive_features")
 
 def attribute_rows(X, groups, y=None):
     y = np.zeros(len(X), int) if y is None else y
-    return Rows.from_arrays(X, y, [groups], classes=list(range(int(np.max(y)) + 1 if np.max(y) > 1 else 2)), groups=[[0, 1]])
+    return Rows.from_arrays(
+        X,
+        y,
+        [groups],
+        classes=list(range(int(np.max(y)) + 1 if np.max(y) > 1 else 2)),
+        groups=[[0, 1]],
+    )
 
 
 @pytest.mark.parametrize(
     ("X", "make"),
     [
         # arithmetic that overflows must be an error, not a bound of zero
-        ([1.0] * 9 + [1e200], lambda c: GradientSum(Linear(np.array([0, 1.0])), None, c, OPPOSITE, "none")),
+        (
+            [1.0] * 9 + [1e200],
+            lambda c: GradientSum(Linear(np.array([0, 1.0])), None, c, OPPOSITE, "none"),
+        ),
         ([1.0] * 9 + [1e200], lambda c: FeatureSums(c)),
         ([1.0] * 9 + [1e200], lambda c: GroupLosses(Linear(np.array([0, 1e200])), c, "squared")),
         # probabilities too small to square must not give a bound of zero
-        ([1.0] * 10, lambda c: PredictionHistogram(Linear(np.array([-10.0, 0.0]), sharpness=50.0), c, "soft")),
+        (
+            [1.0] * 10,
+            lambda c: PredictionHistogram(
+                Linear(np.array([-10.0, 0.0]), sharpness=50.0), c, "soft"
+            ),
+        ),
         # scores next to the threshold, which another order of additions puts on the other side
         ([1e16, 1.0] * 5, lambda c: GroupLosses(Linear(np.array([-1.0, 1e-16])), c)),
         ([800.0] * 10, lambda c: GroupLosses(Linear(np.array([0.0, 1.0])), c, "log")),
     ],
 )
 def test_a_bound_from_public_rows_is_never_lost_to_rounding(X, make):
-    """Either an error, or noise that hides the group: two groups never give answers that differ by more than noise explains."""
+    """Either an error, or noise that hides the group: two groups never give answers that differ by
+    more than noise explains."""
     X = np.array(X)[:, np.newaxis]
     tables = [attribute_rows(X, np.array([k] + [0] * 9)) for k in (0, 1)]
     question = make(tables[0].cells())
     if getattr(question, "loss", "") == "squared":
         one = {"regression": True, "groups": [[0, 1]]}
-        tables = [Rows.from_arrays(X, np.zeros(10), [np.array([k] + [0] * 9)], **one) for k in (0, 1)]
+        tables = [
+            Rows.from_arrays(X, np.zeros(10), [np.array([k] + [0] * 9)], **one) for k in (0, 1)
+        ]
     refused = ""
     try:
-        answers = [[seeded(t, SENSITIVE, seed=s).answer([(question, 20.0)])[0] for s in range(20)] for t in tables]
+        answers = [
+            [seeded(t, SENSITIVE, seed=s).answer([(question, 20.0)])[0] for s in range(20)]
+            for t in tables
+        ]
     except InputError as error:
         refused = str(error)
     if refused:
@@ -539,7 +620,8 @@ def test_a_bound_from_public_rows_is_never_lost_to_rounding(X, make):
 
 
 def test_many_classes_do_not_outgrow_their_public_bound():
-    """Saturated softmax over nine classes: sums in another order once gave a bound 13 percent too small."""
+    """Saturated softmax over nine classes: sums in another order once gave a bound 13 percent too
+    small."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     rows = attribute_rows(X, rng.integers(0, 2, 30), rng.integers(0, 9, 30) % 9)
@@ -555,7 +637,9 @@ def test_many_classes_do_not_outgrow_their_public_bound():
             row.sensitive = np.array([[group]], np.uint16)
             row._cells.clear()
             totals_.append(totals([(question, [scale])], rows, [row])[0])
-        assert np.linalg.norm(totals_[0] - totals_[1]) * scale.unit <= scale.bound.sensitivity("replace-one")
+        assert np.linalg.norm(totals_[0] - totals_[1]) * scale.unit <= scale.bound.sensitivity(
+            "replace-one"
+        )
 
 
 @pytest.mark.parametrize("promise", [WIDE, SENSITIVE], ids=str)
@@ -570,7 +654,9 @@ def test_vectors_of_multipliers_are_for_answers_by_cell_only(rows_of, promise):
         questions += [CellCounts(None, by_label=True), PredictionHistogram(Linear(WEIGHTS), None)]
     for question in questions:
         with pytest.raises(InputError):
-            seeded(rows, promise).answer([(question, np.array([0.001] * question.shape(rows.layout)[0]))])
+            seeded(rows, promise).answer(
+                [(question, np.array([0.001] * question.shape(rows.layout)[0]))]
+            )
 
 
 def test_guarantee_6_under_replace_one_the_batch_size_gets_noise(rows_of):
@@ -601,14 +687,20 @@ def test_answers_asked_at_once_are_all_charged(rows_of):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: curator.answer([(RowCount(), 60.0)]), range(32)))
     assert len({entry.number for entry in curator.log.entries}) == 32
-    assert curator._books.budget.room.spent == pytest.approx(before.spent + 32 * before.add(Gaussian(60.0)).spent)
+    assert curator._books.budget.room.spent == pytest.approx(
+        before.spent + 32 * before.add(Gaussian(60.0)).spent
+    )
 
 
-@pytest.mark.parametrize("promise", [WIDE, Promise(1000.0, 1e-6, neighbours="replace-one"), SENSITIVE], ids=str)
+@pytest.mark.parametrize(
+    "promise", [WIDE, Promise(1000.0, 1e-6, neighbours="replace-one"), SENSITIVE], ids=str
+)
 def test_choosing_never_fails_for_the_size_of_a_total(promise):
     """Equal weights leave a change of group nothing to move; the totals are large all the same."""
     rng = np.random.default_rng(0)
-    rows = attribute_rows(rng.normal(size=(5000, 1)), rng.integers(0, 2, 5000), rng.integers(0, 2, 5000))
+    rows = attribute_rows(
+        rng.normal(size=(5000, 1)), rng.integers(0, 2, 5000), rng.integers(0, 2, 5000)
+    )
     question = GroupLosses(Linear(np.array([[[0, 1.0]], [[0, -50.0]]])), rows.cells(), "log", 30.0)
     for weights in (None, [1.0, 1.0 + 2.0**-23], [2.0**24, 2.0**24]):
         assert seeded(rows, promise).choose(question, 1.0, cell_weights=weights) in (0, 1)
@@ -620,8 +712,21 @@ def test_choosing_never_fails_for_the_size_of_a_total(promise):
         (lambda rows: [RowCount()], "pairs"),
         (lambda rows: [(RowCount(), "a")], "multiplier"),
         (lambda rows: [(CellCounts(Cells((("q", "r"),), names=("other",))), 5.0)], "cells"),
-        (lambda rows: [(GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.ones((6, 2, 2)), "squared"), 5.0)], "log loss"),
-        (lambda rows: [Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 5.0, "discrete-laplace")], "whole rows"),
+        (
+            lambda rows: [
+                (
+                    GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.ones((6, 2, 2)), "squared"),
+                    5.0,
+                )
+            ],
+            "log loss",
+        ),
+        (
+            lambda rows: [
+                Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 5.0, "discrete-laplace")
+            ],
+            "whole rows",
+        ),
     ],
 )
 @pytest.mark.parametrize("promise", [WIDE, SENSITIVE], ids=str)
@@ -644,7 +749,8 @@ SUMS = np.random.default_rng(6).normal(size=(2, 3, 11))
 
 @pytest.mark.parametrize("promise", [WIDE, SENSITIVE, Promise(math.inf, 0.0)], ids=str)
 def test_sums_along_another_basis_are_of_that_basis(rows_of, promise):
-    """Two bases of one shape in one run: the events and what is prepared are the same, the answers are not."""
+    """Two bases of one shape in one run: the events and what is prepared are the same, the answers
+    are not."""
     rows = rows_of(far=False)
     curator = seeded(rows, promise)
     (block,) = rows.blocks()
@@ -666,16 +772,25 @@ def test_sums_along_another_basis_are_of_that_basis(rows_of, promise):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_along_a_basis_have_the_public_bound_of_what_they_add(rows_of, sparse):
-    """sqrt(2 L) max |basis x|, by hand, to nine digits, without a clip: over all rows, whatever group they are in."""
+    """sqrt(2 L) max |basis x|, by hand, to nine digits, without a clip: over all rows, whatever
+    group they are in."""
     rows = rows_of(far=False, sparse=sparse)
-    largest = max(np.linalg.norm(reference.dense(block) @ SUMS[0].T, axis=1).max() for block in rows.blocks())
+    largest = max(
+        np.linalg.norm(reference.dense(block) @ SUMS[0].T, axis=1).max() for block in rows.blocks()
+    )
     for mode, lines in (("product", 1), ("marginal", 2)):
-        (scale,) = public_scale.of(FeatureSums(rows.cells(mode), None, by_label=True, basis=SUMS[0]), rows)
-        assert scale.bound.sensitivity("replace-one") == pytest.approx(math.sqrt(2 * lines) * largest, rel=1e-6)
+        (scale,) = public_scale.of(
+            FeatureSums(rows.cells(mode), None, by_label=True, basis=SUMS[0]), rows
+        )
+        assert scale.bound.sensitivity("replace-one") == pytest.approx(
+            math.sqrt(2 * lines) * largest, rel=1e-6
+        )
         assert scale.bound.sensitivity("replace-one") >= math.sqrt(2 * lines) * largest
 
 
-@pytest.mark.parametrize("basis", [np.zeros((0, 11)), np.ones(11), np.full((1, 11), np.nan), "a", np.ones((2, 10))])
+@pytest.mark.parametrize(
+    "basis", [np.zeros((0, 11)), np.ones(11), np.full((1, 11), np.nan), "a", np.ones((2, 10))]
+)
 def test_a_basis_is_finite_numbers_of_the_rows_width(rows_of, basis):
     with pytest.raises(InputError, match="basis"):
         seeded(rows_of()).answer([(FeatureSums(None, 1.0, basis=basis), 5.0)])
@@ -683,7 +798,8 @@ def test_a_basis_is_finite_numbers_of_the_rows_width(rows_of, basis):
 
 @pytest.mark.parametrize("size", [1.0, 1e9, 1e120])
 def test_what_reads_no_group_is_exact_and_free_where_rows_are_public(size):
-    """Without a clip, however large: no sum leaves its integers, and each is right to eleven digits of its largest row."""
+    """Without a clip, however large: no sum leaves its integers, and each is right to eleven digits
+    of its largest row."""
     rng = np.random.default_rng(9)
     n = 3000
     X = size * rng.uniform(0.5, 1.0, (n, 2)) * rng.choice([1.0, 1.0, 1.0, -1.0], (n, 1))
@@ -709,7 +825,10 @@ def test_what_reads_no_group_is_exact_and_free_where_rows_are_public(size):
     largest = np.linalg.norm(R, axis=1).max()
     sums = np.array([[math.fsum(R[rows_in, j]) for j in range(3)] for rows_in in by_label])
     assert np.abs(answers[0][0] - sums).max() <= n * largest * 2.0**-43
-    assert np.abs(answers[1][0] - sums @ basis.T).max() <= n * largest * np.linalg.norm(basis) * 2.0**-40
+    assert (
+        np.abs(answers[1][0] - sums @ basis.T).max()
+        <= n * largest * np.linalg.norm(basis) * 2.0**-40
+    )
     assert np.abs(answers[2][0] - R.T @ R).max() <= n * largest**2 * 2.0**-40
     decided = (X @ model.array[0, 0, 1:]) > 0
     assert (answers[3][0, :, 0] == [decided[rows_in].sum() for rows_in in by_label]).all()

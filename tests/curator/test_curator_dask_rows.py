@@ -1,4 +1,5 @@
-"""Rows on a dask cluster: the guarantees of `distributed/dask_rows.py`. One cluster of this machine for all tests."""
+"""Rows on a dask cluster: the guarantees of `distributed/dask_rows.py`. One cluster of this machine
+for all tests."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
 
 dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # an engine's own, of sockets and tasks of clusters that end
+# an engine's own, of sockets and tasks of clusters that end
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
@@ -91,54 +93,85 @@ def test_guarantee_1_a_worker_that_hangs_is_replaced(client: Any, store: Any) ->
     hung = processes[shards._actors[0]._address]  # type: ignore[attr-defined]
     os.kill(hung, signal.SIGSTOP)
     shards.patience = 3.0  # type: ignore[attr-defined]
-    threading.Timer(3.5, setattr, (shards, "patience", 60.0)).start()  # long with the one that must be made anew
+    # long with the one that must be made anew
+    threading.Timer(3.5, setattr, (shards, "patience", 60.0)).start()
     try:
         assert same(answers(rows), expected)
     finally:
         os.kill(hung, signal.SIGCONT)
 
 
-def test_a_worker_of_another_version_is_refused(client: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_another_version_is_refused(
+    client: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dask_rows, "version", lambda: "curator of next year")
     with pytest.raises(PrivacyError, match="curator of next year"):
         DaskRows(client, store).shards()
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(client: Any, tmp_path: Path, how: str) -> None:
+def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(
+    client: Any, tmp_path: Path, how: str
+) -> None:
     source, spoil = spoilt(tmp_path, how)
     rows = DaskRows(client, source, SCHEMA if how == "another file" else None)
     spoil()
     refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
 
 
-def test_a_dask_dataframe_is_coded_by_workers_to_the_same_bits(client: Any, tmp_path: Path, caplog: Any) -> None:
+def test_a_dask_dataframe_is_coded_by_workers_to_the_same_bits(
+    client: Any, tmp_path: Path, caplog: Any
+) -> None:
     frames = pytest.importorskip("dask.dataframe")
     people = pd.DataFrame(table())
     frame = frames.from_pandas(people, npartitions=3)
     rows = DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
     assert same(answers(rows_of(rows.shards())), answers(Rows(data.encode(people, SCHEMA))))
-    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == ["part-00000", "part-00001", "part-00002"]
+    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == [
+        "part-00000",
+        "part-00001",
+        "part-00002",
+    ]
     with pytest.raises(InputError, match="an empty folder"):
         DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
     with pytest.raises(InputError, match="stores of these partitions alone"):
-        DaskRows.from_dataframe(client, frame.partitions[:2], SCHEMA, tmp_path / "stores", overwrite=True)
+        DaskRows.from_dataframe(
+            client, frame.partitions[:2], SCHEMA, tmp_path / "stores", overwrite=True
+        )
     with pytest.raises(PrivacyError, match=r"data\.encode"):
         DaskRows.from_dataframe(client, frame, SCHEMA.with_unit("person", 2), tmp_path / "none")
     with pytest.raises(InputError, match="from_dataframe"):
         fv.RateConstrainedClassifier().fit(frame, people["hired"], sensitive_features="sex")
     strange = people.assign(sex=[PLANTED, *people["sex"][1:]])
     with pytest.raises(InputError, match="partition 0") as error:
-        DaskRows.from_dataframe(client, frames.from_pandas(strange, npartitions=2), SCHEMA, tmp_path / "strange")
+        DaskRows.from_dataframe(
+            client, frames.from_pandas(strange, npartitions=2), SCHEMA, tmp_path / "strange"
+        )
     assert "'sex'" in str(error.value)
-    seen = [f"{error.value!r} {error.value.__context__!r}", caplog.text, str(client.run_on_scheduler(_state))]
+    seen = [
+        f"{error.value!r} {error.value.__context__!r}",
+        caplog.text,
+        str(client.run_on_scheduler(_state)),
+    ]
     assert not any(PLANTED in one for one in [*seen, str(client.get_worker_logs())])
 
 
 def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
-    for address in ("tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "tcp://[::1]:1", "inproc://a/1", "localhost:8786"):
+    for address in (
+        "tls://10.0.0.1:8786",
+        "tcp://127.0.0.1:8786",
+        "tcp://[::1]:1",
+        "inproc://a/1",
+        "localhost:8786",
+    ):
         require_private(address, trust_network=False)
-    for address in ("tcp://10.0.0.1:8786", "scheduler:8786", "ws://example.org", "tcp://0.0.0.0:1", "tcp://127.example.org"):
+    for address in (
+        "tcp://10.0.0.1:8786",
+        "scheduler:8786",
+        "ws://example.org",
+        "tcp://0.0.0.0:1",
+        "tcp://127.example.org",
+    ):
         with pytest.raises(PrivacyError, match="TLS beyond this machine"):
             require_private(address, trust_network=False)
         with pytest.raises(PrivacyError):
@@ -156,11 +189,15 @@ asyncio.run(work())
 """
 
 
-def test_guarantee_2_a_worker_beyond_this_machine_is_refused_though_the_scheduler_is_here(store: Any, tmp_path: Path) -> None:
-    """A scheduler that all addresses reach, called by this machine's own; a worker under the address that others would use."""
+def test_guarantee_2_a_worker_beyond_this_machine_is_refused_though_the_scheduler_is_here(
+    store: Any, tmp_path: Path
+) -> None:
+    """A scheduler that all addresses reach, called by this machine's own; a worker under the
+    address that others would use."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # nothing is sent: it tells by which address this machine would
+            # nothing is sent: it tells by which address this machine would
+            probe.connect(("192.0.2.1", 9))
         except OSError:
             pytest.skip("this machine has no address but its own")
         outside = probe.getsockname()[0]
@@ -172,7 +209,9 @@ def test_guarantee_2_a_worker_beyond_this_machine_is_refused_though_the_schedule
     try:
         client.wait_for_workers(2, timeout=60)
         assert any(outside in address for address in client.nthreads())
-        refuses_and_spends_nothing(lambda: DaskRows(client, store), tmp_path, "TLS beyond this machine", PrivacyError)
+        refuses_and_spends_nothing(
+            lambda: DaskRows(client, store), tmp_path, "TLS beyond this machine", PrivacyError
+        )
         shards = DaskRows(client, store, shards=2, trust_network=True).shards()
         assert same(answers(rows_of(shards)), answers(Rows(data.encode(table(), SCHEMA))))
     finally:
@@ -201,14 +240,20 @@ def test_guarantee_3_nothing_that_the_engine_keeps_shows_a_row(client: Any, tmp_
 def _state(dask_scheduler: Any) -> list[str]:
     """All that the scheduler knows of tasks, which is what its dashboard draws."""
     tasks = dask_scheduler.tasks.values()
-    return [f"{task!r} {task.exception!r} {task.traceback!r} {task.exception_text} {task.traceback_text}" for task in tasks]
+    return [
+        f"{task!r} {task.exception!r} {task.traceback!r} {task.exception_text} "
+        f"{task.traceback_text}"
+        for task in tasks
+    ]
 
 
 def test_a_scheduler_that_ends_ends_the_fit_and_what_was_spent_stays(store: Any) -> None:
     cluster = local_cluster(1)
     client = distributed.Client(cluster)
     try:
-        shards = DaskShards(client, DaskRows(client, store, shards=1).pieces, threads=1, patience=20.0)
+        shards = DaskShards(
+            client, DaskRows(client, store, shards=1).pieces, threads=1, patience=20.0
+        )
         curator = Curator(rows_of(shards), Promise(5.0, 1e-6))
         curator.answer([(RowCount(), 9.0)])
         cluster.close()
@@ -233,13 +278,20 @@ while True:
 """
 
 
-def test_a_fit_goes_on_after_its_scheduler_was_killed(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of the scheduler is killed in the middle of a fit: another cluster goes on, and it is paid once. Its bits are
-    those of a fit in this process that was broken off at the same answer: noise after a break is other noise, by design."""
+def test_a_fit_goes_on_after_its_scheduler_was_killed(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of the scheduler is killed in the middle of a fit: another cluster goes on, and
+    it is paid once. Its bits are those of a fit in this process that was broken off at the same
+    answer: noise after a break is other noise, by design."""
 
     def fitted(rows: Any, folder: str, ledger: Any = None) -> Any:
-        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=12), random_state=0)
-        return clf.set_params(ledger=ledger, checkpoint=str(tmp_path / folder), checkpoint_every=2).fit(rows)
+        clf = fv.RateConstrainedClassifier(
+            "demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=12), random_state=0
+        )
+        return clf.set_params(
+            ledger=ledger, checkpoint=str(tmp_path / folder), checkpoint_every=2
+        ).fit(rows)
 
     ledger = fv.Ledger.create(tmp_path / "ledger.db", "people", epsilon=5.0, delta=1e-5)
     address = tmp_path / "address"
@@ -269,7 +321,10 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(store: Any, tmp_path: Path
             assert cluster.poll() is None
             time.sleep(0.1)
         client = distributed.Client(address.read_text(), timeout=60)
-        with dask.config.set({"distributed.comm.timeouts.connect": "3s"}), monkeypatch.context() as context:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+            monkeypatch.context() as context,
+        ):
             context.setattr(Curator, "answer", kills)
             with pytest.raises(PrivacyError, match=r"a scheduler that answers|an answer"):
                 fitted(DaskRows(client, store, shards=2, patience=60.0), "kept", ledger)

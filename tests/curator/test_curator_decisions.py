@@ -12,7 +12,14 @@ import pytest
 from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 
-from fairveil.curator import AttachedHistogram, Curator, GroupLosses, Linear, PredictionHistogram, describe_choice
+from fairveil.curator import (
+    AttachedHistogram,
+    Curator,
+    GroupLosses,
+    Linear,
+    PredictionHistogram,
+    describe_choice,
+)
 from fairveil.curator.choices import by_decisions as decisions
 from fairveil.curator.choices import choice
 from fairveil.curator.questions.attached import Attached
@@ -39,19 +46,30 @@ def constant(k, classes, width=WIDTH):
 def linear_candidates(classes, width=WIDTH):
     rng = np.random.default_rng(7)
     some = rng.normal(size=(12, 1 if classes == 2 else classes, width))
-    return Linear(np.concatenate([np.stack([constant(k, classes, width) for k in range(classes)]), some]))
+    return Linear(
+        np.concatenate([np.stack([constant(k, classes, width) for k in range(classes)]), some])
+    )
 
 
 def attached_candidates(rows, classes, reads):
-    """Constant ones; where they may read the group, all that decide by whether it is a given one."""
+    """Constant ones; where they may read the group, all that decide by whether it is a given
+    one."""
     seen = frozenset({"features", "sensitive"}) if reads else frozenset({"features"})
 
     def make(function):
         return Attached(function, rows, seen, "made elsewhere")
 
     out = [make(lambda block, k=k: np.full(block.rows, k)) for k in range(classes)]
-    for (g, h), k, other in itertools.product(COMBINATIONS if reads else [], range(classes), range(classes)):
-        out.append(make(lambda b, g=g, h=h, k=k, o=other: np.where((b.sensitive[0] == g) & (b.sensitive[1] == h), k, o)))
+    for (g, h), k, other in itertools.product(
+        COMBINATIONS if reads else [], range(classes), range(classes)
+    ):
+        out.append(
+            make(
+                lambda b, g=g, h=h, k=k, o=other: np.where(
+                    (b.sensitive[0] == g) & (b.sensitive[1] == h), k, o
+                )
+            )
+        )
     return out
 
 
@@ -70,7 +88,9 @@ def rows_scores(table, costs):
     for i in range(whole.rows):
         parts = []
         for question in table.questions:
-            (sums,) = decisions.totals([(question, [table.scale])], table.rows, [whole.take(np.array([i]))])
+            (sums,) = decisions.totals(
+                [(question, [table.scale])], table.rows, [whole.take(np.array([i]))]
+            )
             few = sums if sums.shape[-1] == 1 else sums[..., 1:]
             parts.append(few.reshape(question.models, -1))
         out.append(decisions.exact_scores(np.concatenate(parts), made, 1 << 62))
@@ -99,8 +119,11 @@ CELLS = [("product", None), ("product", ["sensitive_0"]), ("marginal", None)]
 @pytest.mark.parametrize(("mode", "names"), CELLS)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weights", [False, True])
-def test_guarantee_1_no_neighbour_moves_scores_further_apart_than_the_reach(promise, mode, names, classes, weights):
-    """Candidates of models, of handles, and of both; the reach is attained where every decision can be had."""
+def test_guarantee_1_no_neighbour_moves_scores_further_apart_than_the_reach(
+    promise, mode, names, classes, weights
+):
+    """Candidates of models, of handles, and of both; the reach is attained where every decision can
+    be had."""
     rows = pool(classes, weights=weights, far=False)
     cells = rows.cells(mode, names)
     rng = np.random.default_rng(2)
@@ -109,7 +132,9 @@ def test_guarantee_1_no_neighbour_moves_scores_further_apart_than_the_reach(prom
         some = attached_candidates(rows, classes, reads)
         questions += [AttachedHistogram(model, cells, by_label, "hard") for model in some]
         for labels in {1, classes if by_label else 1}:
-            costs = rng.normal(size=(cells.count, labels, classes)) + 50.0 * rng.normal(size=(cells.count, labels, 1))
+            costs = rng.normal(size=(cells.count, labels, classes)) + 50.0 * rng.normal(
+                size=(cells.count, labels, 1)
+            )
             table, contest = contest_of(questions, rows, costs, promise)
             v = rows_scores(table, costs)
             moved = widest(v, promise)
@@ -163,7 +188,9 @@ def test_the_unit_of_costs_does_not_matter():
     rows = pool(3, far=False)
     costs = np.random.default_rng(5).normal(size=(6, 3, 3))
     questions = [PredictionHistogram(linear_candidates(3), rows.cells(), by_label=True)]
-    one, other = (contest_of(questions, rows, c, SENSITIVE)[1] for c in (costs, np.ldexp(costs, -300)))
+    one, other = (
+        contest_of(questions, rows, c, SENSITIVE)[1] for c in (costs, np.ldexp(costs, -300))
+    )
     assert one.reach == other.reach
     assert (one.exact() == other.exact()).all()
     assert other.stated == math.ldexp(one.stated, -300)
@@ -186,13 +213,22 @@ def test_guarantee_2_scores_are_the_costs_of_all_decisions(rows_of, classes, wei
         made = decisions.Costs.of(costs, question, rows.layout)
         more = costs - costs[..., :1]
         rounded = made.integers
-        assert np.abs(np.ldexp(rounded, -made.exponent) - more).max() <= 2.0**-40 * np.abs(more).max()
+        assert (
+            np.abs(np.ldexp(rounded, -made.exponent) - more).max() <= 2.0**-40 * np.abs(more).max()
+        )
         wanted = []
         for m in range(model.models):
             p = reference.predictions(question, block, m)
             decided = (p[:, 0] > 0.5).astype(int) if classes == 2 else p.argmax(axis=1)
-            w = np.ones(700, int) if not weights else np.rint(np.ldexp(block.weights, table.scale.exponent)).astype(int)
-            each = [int(a) for a in sum(rounded[line, block.labels, decided] for line in block.cells(cells))]
+            w = (
+                np.ones(700, int)
+                if not weights
+                else np.rint(np.ldexp(block.weights, table.scale.exponent)).astype(int)
+            )
+            each = [
+                int(a)
+                for a in sum(rounded[line, block.labels, decided] for line in block.cells(cells))
+            ]
             wanted.append(sum(Fraction(a) * int(b) for a, b in zip(each, w, strict=True)))
         assert [int(a - found[0]) for a in found] == [a - wanted[0] for a in wanted]
 
@@ -208,30 +244,46 @@ def test_guarantee_2_the_same_scores_from_integers_of_any_size(rows_of):
     assert large.dtype == object
     assert (small == large).all()
     for exact in (small, large):
-        values, steps = choice.scores(exact, costs.reach(ADD, rows.layout, reads_groups=False), 1 << 80)
+        values, steps = choice.scores(
+            exact, costs.reach(ADD, rows.layout, reads_groups=False), 1 << 80
+        )
         assert values.dtype == np.int64
-        assert (values == choice.scores(small, costs.reach(ADD, rows.layout, reads_groups=False), 1 << 80)[0]).all()
+        assert (
+            values
+            == choice.scores(small, costs.reach(ADD, rows.layout, reads_groups=False), 1 << 80)[0]
+        ).all()
         assert steps >= 2.0
 
 
-def test_guarantee_3_histograms_are_totalled_once_for_as_long_as_a_question_is_held(rows_of, monkeypatch):
+def test_guarantee_3_histograms_are_totalled_once_for_as_long_as_a_question_is_held(
+    rows_of, monkeypatch
+):
     rows = rows_of(classes=2)
     curator = Curator(rows, NOT_PRIVATE)
     question = PredictionHistogram(linear_candidates(2, 11), rows.cells(), by_label=True)
-    other = AttachedHistogram(curator.attach(lambda block: block.codes[0] > 1), rows.cells(), True, "hard")
+    other = AttachedHistogram(
+        curator.attach(lambda block: block.codes[0] > 1), rows.cells(), True, "hard"
+    )
     asked = []
     real = decisions.totals
-    monkeypatch.setattr(decisions, "totals", lambda pairs, *rest: asked.append(pairs) or real(pairs, *rest))
+    monkeypatch.setattr(
+        decisions, "totals", lambda pairs, *rest: asked.append(pairs) or real(pairs, *rest)
+    )
     rng = np.random.default_rng(8)
     rounds = [rng.normal(size=(6, 2, 2)) for _ in range(5)]
     first = [curator.choose([question, other], math.inf, costs=costs) for costs in rounds]
     assert len(asked) == 2
-    again = [Curator(rows, NOT_PRIVATE).choose([question, _of(rows, other)], math.inf, costs=costs) for costs in rounds]
+    again = [
+        Curator(rows, NOT_PRIVATE).choose([question, _of(rows, other)], math.inf, costs=costs)
+        for costs in rounds
+    ]
     assert first == again
     count = len(asked)
     curator.rescale(np.full(3, 2.0), np.full(3, 1.0))
     question_again = PredictionHistogram(question.model, question.cells, by_label=True)
-    assert curator.choose(question, math.inf, costs=rounds[0]) == curator.choose(question_again, math.inf, costs=rounds[0])
+    assert curator.choose(question, math.inf, costs=rounds[0]) == curator.choose(
+        question_again, math.inf, costs=rounds[0]
+    )
     assert len(asked) == count + 2
     del question, question_again, other
     asked.clear()
@@ -245,16 +297,26 @@ def _of(rows, question):
 
 
 def test_a_choice_by_decisions_is_the_exponential_mechanism(rows_of):
-    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times off is rejected."""
+    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times
+    off is rejected."""
     rows = rows_of(n=40)
     cells = rows.cells()
-    question = PredictionHistogram(Linear(np.random.default_rng(4).normal(size=(5, 1, 11))), cells, by_label=True)
-    costs = np.array([[0.0, 1.0], [1.0, 0.0]]) * np.array([1.0, 0.5, 1.0, 0.25, 1.0, 1.0])[:, np.newaxis, np.newaxis]
+    question = PredictionHistogram(
+        Linear(np.random.default_rng(4).normal(size=(5, 1, 11))), cells, by_label=True
+    )
+    costs = (
+        np.array([[0.0, 1.0], [1.0, 0.0]])
+        * np.array([1.0, 0.5, 1.0, 0.25, 1.0, 1.0])[:, np.newaxis, np.newaxis]
+    )
     exact = np.array([(reference.total(question, next(rows.blocks()), m)[..., 0] * (costs[..., 1] - costs[..., 0])).sum()
                       for m in range(5)])  # fmt: skip
     repeats = 3000
-    curator = Curator(rows, ADD, plan=[Repeated(Exponential(0.2), repeats)], noise=NoiseSource.seeded(5))
-    counts = np.bincount([curator.choose(question, 0.2, costs=costs) for _ in range(repeats)], minlength=5)
+    curator = Curator(
+        rows, ADD, plan=[Repeated(Exponential(0.2), repeats)], noise=NoiseSource.seeded(5)
+    )
+    counts = np.bincount(
+        [curator.choose(question, 0.2, costs=costs) for _ in range(repeats)], minlength=5
+    )
 
     def tail(rate):
         p = np.exp(-rate * (exact - exact.min()))
@@ -270,10 +332,14 @@ def test_one_question_or_several_number_candidates_in_order(rows_of):
     model = linear_candidates(3, 11)
     curator = Curator(rows, NOT_PRIVATE)
     whole = PredictionHistogram(model, rows.cells())
-    parts = [PredictionHistogram(Linear(model.array[i : i + 5]), rows.cells()) for i in range(0, 15, 5)]
+    parts = [
+        PredictionHistogram(Linear(model.array[i : i + 5]), rows.cells()) for i in range(0, 15, 5)
+    ]
     for k in range(6):
         costs = np.random.default_rng(k).normal(size=(6, 1, 3))
-        assert curator.choose(whole, math.inf, costs=costs) == curator.choose(parts, 1.0, costs=costs)
+        assert curator.choose(whole, math.inf, costs=costs) == curator.choose(
+            parts, 1.0, costs=costs
+        )
     assert curator.log.entries[0].questions == ("choice by prediction histogram",)
 
 
@@ -281,7 +347,11 @@ def test_events_of_choices_are_known_beforehand(rows_of):
     rows = rows_of(classes=3)
     cells = rows.cells()
     model = linear_candidates(3, 11)
-    losses, groups, whole = GroupLosses(model, cells), PredictionHistogram(model, cells), PredictionHistogram(model, None)
+    losses, groups, whole = (
+        GroupLosses(model, cells),
+        PredictionHistogram(model, cells),
+        PredictionHistogram(model, None),
+    )
     for question, promise, event in (
         (losses, ADD, Exponential(0.5)),
         (groups, REPLACE, Exponential(0.5)),
@@ -297,7 +367,11 @@ def test_events_of_choices_are_known_beforehand(rows_of):
         curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
         assert curator.describe_choice(question, 0.5) == event
         of = question[0] if isinstance(question, list) else question
-        costs = None if of is losses else np.random.default_rng(3).normal(size=(6 if of.cells else 1, 1, 3))
+        costs = (
+            None
+            if of is losses
+            else np.random.default_rng(3).normal(size=(6 if of.cells else 1, 1, 3))
+        )
         curator.choose(question, 0.5, costs=costs)
         assert curator.log.events == (() if event == NoOp() else (event,))
         if isinstance(event, Exponential) and of is not losses:
@@ -307,7 +381,10 @@ def test_events_of_choices_are_known_beforehand(rows_of):
             assert bound.sensitivity == pytest.approx(
                 made.reach(promise, rows.layout, reads_groups=False) / 2**made.exponent, rel=1e-9
             )
-    free = [Curator(rows, SENSITIVE).choose(whole, epsilon, costs=[[[0.0, 1.0, 2.0]]]) for epsilon in (1e-9, math.inf)]
+    free = [
+        Curator(rows, SENSITIVE).choose(whole, epsilon, costs=[[[0.0, 1.0, 2.0]]])
+        for epsilon in (1e-9, math.inf)
+    ]
     assert free == [0, 0]  # decides for class 0, which is cheapest, always; the first of the best
     with pytest.raises(PrivacyError, match="finite epsilon"):
         describe_choice(groups, math.inf, SENSITIVE)
@@ -316,11 +393,31 @@ def test_events_of_choices_are_known_beforehand(rows_of):
 @pytest.mark.parametrize(
     ("make", "costs", "weights", "message"),
     [
-        (lambda m, c, a: PredictionHistogram(m, c, "soft"), np.zeros((6, 1, 3)), None, "hard decisions"),
+        (
+            lambda m, c, a: PredictionHistogram(m, c, "soft"),
+            np.zeros((6, 1, 3)),
+            None,
+            "hard decisions",
+        ),
         (lambda m, c, a: AttachedHistogram(a, c), np.zeros((6, 1, 3)), None, "hard decisions"),
-        (lambda m, c, a: AttachedHistogram(a, c, False, "hard", 1), np.zeros((1, 1, 3)), None, "one group alone"),
-        (lambda m, c, a: [PredictionHistogram(m, c), PredictionHistogram(m)], np.zeros((6, 1, 3)), None, "same cells"),
-        (lambda m, c, a: [PredictionHistogram(m, c), AttachedHistogram(a, c, True, "hard")], np.zeros((6, 1, 3)), None, "same"),
+        (
+            lambda m, c, a: AttachedHistogram(a, c, False, "hard", 1),
+            np.zeros((1, 1, 3)),
+            None,
+            "one group alone",
+        ),
+        (
+            lambda m, c, a: [PredictionHistogram(m, c), PredictionHistogram(m)],
+            np.zeros((6, 1, 3)),
+            None,
+            "same cells",
+        ),
+        (
+            lambda m, c, a: [PredictionHistogram(m, c), AttachedHistogram(a, c, True, "hard")],
+            np.zeros((6, 1, 3)),
+            None,
+            "same",
+        ),
         (lambda m, c, a: PredictionHistogram(m, c), None, None, "costs"),
         (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 3, 3)), None, "shape"),
         (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), np.nan), None, "finite"),
@@ -328,11 +425,18 @@ def test_events_of_choices_are_known_beforehand(rows_of):
         (lambda m, c, a: PredictionHistogram(m, c), "a", None, "costs"),
         (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 1, 3)), [1.0], "cell_weights"),
         (lambda m, c, a: GroupLosses(m, c), np.zeros((6, 1, 3)), None, "costs"),
-        (lambda m, c, a: [GroupLosses(m, c), PredictionHistogram(m, c)], np.zeros((6, 1, 3)), None, "question"),
+        (
+            lambda m, c, a: [GroupLosses(m, c), PredictionHistogram(m, c)],
+            np.zeros((6, 1, 3)),
+            None,
+            "question",
+        ),
         (lambda m, c, a: [], np.zeros((6, 1, 3)), None, "question"),
     ],
 )
-def test_what_cannot_be_chosen_by_is_refused_before_anything_is_charged(rows_of, make, costs, weights, message):
+def test_what_cannot_be_chosen_by_is_refused_before_anything_is_charged(
+    rows_of, make, costs, weights, message
+):
     rows = rows_of(classes=3)
     curator = Curator(rows, ADD)
     attached = curator.attach(lambda block: block.codes[0] % 3)
@@ -343,7 +447,8 @@ def test_what_cannot_be_chosen_by_is_refused_before_anything_is_charged(rows_of,
 
 
 def test_equal_costs_leave_a_change_of_group_nothing_to_move(rows_of):
-    """The range is zero: chosen as good as exactly, never a division by zero, and charged all the same."""
+    """The range is zero: chosen as good as exactly, never a division by zero, and charged all the
+    same."""
     rows = rows_of(classes=3)
     curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(1))
     question = PredictionHistogram(linear_candidates(3, 11), rows.cells())

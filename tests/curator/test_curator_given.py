@@ -1,4 +1,5 @@
-"""Answers that a journal keeps: given again to the bit, to the same questions alone, and never drawn anew."""
+"""Answers that a journal keeps: given again to the bit, to the same questions alone, and never
+drawn anew."""
 
 from __future__ import annotations
 
@@ -7,7 +8,16 @@ import stat
 import numpy as np
 import pytest
 
-from fairveil.curator import CellCounts, Curator, GradientSum, GroupLosses, Journal, Linear, RowCount, Rows
+from fairveil.curator import (
+    CellCounts,
+    Curator,
+    GradientSum,
+    GroupLosses,
+    Journal,
+    Linear,
+    RowCount,
+    Rows,
+)
 from fairveil.curator.choices.by_function import Score
 from fairveil.curator.journal.given import Given, digest_of
 from fairveil.errors import PrivacyError
@@ -23,21 +33,34 @@ def rows_of(seed: int) -> Rows:
     """Rows of one layout: other seeds are other people."""
     rng = np.random.default_rng(seed)
     return Rows.from_arrays(
-        rng.normal(size=(60, 2)), rng.integers(0, 2, 60), [rng.integers(0, 2, 60)], classes=(0, 1), groups=[(0, 1)]
+        rng.normal(size=(60, 2)),
+        rng.integers(0, 2, 60),
+        [rng.integers(0, 2, 60)],
+        classes=(0, 1),
+        groups=[(0, 1)],
     )
 
 
 def curator_of(path, *, seed=0, rows=0, promise=PROMISE, **options) -> Curator:
     source = NoiseSource.seeded(seed)
-    return Curator(rows_of(rows), promise, noise=source, earlier=Journal(path, answers=True), **{"plan": PLAN, **options})
+    return Curator(
+        rows_of(rows),
+        promise,
+        noise=source,
+        earlier=Journal(path, answers=True),
+        **{"plan": PLAN, **options},
+    )
 
 
 def search(curator: Curator, pairs: int, weights=(0.0, 0.0, 0.0)) -> list[object]:
-    """A search that hangs on its answers: each question is made of the answer before, and every second is a choice."""
+    """A search that hangs on its answers: each question is made of the answer before, and every
+    second is a choice."""
     out: list[object] = []
     weights = np.array(weights)
     for _ in range(pairs):
-        ((step,),) = (curator.answer([(GradientSum(Linear(weights), clip=1.0), 30.0)], purpose="step"),)
+        ((step,),) = (
+            curator.answer([(GradientSum(Linear(weights), clip=1.0), 30.0)], purpose="step"),
+        )
         chosen = curator.choose(GroupLosses(CANDIDATES, curator.cells()), 0.05, purpose="which")
         weights = weights - 0.01 * step.ravel() + 0.001 * chosen
         out += [step, chosen]
@@ -45,7 +68,8 @@ def search(curator: Curator, pairs: int, weights=(0.0, 0.0, 0.0)) -> list[object
 
 
 def test_guarantee_1_a_run_that_broke_off_is_given_the_same_and_goes_on(tmp_path) -> None:
-    """Other rows and another seed in the second sitting: what is given again can come from the journal alone."""
+    """Other rows and another seed in the second sitting: what is given again can come from the
+    journal alone."""
     with curator_of(tmp_path / "j") as first:
         before = search(first, 2)
         charged = first.log.events
@@ -75,10 +99,16 @@ def test_guarantee_1_arrays_that_are_given_again_are_the_callers_own(tmp_path) -
     "ask",
     [
         lambda curator: search(curator, 1, (0.0, 0.0, 1e-12)),
-        lambda curator: curator.answer([(GradientSum(Linear(np.zeros(3)), clip=1.0), 30.0)], purpose="another"),
-        lambda curator: curator.answer([(GradientSum(Linear(np.zeros(3)), clip=0.5), 30.0)], purpose="step"),
+        lambda curator: curator.answer(
+            [(GradientSum(Linear(np.zeros(3)), clip=1.0), 30.0)], purpose="another"
+        ),
+        lambda curator: curator.answer(
+            [(GradientSum(Linear(np.zeros(3)), clip=0.5), 30.0)], purpose="step"
+        ),
         lambda curator: curator.answer([(CellCounts(curator.cells()), 30.0)], purpose="step"),
-        lambda curator: curator.choose(GroupLosses(CANDIDATES, curator.cells()), 0.05, purpose="which"),
+        lambda curator: curator.choose(
+            GroupLosses(CANDIDATES, curator.cells()), 0.05, purpose="which"
+        ),
     ],
 )
 def test_guarantee_2_another_question_ends_the_run(tmp_path, ask) -> None:
@@ -105,14 +135,17 @@ def test_guarantee_2_another_score_of_a_choice_ends_the_run(tmp_path) -> None:
 
 @pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])
 def test_guarantee_3_an_answer_that_was_cut_short_is_not_drawn_anew(tmp_path, kept) -> None:
-    """The last line is cut behind what it cost, in the middle of its answer: charged, and never released once more."""
+    """The last line is cut behind what it cost, in the middle of its answer: charged, and never
+    released once more."""
     path = tmp_path / "j"
     with curator_of(path) as first:
         search(first, 1)
         charged = first.log.events
     data = path.read_bytes()
     start = data.rindex(b"\n", 0, -1) + 1
-    cut = max(data.index(b'"number"', start), min(start + int((len(data) - start) * kept), len(data) - 3))
+    cut = max(
+        data.index(b'"number"', start), min(start + int((len(data) - start) * kept), len(data) - 3)
+    )
     path.write_bytes(data[:cut])
     with curator_of(path, seed=1) as second:
         assert second.log.events == charged
@@ -155,7 +188,9 @@ def test_a_digest_tells_values_apart() -> None:
     assert digest_of(Score(sum, (0.0,), (1.0,))) != digest_of(Score(sum, (0.0,), (2.0,)))
 
 
-@pytest.mark.parametrize("values", [np.array([0.1, -np.inf, np.nan, -0.0]), np.zeros((0, 3)), np.array(1e-320)])
+@pytest.mark.parametrize(
+    "values", [np.array([0.1, -np.inf, np.nan, -0.0]), np.zeros((0, 3)), np.array(1e-320)]
+)
 def test_arrays_come_back_to_the_bit(values) -> None:
     (back,) = Given.from_line(Given.of("x", [values]).to_line()).answers
     assert back.shape == values.shape

@@ -1,4 +1,5 @@
-"""Decisions of linear models with an intercept for each group: their histogram, its bound by enumerated neighbours."""
+"""Decisions of linear models with an intercept for each group: their histogram, its bound by
+enumerated neighbours."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def test_no_neighbour_moves_it_further_than_its_bound(mode, names, classes, kind
             assert changed * scale.unit <= scale.bound.sensitivity("replace-one") * (1 + 1e-9)
             if mode == "product" and order == 2 and not kind and by_label and names is None:
                 assert alone == 1
-                assert replaced == changed == pytest.approx(math.sqrt(2))  # the well-known bounds, attained
+                # the well-known bounds, attained
+                assert replaced == changed == pytest.approx(math.sqrt(2))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -65,7 +67,13 @@ def test_it_counts_what_numpy_counts(rows_of, classes, weights, sparse):
                 at = slice(block.indptr[i], block.indptr[i + 1])
                 dense[i, block.indices[at]] = np.asarray(block.numbers).ravel()[at]
             numbers = dense.T
-        X = np.vstack([np.ones(block.rows), numbers, *(np.eye(s)[block.codes[j]].T for j, s in enumerate((4, 3)))])
+        X = np.vstack(
+            [
+                np.ones(block.rows),
+                numbers,
+                *(np.eye(s)[block.codes[j]].T for j, s in enumerate((4, 3))),
+            ]
+        )
         group = rows.cells().ids(block.sensitive)[0]
         scores = question.model.array[0] @ X + question.offsets[group].T
         decided = (scores[0] > 0).astype(int) if classes == 2 else scores.argmax(axis=0)
@@ -94,7 +102,8 @@ def test_it_reads_the_groups_even_where_it_does_not_tell_them_apart(rows_of):
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 def test_its_noise_has_the_size_that_was_asked(rows_of, protects):
-    """400 answers of 6 cells: the mean square within 15 % of (multiplier x bound)^2; false alarms below 1e-6."""
+    """400 answers of 6 cells: the mean square within 15 % of (multiplier x bound)^2; false alarms
+    below 1e-6."""
     rows = rows_of(n=50)
     question = question_of(rows, 2, "product", None, False)
     promise = Promise(1e9, 1e-5, protects)

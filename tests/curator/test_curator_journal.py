@@ -29,7 +29,9 @@ from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Composed, Gaussian, OnPart, Repeated, spelled_out
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
-PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)
+PLAN = Repeated(
+    Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4
+)
 
 
 @pytest.fixture
@@ -40,7 +42,9 @@ def rows() -> Rows:
 
 
 def curator_of(rows, earlier, plan=PLAN, promise=PROMISE, seed=0, **options) -> Curator:
-    return Curator(rows, promise, plan=plan, noise=NoiseSource.seeded(seed), earlier=earlier, **options)
+    return Curator(
+        rows, promise, plan=plan, noise=NoiseSource.seeded(seed), earlier=earlier, **options
+    )
 
 
 def follow(curator, rows, count, start=0):
@@ -56,7 +60,8 @@ def follow(curator, rows, count, start=0):
 
 
 def test_guarantee_1_the_line_is_on_the_disk_before_the_answer(rows, tmp_path, monkeypatch) -> None:
-    """Seen from the calls that the system gets: every answer's line is written, then synced, before `answer` returns."""
+    """Seen from the calls that the system gets: every answer's line is written, then synced, before
+    `answer` returns."""
     calls = []
     write, sync = os.write, os.fsync
     monkeypatch.setattr(os, "write", lambda file, data: calls.append("write") or write(file, data))
@@ -69,11 +74,14 @@ def test_guarantee_1_the_line_is_on_the_disk_before_the_answer(rows, tmp_path, m
         calls.clear()
         follow(curator, rows, 1, i)
         assert calls[-2:] == ["write", "sync"]
-        assert len((tmp_path / "j").read_text().splitlines()) - before == 1 + (i == 0)  # the first bound, beside
+        # the first bound, beside
+        assert len((tmp_path / "j").read_text().splitlines()) - before == 1 + (i == 0)
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync"])
-def test_guarantee_1_where_it_cannot_be_written_there_is_no_answer(rows, tmp_path, monkeypatch, failing) -> None:
+def test_guarantee_1_where_it_cannot_be_written_there_is_no_answer(
+    rows, tmp_path, monkeypatch, failing
+) -> None:
     curator = curator_of(rows, Journal(tmp_path / "j"))
     follow(curator, rows, 1)
 
@@ -89,11 +97,14 @@ def test_guarantee_1_where_it_cannot_be_written_there_is_no_answer(rows, tmp_pat
         follow(curator, rows, 1, 1)
     curator.close()
     again = curator_of(rows, Journal(tmp_path / "j"))
-    follow(again, rows, 11 if failing == "write" else 10, 1 if failing == "write" else 2)  # a line that may be there is charged
+    # a line that may be there is charged
+    follow(again, rows, 11 if failing == "write" else 10, 1 if failing == "write" else 2)
     again.finish()
 
 
-def test_guarantee_1_after_a_failed_line_nothing_is_written_behind_it(rows, tmp_path, monkeypatch) -> None:
+def test_guarantee_1_after_a_failed_line_nothing_is_written_behind_it(
+    rows, tmp_path, monkeypatch
+) -> None:
     curator = curator_of(rows, Journal(tmp_path / "j"), plan=None)
     ask = [(CellCounts(rows.cells()), 90.0)]
     curator.answer(ask)
@@ -111,7 +122,9 @@ def test_guarantee_1_after_a_failed_line_nothing_is_written_behind_it(rows, tmp_
         curator.answer(ask)
 
 
-def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(rows, tmp_path) -> None:
+def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(
+    rows, tmp_path
+) -> None:
     curator = curator_of(rows, Journal(tmp_path / "j"))
     answers = follow(curator, rows, 12)
     assert Journal(tmp_path / "j").entries == curator.log.entries
@@ -126,10 +139,14 @@ def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(row
     assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "rows", "secure"]
 
 
-@pytest.mark.parametrize("counted", [{"kind": "gaussian", "noise_multiplier": 1.0}, {"kind": "no-op"}])
+@pytest.mark.parametrize(
+    "counted", [{"kind": "gaussian", "noise_multiplier": 1.0}, {"kind": "no-op"}]
+)
 def test_counts_in_a_changed_file_do_not_keep_the_reader_busy(counted, rows, tmp_path) -> None:
     follow(curator_of(rows, Journal(tmp_path / "j")), rows, 3)
-    header, bound, first = (json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[:3])
+    header, bound, first = (
+        json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[:3]
+    )
     many = {"kind": "repeated", "event": counted, "count": 2**53}
     for _ in range(40):
         many = {"kind": "repeated", "event": many, "count": 1}
@@ -159,21 +176,30 @@ def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
 
 
 def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> None:
-    """Free answers are not in the log, and a Poisson batch of one draws its rows: their numbers are not given again either."""
+    """Free answers are not in the log, and a Poisson batch of one draws its rows: their numbers are
+    not given again either."""
     drawn = []
     for _ in range(3):
         journal = Journal(tmp_path / "j")
         source = NoiseSource.seeded(0)
         source = _Listening(source, drawn)
-        curator = Curator(rows, Promise(9.0, 1e-6, "sensitive_features"), noise=source, earlier=journal)
+        curator = Curator(
+            rows, Promise(9.0, 1e-6, "sensitive_features"), noise=source, earlier=journal
+        )
         curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
         curator.answer([(CellCounts(rows.cells()), 90.0)])
         curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
         curator.close()
     assert len(drawn) == len(set(drawn)) == 9
-    assert [entry.number for entry in Journal(tmp_path / "j").entries] == [1, SITTING + 1, 2 * SITTING + 1]
+    assert [entry.number for entry in Journal(tmp_path / "j").entries] == [
+        1,
+        SITTING + 1,
+        2 * SITTING + 1,
+    ]
     entries = Journal(tmp_path / "j").entries
-    later = Curator(rows, Promise(9.0, 1e-6, "sensitive_features"), noise=NoiseSource.seeded(0), earlier=entries)
+    later = Curator(
+        rows, Promise(9.0, 1e-6, "sensitive_features"), noise=NoiseSource.seeded(0), earlier=entries
+    )
     later.answer([(CellCounts(rows.cells()), 90.0)])
     assert later.log.entries[-1].number == 3 * SITTING
 
@@ -247,7 +273,10 @@ def test_guarantee_2_without_a_plan_too(rows, tmp_path, cut) -> None:
         with pytest.raises(PrivacyError, match="cut short"):
             curator_of(rows, Journal(path), plan=None)
     else:
-        assert curator_of(rows, Journal(path), plan=None).log.events == (Gaussian(90.0), Gaussian(90.0))
+        assert curator_of(rows, Journal(path), plan=None).log.events == (
+            Gaussian(90.0),
+            Gaussian(90.0),
+        )
 
 
 def test_a_header_that_never_became_whole_is_begun_again(rows, tmp_path) -> None:
@@ -270,7 +299,8 @@ def test_a_header_that_never_became_whole_is_begun_again(rows, tmp_path) -> None
         b'{"format":"fairveil journal","version":2}\n',
         b"\xff\xfe\n",
         b"[1]\n",
-        b'{"format":"fairveil journal","version":1,"promise":{},"plan":null,"cap":null,"secure":true}\n',
+        b'{"format":"fairveil '
+        b'journal","version":1,"promise":{},"plan":null,"cap":null,"secure":true}\n',
     ],
 )
 def test_guarantee_3_what_is_no_journal_is_refused_and_left_alone(tmp_path, content) -> None:
@@ -300,7 +330,9 @@ def test_guarantee_3_a_journal_that_was_changed_is_refused(rows, tmp_path, what)
         Journal(path)
 
 
-def test_guarantee_3_another_promise_plan_or_filter_is_refused_and_nothing_is_changed(rows, tmp_path) -> None:
+def test_guarantee_3_another_promise_plan_or_filter_is_refused_and_nothing_is_changed(
+    rows, tmp_path
+) -> None:
     path = tmp_path / "j"
     follow(curator_of(rows, Journal(path)), rows, 5)
     before = path.read_bytes()
@@ -372,7 +404,9 @@ def test_a_journal_begins_by_either_name_and_goes_on_by_one(rows, tmp_path) -> N
     with pytest.raises(InputError, match="both"):
         Curator(rows, PROMISE, plan=PLAN, journal=Journal(path), earlier=Journal(path))
     heard = []
-    follow(Curator(rows, PROMISE, plan=PLAN, journal=heard.append, earlier=Journal(path)), rows, 1, 1)
+    follow(
+        Curator(rows, PROMISE, plan=PLAN, journal=heard.append, earlier=Journal(path)), rows, 1, 1
+    )
     assert len(heard) == 1
     assert len(Journal(path).entries) == 2
 
@@ -389,7 +423,9 @@ def test_a_statement_tells_the_bounds_user_code_and_noise_of_every_sitting(rows,
     statement = two.statement()
     assert statement.check() == []
     assert len(statement.bounds) == 3
-    assert {bound.question for bound in one.statement().bounds} < {bound.question for bound in statement.bounds}
+    assert {bound.question for bound in one.statement().bounds} < {
+        bound.question for bound in statement.bounds
+    }
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
 
 
@@ -403,7 +439,8 @@ def test_without_privacy_a_journal_is_kept_too(rows, tmp_path) -> None:
 
 
 def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
-    """With fixed parts a row's part is decided by its place and the number of rows: another table is another partition."""
+    """With fixed parts a row's part is decided by its place and the number of rows: another table
+    is another partition."""
     promise = Promise(1.0, 1e-6, "sensitive_features")
     event = Gaussian(10.0)
     Journal(tmp_path / "j").begin(promise, event, None, 100, secure=False)
@@ -418,8 +455,11 @@ def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 8, 15, 25])
-def test_guarantee_2_a_crash_while_a_new_sitting_is_written_ends_nothing(rows, tmp_path, cut) -> None:
-    """A torn answer, then a torn first line of the sitting that was to go on: a third sitting does."""
+def test_guarantee_2_a_crash_while_a_new_sitting_is_written_ends_nothing(
+    rows, tmp_path, cut
+) -> None:
+    """A torn answer, then a torn first line of the sitting that was to go on: a third sitting
+    does."""
     path = tmp_path / "j"
     curator = curator_of(rows, Journal(path))
     follow(curator, rows, 5)

@@ -26,10 +26,31 @@ def table(n=3001, seed=0):
     labels = rng.integers(0, 2, n).astype(np.int32)
     cells = rng.integers(0, 3, (2, n)).astype(np.uint16)
     weights = rng.random(n)
-    return numbers, np.empty(0, np.int32), np.empty(0, np.int32), codes, offsets, labels, cells, weights
+    return (
+        numbers,
+        np.empty(0, np.int32),
+        np.empty(0, np.int32),
+        codes,
+        offsets,
+        labels,
+        cells,
+        weights,
+    )
 
 
-def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, weight=0.8, cell_weights=None):
+def one_model(
+    data,
+    coef,
+    start,
+    stop,
+    sharpness=1.0,
+    kind=0,
+    costs=None,
+    clip=1.0,
+    loss=0,
+    weight=0.8,
+    cell_weights=None,
+):
     K = coef.shape[0]
     gradient = np.zeros((K, coef.shape[1]), np.int64)
     histogram = np.zeros((6, K), np.int64)
@@ -40,7 +61,19 @@ def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1
     return gradient, histogram
 
 
-def panel(data, coefs, start, stop, loss_weights, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, cell_weights=None):
+def panel(
+    data,
+    coefs,
+    start,
+    stop,
+    loss_weights,
+    sharpness=1.0,
+    kind=0,
+    costs=None,
+    clip=1.0,
+    loss=0,
+    cell_weights=None,
+):
     M = coefs.shape[0]
     gradient = np.zeros((coefs.shape[1], M), np.int64)
     histogram = np.zeros((6, M), np.int64)
@@ -86,8 +119,12 @@ def permuted(data, order):
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("weighed", [False, True])
-@pytest.mark.parametrize(("sharpness", "kind", "clip"), [(1.0, 0, 1.0), (2.5, 0, 0.3), (0.7, 1, math.inf)])
-def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(outputs, weighed, sharpness, kind, clip):
+@pytest.mark.parametrize(
+    ("sharpness", "kind", "clip"), [(1.0, 0, 1.0), (2.5, 0, 0.3), (0.7, 1, math.inf)]
+)
+def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(
+    outputs, weighed, sharpness, kind, clip
+):
     data = table()
     rng = np.random.default_rng(1)
     coef = rng.normal(size=(outputs, 1 + 6 + sum(SIZES)))
@@ -98,12 +135,17 @@ def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(outputs, weighed,
     again, counts = one_model(permuted(data, rng.permutation(3001)), coef, 0, 3001, **options)
     assert (gradient == again).all()
     assert (histogram == counts).all()
-    parts = [one_model(data, coef, a, b, **options) for a, b in [(0, 1), (1, 700), (700, 2049), (2049, 3001)]]
+    parts = [
+        one_model(data, coef, a, b, **options)
+        for a, b in [(0, 1), (1, 700), (700, 2049), (2049, 3001)]
+    ]
     assert (gradient == sum(g for g, _ in parts)).all()
     assert (histogram == sum(h for _, h in parts)).all()
 
 
-@pytest.mark.parametrize(("sharpness", "kind", "loss"), [(1.0, 0, 0), (2.5, 0, 0), (0.7, 1, 0), (1.0, 0, 3), (1.0, 1, 1)])
+@pytest.mark.parametrize(
+    ("sharpness", "kind", "loss"), [(1.0, 0, 0), (2.5, 0, 0), (0.7, 1, 0), (1.0, 0, 3), (1.0, 1, 1)]
+)
 @pytest.mark.parametrize("models", [1, 5, 60])
 @pytest.mark.parametrize("weighed", [False, True])
 def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models, weighed):
@@ -114,17 +156,23 @@ def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models,
     options = {"sharpness": sharpness, "kind": kind, "loss": loss}
     loss_weights = np.linspace(0.8, 0.3, models)
     by_cell = rng.normal(size=(3, models)) if weighed else None
-    gradient, histogram = panel(data, coefs, 0, 1003, loss_weights, costs=costs, cell_weights=by_cell, **options)
+    gradient, histogram = panel(
+        data, coefs, 0, 1003, loss_weights, costs=costs, cell_weights=by_cell, **options
+    )
     for m in {0, models // 2, models - 1}:
         own = None if costs is None else costs[:, m : m + 1].copy()
-        pull = {"weight": loss_weights[m], "cell_weights": by_cell[:, m].copy() if weighed else None}
+        pull = {
+            "weight": loss_weights[m],
+            "cell_weights": by_cell[:, m].copy() if weighed else None,
+        }
         alone, counts = one_model(data, coefs[m : m + 1], 0, 1003, costs=own, **pull, **options)
         assert (gradient[m] == alone[0]).all()
         assert (histogram[m] == counts[:, 0]).all()
 
 
 def test_panel_sums_survive_the_move_from_floats_to_integers():
-    """The tests above move sums every 64 rows; a chunk never holds more than float64 adds exactly."""
+    """The tests above move sums every 64 rows; a chunk never holds more than float64 adds
+    exactly."""
     sums = np.full((1, 2), 2.0**51 - 1)
     out = np.full((1, 2), 2**60, np.int64)
     kernels_panel.flush(sums, out)
@@ -139,7 +187,9 @@ def test_panel_sums_survive_the_move_from_floats_to_integers():
 def fixed_sequence_probability(numbers, codes, offsets, coef, fused=False, library_exp=False):
     """What `kernels` computes for one row, operation by operation, in Python's own IEEE doubles."""
     fma = (
-        (lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c))) if fused else lambda a, b, c: a * b + c
+        (lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c)))
+        if fused
+        else lambda a, b, c: a * b + c
     )
     z = coef[0]
     for j, x in enumerate(numbers):
@@ -180,23 +230,45 @@ def grid_predictions(data, coef, rows):
     histogram = np.zeros((rows, 1), np.int64)
     cells = np.arange(rows, dtype=np.uint16)[np.newaxis]
     nothing = np.zeros((1, 0), np.int64)
-    tail = (0, rows, 0, 1.0, np.empty(0), 1.0, np.zeros((0, 0)), 1, 1.0, 1.0, nothing, 0, 1, 2.0**51, histogram)
+    tail = (
+        0,
+        rows,
+        0,
+        1.0,
+        np.empty(0),
+        1.0,
+        np.zeros((0, 0)),
+        1,
+        1.0,
+        1.0,
+        nothing,
+        0,
+        1,
+        2.0**51,
+        histogram,
+    )
     kernels.descend(numbers, a, b, codes, offsets, labels, cells, np.empty(0), coef, *tail)
     return histogram[:, 0]
 
 
 @pytest.mark.parametrize("mutation", ["none", "fused multiply-add", "the library's exp"])
 def test_each_row_is_one_fixed_sequence_of_operations(mutation):
-    """Bit for bit the sequence that the docstring states; with the library's exp or fused operations it is not."""
+    """Bit for bit the sequence that the docstring states; with the library's exp or fused
+    operations it is not."""
     rows = 6000
     data = table(rows)
     data[0][:, ::50] /= 1e8
     coef = np.random.default_rng(3).normal(size=(1, 1 + 6 + sum(SIZES)))
     found = grid_predictions(data, coef, rows)
-    options = {"fused": mutation == "fused multiply-add", "library_exp": mutation == "the library's exp"}
+    options = {
+        "fused": mutation == "fused multiply-add",
+        "library_exp": mutation == "the library's exp",
+    }
     wanted = [
         round(
-            fixed_sequence_probability(data[0][:, i].tolist(), data[3][:, i].tolist(), data[4], coef[0].tolist(), **options)
+            fixed_sequence_probability(
+                data[0][:, i].tolist(), data[3][:, i].tolist(), data[4], coef[0].tolist(), **options
+            )
             * 2.0**51
         )
         for i in range(rows)
@@ -228,7 +300,9 @@ def test_guarantee_2_one_row_never_exceeds_the_clip(far, outputs):
         data = (numbers, a, b, codes, offsets, labels, cells, np.empty(0))
         costs = rng.normal(size=(6, outputs)) * 10
         by_cell = rng.choice([0.0, -1.0, 1e9, 1e300], 3) if rng.random() < 0.5 else None
-        gradient, histogram = one_model(data, coef, 0, 1, costs=costs, clip=0.25, cell_weights=by_cell)
+        gradient, histogram = one_model(
+            data, coef, 0, 1, costs=costs, clip=0.25, cell_weights=by_cell
+        )
         size = math.sqrt(sum(int(v) ** 2 for v in gradient.ravel()))
         assert size <= 0.25 * 2.0**30 * (1 + 1e-12) + math.sqrt(outputs * 14) / 2
         assert np.abs(histogram).max() <= 2 * 2**24  # the row is in two cells, which may be one
@@ -240,6 +314,8 @@ def test_guarantee_3_what_is_not_finite_contributes_zero():
     numbers[1] = [1e308, 1e308, -1e308]
     coef = np.full((1, 1 + 6 + sum(SIZES)), 1e10)
     coef[0, 2] = -1e10  # inf - inf
-    gradient, histogram = one_model((numbers, a, b, codes, offsets, labels, cells, np.empty(0)), coef, 0, 3)
+    gradient, histogram = one_model(
+        (numbers, a, b, codes, offsets, labels, cells, np.empty(0)), coef, 0, 3
+    )
     assert (gradient == 0).all()
     assert np.abs(histogram).max() <= 2 * 3 * 2**24

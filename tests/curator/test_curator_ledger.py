@@ -1,4 +1,5 @@
-"""A run and its ledger: reserved before anything is asked, settled once, resumed by its journal and by nobody else."""
+"""A run and its ledger: reserved before anything is asked, settled once, resumed by its journal and
+by nobody else."""
 
 from __future__ import annotations
 
@@ -12,10 +13,27 @@ import pytest
 import fairveil as fv
 from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
-from fairveil.curator import FULL, CellCounts, Curator, GradientSum, Journal, Linear, Part, RowCount, Rows
+from fairveil.curator import (
+    FULL,
+    CellCounts,
+    Curator,
+    GradientSum,
+    Journal,
+    Linear,
+    Part,
+    RowCount,
+    Rows,
+)
 from fairveil.curator.pricing import Ask
 from fairveil.curator.totals.passes import Passes
-from fairveil.errors import InputError, LedgerError, NotSettled, Overspent, PrivacyError, WentOnElsewhere
+from fairveil.errors import (
+    InputError,
+    LedgerError,
+    NotSettled,
+    Overspent,
+    PrivacyError,
+    WentOnElsewhere,
+)
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeated
@@ -25,7 +43,9 @@ from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.statement.parts import READ_FROM_DATA, PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
-PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)
+PLAN = Repeated(
+    Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4
+)
 
 
 @pytest.fixture
@@ -76,7 +96,8 @@ def killed_after(count, curator, rows) -> None:
     raise Killed
 
 
-# Guarantee 1 --------------------------------------------------------------------------------------------------------------
+# Guarantee 1
+# --------------------------------------------------------------------------------------------------
 
 
 def test_guarantee_1_the_plan_is_reserved_whole_and_committed_by_its_end(rows, book) -> None:
@@ -114,11 +135,23 @@ def test_guarantee_1_what_is_finer_than_the_plan_is_committed_as_it_was(rows, bo
         ({}, Promise(math.inf, 0.0), {"plan": None}, "finite epsilon"),
         ({}, Promise(3.0, 1e-6, "sensitive_features"), {}, "a promise for records"),
         ({"production": True}, PROMISE, {"noise": NoiseSource.seeded(0)}, "secure noise"),
-        ({"production": True}, PROMISE, {"facts": [PublicFact("words", "many", READ_FROM_DATA)]}, "words"),
-        ({"production": True}, PROMISE, {"bounds": [StatedBound("scale", "L2", 1.0, "seen", READ_FROM_DATA)]}, "scale"),
+        (
+            {"production": True},
+            PROMISE,
+            {"facts": [PublicFact("words", "many", READ_FROM_DATA)]},
+            "words",
+        ),
+        (
+            {"production": True},
+            PROMISE,
+            {"bounds": [StatedBound("scale", "L2", 1.0, "seen", READ_FROM_DATA)]},
+            "scale",
+        ),
     ],
 )
-def test_guarantee_1_a_refusal_leaves_nothing_behind(rows, tmp_path, terms, promise, options, words) -> None:
+def test_guarantee_1_a_refusal_leaves_nothing_behind(
+    rows, tmp_path, terms, promise, options, words
+) -> None:
     book = budget(**terms)
     for earlier in ((), Journal(tmp_path / "deep" / "j")):
         with pytest.raises(PrivacyError, match=words):
@@ -127,7 +160,9 @@ def test_guarantee_1_a_refusal_leaves_nothing_behind(rows, tmp_path, terms, prom
     assert not (tmp_path / "deep").exists()
 
 
-def test_guarantee_1_without_a_plan_each_answer_is_reserved_before_a_row_is_read(rows, monkeypatch) -> None:
+def test_guarantee_1_without_a_plan_each_answer_is_reserved_before_a_row_is_read(
+    rows, monkeypatch
+) -> None:
     book = budget(1.0)
     curator = curator_of(rows, book, None, earlier=())
     assert kinds(book) == []
@@ -170,15 +205,20 @@ def test_an_attack_on_released_answers_needs_no_ledger(rows, book) -> None:
     promise = Promise(3.0, 1e-6, "sensitive_features")
     question = GradientSum(Linear(np.zeros(3)), 1.0, rows.cells(), np.ones((2, 1, 2)))
     with ledger(book):
-        score = Witness(rows, rows, promise).score([Heard((Ask(question, 9.0),), FULL, (np.zeros(3),))])
+        score = Witness(rows, rows, promise).score(
+            [Heard((Ask(question, 9.0),), FULL, (np.zeros(3),))]
+        )
     assert score == 0.0
     assert kinds(book) == []
 
 
-# Guarantee 2 --------------------------------------------------------------------------------------------------------------
+# Guarantee 2
+# --------------------------------------------------------------------------------------------------
 
 
-def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_pays_what_it_asked(rows, book) -> None:
+def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_pays_what_it_asked(
+    rows, book
+) -> None:
     with curator_of(rows, book):
         pass
     assert kinds(book) == [RESERVED, REFUNDED]
@@ -188,7 +228,11 @@ def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_p
     assert kinds(book)[2:] == [RESERVED, COMMITTED]
     *_, last = book.history()
     assert last.values["complete"] is False
-    assert charged(book) == cost(book, [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)]) < cost(book, PLAN)
+    assert (
+        charged(book)
+        == cost(book, [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)])
+        < cost(book, PLAN)
+    )
     with pytest.raises(PrivacyError, match="was ended"):
         follow(curator, rows, 1, 2)
     curator.close()
@@ -197,7 +241,9 @@ def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_p
 
 
 @pytest.mark.parametrize("planned", [True, False])
-def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(rows, book, planned) -> None:
+def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
+    rows, book, planned
+) -> None:
     def fails(entry) -> None:
         if entry.number == 1:
             raise Killed
@@ -208,7 +254,9 @@ def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
     asked = [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)]
     assert len(curator.log) == 1
     assert curator._books.budget.admitted == tuple(asked)
-    assert charged(book) == (cost(book, PLAN) if planned else sum(cost(book, event) for event in asked))
+    assert charged(book) == (
+        cost(book, PLAN) if planned else sum(cost(book, event) for event in asked)
+    )
     *_, last = book.history()
     assert last.kind == COMMITTED
     assert last.values == {"events": None, "complete": not planned}
@@ -221,10 +269,16 @@ def test_guarantee_2_who_stops_a_run_by_hand_pays_for_what_had_begun(rows, book)
 
     with pytest.raises(KeyboardInterrupt), curator_of(rows, book, journal=stopped) as curator:
         follow(curator, rows, 2)
-    assert charged(book) == cost(book, [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)]) < cost(book, PLAN)
+    assert (
+        charged(book)
+        == cost(book, [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)])
+        < cost(book, PLAN)
+    )
 
 
-def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(rows, book, monkeypatch) -> None:
+def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(
+    rows, book, monkeypatch
+) -> None:
     def away(*_):
         raise LedgerError("the store is away")
 
@@ -250,7 +304,9 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(row
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 @pytest.mark.parametrize("asked", [0, 3])
-def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(rows, tmp_path, asked) -> None:
+def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(
+    rows, tmp_path, asked
+) -> None:
     book = Ledger.create(tmp_path / "book.db", "people", 9.0, 1e-6, neighbours="replace-one")
     parent = os.getpid()
     try:
@@ -269,7 +325,9 @@ def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(rows, tm
     assert charged(book) == cost(book, PLAN)
 
 
-def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away(rows, book, tmp_path, monkeypatch) -> None:
+def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away(
+    rows, book, tmp_path, monkeypatch
+) -> None:
     def away(*_):
         raise LedgerError("the store is away")
 
@@ -282,7 +340,8 @@ def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away
     assert kinds(book) == [RESERVED]
 
 
-# Guarantee 3 --------------------------------------------------------------------------------------------------------------
+# Guarantee 3
+# --------------------------------------------------------------------------------------------------
 
 
 def test_guarantee_3_a_run_is_paid_once_in_however_many_sittings(rows, book, tmp_path) -> None:
@@ -307,7 +366,9 @@ def test_guarantee_3_a_run_is_paid_once_in_however_many_sittings(rows, book, tmp
     assert not [finding for finding in book.check([curator.statement().ledger]) if finding.grave]
 
 
-def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(rows, book, tmp_path) -> None:
+def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(
+    rows, book, tmp_path
+) -> None:
     curator = curator_of(rows, book, earlier=Journal(tmp_path / "j"))
     follow(curator, rows, 12)
     curator.journal.close()
@@ -318,7 +379,9 @@ def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(r
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_pays_for_both(rows, book, tmp_path, finished) -> None:
+def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_pays_for_both(
+    rows, book, tmp_path, finished
+) -> None:
     path, copy = tmp_path / "j", tmp_path / "copy"
     one = curator_of(rows, book, earlier=Journal(path))
     follow(one, rows, 5)
@@ -337,7 +400,9 @@ def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_pays_for_both(rows
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_guarantee_3_a_copy_of_a_journal_is_refused_and_left_alone(rows, book, tmp_path, finished) -> None:
+def test_guarantee_3_a_copy_of_a_journal_is_refused_and_left_alone(
+    rows, book, tmp_path, finished
+) -> None:
     path, copy = tmp_path / "j", tmp_path / "copy"
     one = curator_of(rows, book, earlier=Journal(path))
     follow(one, rows, 5)
@@ -361,7 +426,11 @@ def test_guarantee_3_the_run_goes_on_with_its_own_ledger_alone(rows, book, tmp_p
     one.close()
     before = path.read_bytes()
     same_name = budget()
-    for other, words in ((None, "the run began with"), (budget(name="others"), "the run began with"), (same_name, "its own")):
+    for other, words in (
+        (None, "the run began with"),
+        (budget(name="others"), "the run began with"),
+        (same_name, "its own"),
+    ):
         with pytest.raises(LedgerError, match=words):
             curator_of(rows, other, earlier=Journal(path))
         assert other is None or kinds(other) == []
@@ -369,7 +438,9 @@ def test_guarantee_3_the_run_goes_on_with_its_own_ledger_alone(rows, book, tmp_p
     curator_of(rows, book, earlier=Journal(path)).close()
 
 
-def test_guarantee_3_a_run_that_began_without_a_ledger_is_charged_for_all_of_it(rows, book, tmp_path) -> None:
+def test_guarantee_3_a_run_that_began_without_a_ledger_is_charged_for_all_of_it(
+    rows, book, tmp_path
+) -> None:
     path = tmp_path / "j"
     one = curator_of(rows, None, earlier=Journal(path))
     follow(one, rows, 5)
@@ -398,7 +469,9 @@ def test_guarantee_3_without_a_plan_what_came_before_is_charged_once(rows, book,
         curator_of(rows, None, None, cap=cap, earlier=Journal(path))
 
 
-def test_guarantee_3_a_journal_that_cannot_be_begun_gives_back_what_was_reserved(rows, book, tmp_path) -> None:
+def test_guarantee_3_a_journal_that_cannot_be_begun_gives_back_what_was_reserved(
+    rows, book, tmp_path
+) -> None:
     first = curator_of(rows, None, earlier=Journal(tmp_path / "j"))
     with pytest.raises(PrivacyError, match="in use"):
         curator_of(rows, book, earlier=Journal(tmp_path / "j"))
@@ -407,7 +480,9 @@ def test_guarantee_3_a_journal_that_cannot_be_begun_gives_back_what_was_reserved
     assert charged(book) == 0
 
 
-def test_guarantee_3_a_journal_that_another_run_begins_meanwhile_is_refused(rows, book, tmp_path, monkeypatch) -> None:
+def test_guarantee_3_a_journal_that_another_run_begins_meanwhile_is_refused(
+    rows, book, tmp_path, monkeypatch
+) -> None:
     path, reserve = tmp_path / "j", Ledger.reserve
     other = budget(name="others")
 
@@ -424,7 +499,9 @@ def test_guarantee_3_a_journal_that_another_run_begins_meanwhile_is_refused(rows
     assert kinds(other) == [RESERVED]
 
 
-def test_guarantee_3_a_sitting_that_cannot_be_written_gives_back_nothing(rows, book, tmp_path, monkeypatch) -> None:
+def test_guarantee_3_a_sitting_that_cannot_be_written_gives_back_nothing(
+    rows, book, tmp_path, monkeypatch
+) -> None:
     def full(*_):
         raise OSError("no space left")
 

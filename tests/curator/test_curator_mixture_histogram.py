@@ -1,4 +1,5 @@
-"""`MixtureHistogram` and `public_table`: what neighbours move, what a row adds, and what is given away."""
+"""`MixtureHistogram` and `public_table`: what neighbours move, what a row adds, and what is given
+away."""
 
 from __future__ import annotations
 
@@ -16,20 +17,34 @@ from fairveil.models import LinearModel
 from fairveil.privacy.promise import Promise
 
 EXACT = Promise(float("inf"), 0.0)
-WEIGHTS = np.array([[[0.1, 1.0, -0.5, 0.3, -0.2]], [[-0.3, 0.2, 0.9, -0.1, 0.4]], [[-1.0, 0.0, 0.0, 0.0, 0.0]]])
+WEIGHTS = np.array(
+    [[[0.1, 1.0, -0.5, 0.3, -0.2]], [[-0.3, 0.2, 0.9, -0.1, 0.4]], [[-1.0, 0.0, 0.0, 0.0, 0.0]]]
+)
 SHARES = np.array([0.5, 0.3, 0.2])
 
 
 def rows_of(X: Any, y: Any, A: Any, codes: Any, classes: int = 2, weights: Any = None) -> Rows:
     return Rows.from_arrays(
-        X, y, [A], codes=codes.T, code_sizes=(2,), classes=range(classes), groups=[(0, 1, 2)], sample_weight=weights
+        X,
+        y,
+        [A],
+        codes=codes.T,
+        code_sizes=(2,),
+        classes=range(classes),
+        groups=[(0, 1, 2)],
+        sample_weight=weights,
     )
 
 
 def drawn(n: int = 12, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
     X = np.ascontiguousarray(rng.normal(size=(n, 2)))
-    return X, rng.integers(2, size=n), rng.integers(3, size=n), rng.integers(2, size=(1, n)).astype(np.uint8)
+    return (
+        X,
+        rng.integers(2, size=n),
+        rng.integers(3, size=n),
+        rng.integers(2, size=(1, n)).astype(np.uint8),
+    )
 
 
 def table(rows: Rows, by_label: bool = True) -> Any:
@@ -84,12 +99,19 @@ def test_guarantee_2_a_row_adds_the_same_whatever_is_beside_it() -> None:
     (block,) = list(rows_of(X, y, A, codes).blocks())
     whole = [decided(block, 0, 64, weights) for weights in WEIGHTS]
     for i in range(64):
-        assert [one[i] for one in whole] == [decided(block, i, i + 1, weights)[0] for weights in WEIGHTS]
+        assert [one[i] for one in whole] == [
+            decided(block, i, i + 1, weights)[0] for weights in WEIGHTS
+        ]
 
 
 def test_what_does_not_fit_is_refused() -> None:
     rows = rows_of(*drawn())
-    for weights, shares in ((WEIGHTS, SHARES[:2]), (WEIGHTS[0], SHARES), (WEIGHTS, -SHARES), (WEIGHTS * np.nan, SHARES)):
+    for weights, shares in (
+        (WEIGHTS, SHARES[:2]),
+        (WEIGHTS[0], SHARES),
+        (WEIGHTS, -SHARES),
+        (WEIGHTS * np.nan, SHARES),
+    ):
         with pytest.raises(InputError, match="shares"):
             MixtureHistogram(weights, shares)
     with pytest.raises(InputError, match="rules"):

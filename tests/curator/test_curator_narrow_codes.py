@@ -1,4 +1,5 @@
-"""Codes are stored in the narrowest type that holds them. What is computed from them must not wrap in that type.
+"""Codes are stored in the narrowest type that holds them. What is computed from them must not wrap
+in that type.
 
 Layouts near the ends of 8, 16 and 31 bits, against plain Python integers, which have no end.
 """
@@ -42,18 +43,24 @@ KINDS = [np.uint8, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 
 def layouts() -> list[Any]:
     """Sizes of codes, and the types that can hold all of their codes."""
-    return [(sizes, kind) for sizes in SIZES for kind in KINDS if max(sizes) - 1 <= np.iinfo(kind).max]
+    return [
+        (sizes, kind) for sizes in SIZES for kind in KINDS if max(sizes) - 1 <= np.iinfo(kind).max
+    ]
 
 
 def codes_at_the_ends(sizes: tuple[int, ...], kind: Any, rows: int) -> np.ndarray:
     """First, last and middle codes in every combination, then drawn ones."""
     rng = np.random.default_rng(3)
     ends = list(itertools.product(*({0, size // 2, size - 1} for size in sizes)))
-    drawn = [tuple(int(rng.integers(size)) for size in sizes) for _ in range(max(0, rows - len(ends)))]
+    drawn = [
+        tuple(int(rng.integers(size)) for size in sizes) for _ in range(max(0, rows - len(ends)))
+    ]
     return np.array([*ends, *drawn][:rows]).T.astype(kind)
 
 
-def one_hot(numbers: np.ndarray, codes: np.ndarray, sizes: tuple[int, ...], row: int) -> dict[int, float]:
+def one_hot(
+    numbers: np.ndarray, codes: np.ndarray, sizes: tuple[int, ...], row: int
+) -> dict[int, float]:
     """The entries of (1, numbers, indicators) that are not zero, by plain Python integers."""
     out = {0: 1.0, **{1 + j: float(numbers[j, row]) for j in range(len(numbers))}}
     first = 1 + len(numbers)
@@ -80,7 +87,10 @@ def test_rows_written_out_are_those_that_the_codes_say(sizes: tuple[int, ...], k
     from fairveil.models import torch_network
 
     rows = 4 if sum(sizes) > 10_000 else 40
-    codes, numbers = codes_at_the_ends(sizes, kind, rows), np.random.default_rng(1).normal(size=(2, rows))
+    codes, numbers = (
+        codes_at_the_ends(sizes, kind, rows),
+        np.random.default_rng(1).normal(size=(2, rows)),
+    )
     layout = RowLayout(2, sizes, (0, 1))
     raw = RowBlock(numbers, codes, np.zeros(rows, np.int32))
     dense = reference.dense(block_module.prepare(raw, layout, 0, 1.0))
@@ -101,23 +111,33 @@ KERNEL_LAYOUTS = [
 
 
 @pytest.mark.parametrize(("sizes", "kind"), KERNEL_LAYOUTS)
-def test_models_and_sums_read_the_coefficient_that_the_code_says(sizes: tuple[int, ...], kind: Any) -> None:
+def test_models_and_sums_read_the_coefficient_that_the_code_says(
+    sizes: tuple[int, ...], kind: Any
+) -> None:
     rows = 40
-    codes, numbers = codes_at_the_ends(sizes, kind, rows), np.random.default_rng(1).normal(size=(2, rows))
+    codes, numbers = (
+        codes_at_the_ends(sizes, kind, rows),
+        np.random.default_rng(1).normal(size=(2, rows)),
+    )
     layout = RowLayout(2, sizes, (0, 1))
     raw = RowBlock(numbers, codes, np.arange(rows, dtype=np.int32) % 2)
     held = Rows(source(layout, raw))
     coef = np.random.default_rng(2).normal(size=(1, 1 + layout.width))
     written = [one_hot(numbers, codes, sizes, row) for row in range(rows)]
 
-    scores = LinearModel(coef[:, 1:], coef[:, 0], classes=(0, 1), layout=layout).decision_scores(raw)[:, 0]
+    scores = LinearModel(coef[:, 1:], coef[:, 0], classes=(0, 1), layout=layout).decision_scores(
+        raw
+    )[:, 0]
     expected = [sum(coef[0, at] * value for at, value in entries.items()) for entries in written]
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
     clip = 1e3  # nothing is shortened
     for question, factor in (
         (FeatureSums(None, clip), [1.0] * rows),
-        (GradientSum(Linear(coef), clip), [1 / (1 + math.exp(-z)) - row % 2 for row, z in enumerate(expected)]),
+        (
+            GradientSum(Linear(coef), clip),
+            [1 / (1 + math.exp(-z)) - row % 2 for row, z in enumerate(expected)],
+        ),
     ):
         scale = question.scale(layout, None)
         (found,) = totals([(question, [scale])], held, held.blocks())
@@ -127,29 +147,41 @@ def test_models_and_sums_read_the_coefficient_that_the_code_says(sizes: tuple[in
                 wanted[at] = wanted.get(at, 0.0) + by * value
         line = found.reshape(-1) * scale.unit
         assert set(np.flatnonzero(line).tolist()) <= set(wanted)
-        assert max(abs(line[at] - value) for at, value in wanted.items()) < rows * (scale.unit + 1e-12)
+        assert max(abs(line[at] - value) for at, value in wanted.items()) < rows * (
+            scale.unit + 1e-12
+        )
 
 
 @pytest.mark.parametrize("kind", [{}, {"sparse": True}])
-@pytest.mark.parametrize(("sizes", "of"), [((200, 200), np.uint8), ((200, 200, 200), np.uint8), ((40, 40), np.uint8)])
-def test_bounds_of_moments_are_those_of_the_numbers(sizes: tuple[int, ...], of: Any, kind: Any) -> None:
-    """Rows public: the largest row decides the grid, and a number that is missed does not fit onto it."""
+@pytest.mark.parametrize(
+    ("sizes", "of"), [((200, 200), np.uint8), ((200, 200, 200), np.uint8), ((40, 40), np.uint8)]
+)
+def test_bounds_of_moments_are_those_of_the_numbers(
+    sizes: tuple[int, ...], of: Any, kind: Any
+) -> None:
+    """Rows public: the largest row decides the grid, and a number that is missed does not fit onto
+    it."""
     rows = 60
     codes = codes_at_the_ends(sizes, of, rows)
     numbers: Any = np.random.default_rng(1).normal(size=(3, rows))
     numbers[1, 7] = 1000.0
-    codes[:, 7] = np.array([0, *(55 for _ in sizes[1:])]) % np.array(sizes)  # 1 + 3 + 200 + 53 wraps onto a number
+    # 1 + 3 + 200 + 53 wraps onto a number
+    codes[:, 7] = np.array([0, *(55 for _ in sizes[1:])]) % np.array(sizes)
     codes[-1, 7] = 54 % sizes[-1]
     largest = max(math.hypot(*x, *(value**2 for value in x)) for x in numbers.T.tolist())
     if kind:
         numbers = scipy.sparse.csr_array(numbers.T)
-    held = Rows(source(RowLayout(3, sizes, (0, 1)), RowBlock(numbers, codes, np.zeros(rows, np.int32))))
+    held = Rows(
+        source(RowLayout(3, sizes, (0, 1)), RowBlock(numbers, codes, np.zeros(rows, np.int32)))
+    )
     question = NumberMoments(None)
     (scale,) = public_scale.of(question, held, exact=True)
     assert largest <= scale.bound.norm <= largest * (1 + 1e-9)
     (found,) = totals([(question, [scale])], held, held.blocks())
     plain = numbers.T.toarray() if kind else numbers
-    np.testing.assert_allclose(found[0] * scale.unit, [plain.sum(axis=1), (plain**2).sum(axis=1)], rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(
+        found[0] * scale.unit, [plain.sum(axis=1), (plain**2).sum(axis=1)], rtol=1e-9, atol=1e-6
+    )
 
 
 CELL_SIZES = [
@@ -175,7 +207,9 @@ def test_cells_are_numbered_as_whole_numbers_are(sizes: tuple[int, ...], mode: A
         else:
             assert ids[:, row].tolist() == [sum(sizes[:j]) + code for j, code in enumerate(line)]
     layout = RowLayout(0, (), (0, 1), cells.columns, cells.names)
-    raw = RowBlock(np.zeros((0, codes.shape[1])), np.zeros((0, codes.shape[1]), np.uint8), None, codes)
+    raw = RowBlock(
+        np.zeros((0, codes.shape[1])), np.zeros((0, codes.shape[1]), np.uint8), None, codes
+    )
     held = block_module.prepare(raw, layout, 0, 1.0).cells(cells)
     assert held.tolist() == ids.tolist()
     if mode == "product":
@@ -193,23 +227,31 @@ def test_codes_of_groups_do_not_wrap_at_16_bits(values: int) -> None:
     listed = tuple(f"v{value}" for value in range(values))
     columns = {"sex": Category(listed), "hired": Category(("no", "yes"))}
     if values <= 65_536:
-        rows = encode({"sex": [listed[-1]], "hired": ["no"]}, Schema(columns, target="hired", sensitive="sex"))
+        rows = encode(
+            {"sex": [listed[-1]], "hired": ["no"]}, Schema(columns, target="hired", sensitive="sex")
+        )
         block = next(rows.blocks())
         assert block.sensitive is not None
         assert block.sensitive.tolist() == [[values - 1]]
         assert Cells((listed,)).encode([np.array([listed[-1]], object)]).tolist() == [[values - 1]]
         return
     with pytest.raises(
-        SchemaError, match=r"sensitive column 'sex': expected at most 65,536 values.*declare that one as unknown"
+        SchemaError,
+        match=r"sensitive column 'sex': expected at most 65,536 values.*declare that one as "
+        r"unknown",
     ):
         Schema(columns, target="hired", sensitive="sex")
     with pytest.raises(InputError, match=r"at most 65,536 values a column"):
         Cells((listed,))
 
 
-@pytest.mark.parametrize(("groups", "labels", "classes"), [(300, 256, 3), (65_000, 2, 2), (128, 2, 2), (2**15, 2**8, 2)])
+@pytest.mark.parametrize(
+    ("groups", "labels", "classes"), [(300, 256, 3), (65_000, 2, 2), (128, 2, 2), (2**15, 2**8, 2)]
+)
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
-def test_tables_of_cells_and_labels_are_counted_as_python_does(groups: int, labels: int, classes: int, kind: Any) -> None:
+def test_tables_of_cells_and_labels_are_counted_as_python_does(
+    groups: int, labels: int, classes: int, kind: Any
+) -> None:
     if groups - 1 > np.iinfo(kind).max:
         return
     rng = np.random.default_rng(5)
@@ -221,7 +263,9 @@ def test_tables_of_cells_and_labels_are_counted_as_python_does(groups: int, labe
     wanted: dict[tuple[int, ...], int] = {}
     for row in zip(ids.tolist(), y.tolist(), decided.tolist(), strict=True):
         wanted[row] = wanted.get(row, 0) + 1
-    assert {tuple(map(int, at)): int(histogram[tuple(at)]) for at in np.argwhere(histogram)} == wanted
+    assert {
+        tuple(map(int, at)): int(histogram[tuple(at)]) for at in np.argwhere(histogram)
+    } == wanted
     assert counts.sum() == 200
     assert counts[groups - 1, labels - 1] >= 1
 
@@ -234,7 +278,9 @@ def test_counts_by_cell_and_label_are_counted_as_python_does(groups: int, kind: 
     codes = codes_at_the_ends((groups,), kind, 50)
     labels = (np.arange(50) % 2).astype(np.int32)
     layout = RowLayout(0, (), (0, 1), (tuple(range(groups)),), ("g",))
-    held = Rows(source(layout, RowBlock(np.zeros((0, 50)), np.zeros((0, 50), np.uint8), labels, codes)))
+    held = Rows(
+        source(layout, RowBlock(np.zeros((0, 50)), np.zeros((0, 50), np.uint8), labels, codes))
+    )
     question = CellCounts(held.cells(), by_label=True)
     scale = question.scale(layout, None)
     (found,) = totals([(question, [scale])], held, held.blocks())

@@ -81,7 +81,9 @@ def network(classes: int = 3, *, sharpness: float = 1.0, outputs: int | None = N
     return Network(skeleton, skeleton.start, sharpness)
 
 
-def values(question: Any, rows: Rows, promise: Promise | None = None, threads: int | None = None) -> Any:
+def values(
+    question: Any, rows: Rows, promise: Promise | None = None, threads: int | None = None
+) -> Any:
     """The total without noise, in units."""
     cap = rows.max_sample_weight if rows.weighted else None
     scale = constant_scale(question, rows.layout, promise or Promise(1.0, 1e-6), cap)
@@ -108,7 +110,12 @@ def by_hand(question: NetworkGradient, rows: Rows, columns: dict[str, Any]) -> A
         if question.cell_costs is not None:
             for cell in block.cells(question.cells)[:, i]:
                 costs = question.cell_costs[cell, y if question.cost_labels > 1 else 0]
-                objective = objective + (torch.tensor(costs) * torch.softmax(question.model.sharpness * z, dim=1)[0]).sum()
+                objective = (
+                    objective
+                    + (
+                        torch.tensor(costs) * torch.softmax(question.model.sharpness * z, dim=1)[0]
+                    ).sum()
+                )
         found = torch.autograd.grad(objective, list(skeleton.module.parameters()))
         gradient = np.concatenate([g.numpy().ravel() for g in found]).astype(np.float64)
         norm = np.linalg.norm(gradient)
@@ -120,7 +127,9 @@ def by_hand(question: NetworkGradient, rows: Rows, columns: dict[str, Any]) -> A
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(("mode", "labels"), [("product", 1), ("product", 0), ("marginal", 0)])
 @pytest.mark.parametrize("weights", [False, True])
-def test_gradients_are_those_of_the_definition(classes: int, mode: str, labels: int, weights: bool) -> None:
+def test_gradients_are_those_of_the_definition(
+    classes: int, mode: str, labels: int, weights: bool
+) -> None:
     """Guarantee 2: one number a row, loss and costs of all its cells, shortened as a whole."""
     columns = table(40, classes, weights=weights)
     rows = rows_of(columns, classes)
@@ -132,11 +141,14 @@ def test_gradients_are_those_of_the_definition(classes: int, mode: str, labels: 
         assert np.linalg.norm(values(asked, rows) - right) <= 1e-4 * np.linalg.norm(right)
     free = NetworkGradient(model, None, cells, costs, loss_weight=0.7)
     right = by_hand(free, rows, columns)
-    assert np.linalg.norm(values(free, rows, Promise(math.inf, 1e-6)) - right) <= 1e-5 * np.linalg.norm(right)
+    assert np.linalg.norm(
+        values(free, rows, Promise(math.inf, 1e-6)) - right
+    ) <= 1e-5 * np.linalg.norm(right)
 
 
 def test_a_linear_module_is_the_linear_question() -> None:
-    """The same costs, cells and clip mean what they mean for `GradientSum` and `PredictionHistogram`."""
+    """The same costs, cells and clip mean what they mean for `GradientSum` and
+    `PredictionHistogram`."""
     columns = table(60, 3)
     columns["X"] = columns["X"].astype(np.float32).astype(np.float64)
     rows = rows_of(columns)
@@ -146,7 +158,9 @@ def test_a_linear_module_is_the_linear_question() -> None:
     linear = Linear(np.concatenate([W[21:, np.newaxis], W[:21].reshape(3, 7)], axis=1), 1.5)
     theirs = values(GradientSum(linear, CLIP, cells, costs), rows)
     theirs = np.concatenate([theirs[:, 1:].ravel(), theirs[:, 0]])
-    assert np.linalg.norm(values(NetworkGradient(model, CLIP, cells, costs), rows) - theirs) <= 1e-4 * np.linalg.norm(theirs)
+    assert np.linalg.norm(
+        values(NetworkGradient(model, CLIP, cells, costs), rows) - theirs
+    ) <= 1e-4 * np.linalg.norm(theirs)
     for decisions, by_label in itertools.product(("hard", "soft"), (False, True)):
         one = values(NetworkHistogram(model, cells, decisions, by_label), rows)
         other = values(PredictionHistogram(linear, cells, decisions, by_label), rows)
@@ -159,18 +173,24 @@ def test_histograms_are_the_models_predictions(classes: int, outputs: int, mode:
     columns = table(50, classes, weights=True)
     rows, model = rows_of(columns, classes), network(classes, outputs=outputs)
     cells, block = rows.cells(mode), next(iter(rows.blocks()))
-    made = NetworkModel(model.skeleton, model.parameters, classes=tuple(range(classes)), layout=rows.layout)
+    made = NetworkModel(
+        model.skeleton, model.parameters, classes=tuple(range(classes)), layout=rows.layout
+    )
     for decisions, by_label in itertools.product(("hard", "soft"), (False, True)):
         given = RowBlock(block.numbers, block.codes)
         law = made.decision_proba(given) if decisions == "hard" else made.predict_proba(given)
         law = law[:, 1:] if classes == 2 else law
         right = np.zeros((cells.count, classes if by_label else 1, law.shape[1]))
         for i, line in itertools.product(range(50), block.cells(cells)):
-            right[line[i], columns["y"][i] if by_label else 0] += columns["sample_weight"][i] * law[i]
+            right[line[i], columns["y"][i] if by_label else 0] += (
+                columns["sample_weight"][i] * law[i]
+            )
         asked = NetworkHistogram(model, cells, decisions, by_label)
         found = values(asked, rows)
         assert (
-            found.shape == asked.shape(rows.layout) == ((cells.count, classes) if by_label else (cells.count,)) + law.shape[1:]
+            found.shape
+            == asked.shape(rows.layout)
+            == ((cells.count, classes) if by_label else (cells.count,)) + law.shape[1:]
         )
         assert np.abs(found.reshape(right.shape) - right).max() < 1e-5
 
@@ -183,13 +203,18 @@ PROMISES = {
 
 
 def neighbours(columns: dict[str, Any], relation: str) -> Iterator[dict[str, Any]]:
-    """Every row removed, or replaced by extreme rows of every label, or with every other list of sensitive values."""
+    """Every row removed, or replaced by extreme rows of every label, or with every other list of
+    sensitive values."""
     n = len(columns["y"])
     for i in range(n):
         if relation == "add-remove":
             keep = np.arange(n) != i
             yield {
-                k: [v[keep] for v in part] if k == "sensitive" else None if part is None else part[keep]
+                k: [v[keep] for v in part]
+                if k == "sensitive"
+                else None
+                if part is None
+                else part[keep]
                 for k, part in columns.items()
             }
             continue
@@ -201,7 +226,8 @@ def neighbours(columns: dict[str, Any], relation: str) -> Iterator[dict[str, Any
         )
         for size, label, group in changes:
             other = {
-                k: [v.copy() for v in p] if k == "sensitive" else None if p is None else p.copy() for k, p in columns.items()
+                k: [v.copy() for v in p] if k == "sensitive" else None if p is None else p.copy()
+                for k, p in columns.items()
             }
             for k in range(2):
                 other["sensitive"][k][i] = group[k]
@@ -229,7 +255,9 @@ def test_no_neighbour_moves_a_total_further_than_the_bound(relation: str, mode: 
         "hard": NetworkHistogram(model, cells, by_label=True),
         "soft": NetworkHistogram(model, cells, "soft"),
     }.items():
-        bound = constant_scale(asked, rows.layout, promise, None).bound.sensitivity(promise.neighbours)
+        bound = constant_scale(asked, rows.layout, promise, None).bound.sensitivity(
+            promise.neighbours
+        )
         before = values(asked, rows, promise)
         for other in neighbours(columns, relation):
             moved = float(np.linalg.norm(values(asked, rows_of(other), promise) - before))
@@ -245,7 +273,10 @@ def test_blocks_threads_and_order_do_not_matter() -> None:
     asked = NetworkGradient(model, CLIP, *costs_of(rows, "product", 1))
     whole = values(asked, rows)
     order = np.random.default_rng(1).permutation(90)
-    mixed = {k: [v[order] for v in p] if k == "sensitive" else None if p is None else p[order] for k, p in columns.items()}
+    mixed = {
+        k: [v[order] for v in p] if k == "sensitive" else None if p is None else p[order]
+        for k, p in columns.items()
+    }
     assert np.array_equal(values(asked, rows_of(mixed)), whole)
     assert np.array_equal(values(asked, rows, threads=3), whole)
 
@@ -253,7 +284,10 @@ def test_blocks_threads_and_order_do_not_matter() -> None:
 def test_one_pass_gives_the_bits_of_two() -> None:
     rows, model = rows_of(table(300, weights=True)), network()
     cells, costs = costs_of(rows, "product", 1)
-    asks = [(NetworkHistogram(model, cells, "soft", True), 1.0), (NetworkGradient(model, CLIP, cells, costs), 1.0)]
+    asks = [
+        (NetworkHistogram(model, cells, "soft", True), 1.0),
+        (NetworkGradient(model, CLIP, cells, costs), 1.0),
+    ]
     scaled = [(q, [q.scale(rows.layout, 1.0)]) for q, _ in asks]
     together = Passes(scaled, rows)
     assert together._passes == [(1, 0)]
@@ -267,10 +301,16 @@ def test_a_poisson_batch_is_gathered_as_its_rows() -> None:
     rows, model = rows_of(columns), network()
     cells, costs = costs_of(rows, "product", 3)
     index = np.sort(np.random.default_rng(0).choice(200, 60, replace=False))
-    for asked in (NetworkGradient(model, CLIP, cells, costs), NetworkHistogram(model, cells, "soft")):
+    for asked in (
+        NetworkGradient(model, CLIP, cells, costs),
+        NetworkHistogram(model, cells, "soft"),
+    ):
         scale = asked.scale(rows.layout, None)
         found = totals([(asked, [scale])], rows, rows.drawn(index))[0][0] * scale.unit
-        some = {k: [v[index] for v in p] if k == "sensitive" else None if p is None else p[index] for k, p in columns.items()}
+        some = {
+            k: [v[index] for v in p] if k == "sensitive" else None if p is None else p[index]
+            for k, p in columns.items()
+        }
         assert np.array_equal(found, values(asked, rows_of(some)))
 
 
@@ -301,11 +341,17 @@ def test_rows_that_fail_contribute_nothing_and_nobody_is_told_before_the_end() -
     cells = rows.cells()
     asks = [(NetworkGradient(model, CLIP), 1e-3), (NetworkHistogram(model, cells), 1e-3)]
     curator = Curator(
-        rows, Promise(1e9, 1e-6), plan=describe(asks, rows.layout, Promise(1e9, 1e-6)), noise=NoiseSource.seeded(0)
+        rows,
+        Promise(1e9, 1e-6),
+        plan=describe(asks, rows.layout, Promise(1e9, 1e-6)),
+        noise=NoiseSource.seeded(0),
     )
     gradient, histogram = curator.answer(asks)
     left = rows_of(
-        {k: [v[good] for v in p] if k == "sensitive" else None if p is None else p[good] for k, p in columns.items()}
+        {
+            k: [v[good] for v in p] if k == "sensitive" else None if p is None else p[good]
+            for k, p in columns.items()
+        }
     )
     assert np.abs(gradient - values(asks[0][0], left)).max() < 0.01
     assert np.abs(histogram - values(asks[1][0], left)).max() < 0.01
@@ -331,7 +377,10 @@ def test_the_statement_says_float32_and_user_code() -> None:
 def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> None:
     """Also where no network is asked about after the crash."""
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
-    asks, counts = [(NetworkHistogram(network(), rows.cells()), 10.0)], [(CellCounts(rows.cells()), 10.0)]
+    asks, counts = (
+        [(NetworkHistogram(network(), rows.cells()), 10.0)],
+        [(CellCounts(rows.cells()), 10.0)],
+    )
     plan = [describe(asked, rows.layout, promise) for asked in (asks, counts)]
     curator = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
     curator.answer(asks)
@@ -339,11 +388,17 @@ def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> N
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
     again.answer(counts)
     again.finish()
-    assert (again.statement().arithmetic, again.statement().user_code) == ("float32-by-row", "trusted")
+    assert (again.statement().arithmetic, again.statement().user_code) == (
+        "float32-by-row",
+        "trusted",
+    )
 
 
-def test_a_run_that_an_earlier_version_began_says_what_its_rows_were_computed_with(tmp_path: Any) -> None:
-    """Its journal is marked "float32": there a row's bits could hang on others, whatever the rounds after did."""
+def test_a_run_that_an_earlier_version_began_says_what_its_rows_were_computed_with(
+    tmp_path: Any,
+) -> None:
+    """Its journal is marked "float32": there a row's bits could hang on others, whatever the rounds
+    after did."""
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
     asks = [(NetworkHistogram(network(), rows.cells()), 10.0)]
     plan = [describe(asks, rows.layout, promise)] * 2
@@ -369,11 +424,20 @@ def test_without_a_clip_only_what_is_free() -> None:
     for asked, promise in ((free, PROMISES["add-remove"]), (bound, PROMISES["sensitive features"])):
         with pytest.raises(MissingBoundError, match="clip"):
             describe([(asked, 1.0)], rows.layout, promise)
-    for asked, promise in ((free, PROMISES["sensitive features"]), (bound, Promise(math.inf, 1e-6))):
+    for asked, promise in (
+        (free, PROMISES["sensitive features"]),
+        (bound, Promise(math.inf, 1e-6)),
+    ):
         (answer,) = Curator(rows, promise).answer([(asked, 0.0)])
-        assert np.linalg.norm(answer - by_hand(asked, rows, table(30))) <= 1e-5 * np.linalg.norm(answer)
+        assert np.linalg.norm(answer - by_hand(asked, rows, table(30))) <= 1e-5 * np.linalg.norm(
+            answer
+        )
     with pytest.raises(PrivacyError, match="multiplier"):
-        describe([(NetworkGradient(model, 1.0, cells, costs), 0.0)], rows.layout, PROMISES["sensitive features"])
+        describe(
+            [(NetworkGradient(model, 1.0, cells, costs), 0.0)],
+            rows.layout,
+            PROMISES["sensitive features"],
+        )
 
 
 def test_rounds_share_their_price_and_differ_in_parameters() -> None:
@@ -436,7 +500,8 @@ def test_sparse_and_streamed_rows_are_the_same() -> None:
 
 @pytest.mark.parametrize("clip", [0.5, 0.75])
 def test_the_bound_has_the_rounding_of_products(clip: float) -> None:
-    """Guarantee 1: rows of one weight reach the clip and nearly all that rounding adds, and never more."""
+    """Guarantee 1: rows of one weight reach the clip and nearly all that rounding adds, and never
+    more."""
     skeleton = Skeleton.of(nn.Linear(1, 1, bias=False), 1, 2)
     model = Network(skeleton, np.array([0.001]))
     X = np.random.default_rng(4).uniform(1.0, 2.0, (300, 1)).astype(np.float32) * 1_000
@@ -445,7 +510,8 @@ def test_the_bound_has_the_rounding_of_products(clip: float) -> None:
     scale = asked.scale(rows.layout, None)
     wanted = Wanted(clip, scale.unit, True, 1.0, 1.0, np.zeros(1, np.int64), None, None)
     norms = [
-        abs(int(engine(skeleton).run(model.parameters, X[i : i + 1], wanted, Troubles())[1][0])) * scale.unit  # type: ignore[index]
+        abs(int(engine(skeleton).run(model.parameters, X[i : i + 1], wanted, Troubles())[1][0]))
+        * scale.unit  # type: ignore[index]
         for i in range(300)
     ]
     added = 2.0**15 * scale.unit  # half a step of a number of 2^16
@@ -465,14 +531,21 @@ def test_the_bound_has_the_rounding_of_products(clip: float) -> None:
          [0.5 * math.sqrt(16), 0.5 * math.sqrt(4), 2.0**15 * math.sqrt(9 * 3)]),
     ],
 )  # fmt: skip
-def test_the_bound_has_the_rounding_of_every_layer(module: Any, shape: Any, roundings: list[float]) -> None:
-    """Guarantee 1: roots of numbers times half a step of each, for each layer, under each relation and weight."""
+def test_the_bound_has_the_rounding_of_every_layer(
+    module: Any, shape: Any, roundings: list[float]
+) -> None:
+    """Guarantee 1: roots of numbers times half a step of each, for each layer, under each relation
+    and weight."""
     skeleton = Skeleton.of(module(), math.prod(shape), 3, input_shape=shape)
-    layout = Rows.from_arrays(np.zeros((3, math.prod(shape))), np.arange(3), classes=(0, 1, 2)).layout
+    layout = Rows.from_arrays(
+        np.zeros((3, math.prod(shape))), np.arange(3), classes=(0, 1, 2)
+    ).layout
     steps = math.hypot(*roundings)
     assert engine(skeleton).rounding == pytest.approx(steps, rel=1e-12)
     for clip, cap in ((0.5, None), (3.0, 2.0)):
         scale = NetworkGradient(Network(skeleton, skeleton.start), clip).scale(layout, cap)
         limit = clip * (cap or 1.0)
-        assert scale.bound.norm == pytest.approx(limit * (1 + 2.0**-28) + steps * scale.unit, rel=1e-12)
+        assert scale.bound.norm == pytest.approx(
+            limit * (1 + 2.0**-28) + steps * scale.unit, rel=1e-12
+        )
         assert scale.bound.norm >= limit + steps * scale.unit

@@ -1,4 +1,5 @@
-"""Fixed public parts: who is in them, who moves them, what they cost (`curator/rows/sampling.py`, theory.md#t8)."""
+"""Fixed public parts: who is in them, who moves them, what they cost (`curator/rows/sampling.py`,
+theory.md#t8)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def table(n=18, seed=0):
 
 
 def rows_of(X, y, a, **options) -> Rows:
-    return Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[(0, 1, 2)], sensitive_names=("a",), **options)
+    return Rows.from_arrays(
+        X, y, [a], classes=(0, 1), groups=[(0, 1, 2)], sensitive_names=("a",), **options
+    )
 
 
 def questions(rows):
@@ -66,7 +69,10 @@ def questions(rows):
 
 def part_totals(question, scales, rows):
     """The integers of every part."""
-    return [totals([(question, scales)], rows, rows.part(Part(number, PARTS)))[0] for number in range(PARTS)]
+    return [
+        totals([(question, scales)], rows, rows.part(Part(number, PARTS)))[0]
+        for number in range(PARTS)
+    ]
 
 
 @pytest.mark.parametrize("n", [1, 2, 17, 1000])
@@ -85,7 +91,8 @@ def test_guarantee_1_the_order_is_this_one_for_ever() -> None:
     assert public_order(8).tolist() == [2, 4, 6, 5, 1, 7, 0, 3]
     mixed = public_order(1000)
     assert abs(stats.spearmanr(np.arange(1000), mixed).statistic) < 0.1
-    assert (np.bincount(mixed[0::10] // 100, minlength=10) > 0).all()  # a sorted table gives no one-sided part
+    # a sorted table gives no one-sided part
+    assert (np.bincount(mixed[0::10] // 100, minlength=10) > 0).all()
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -107,8 +114,11 @@ def test_guarantee_1_parts_read_the_rows_at_their_places(in_memory, kept, monkey
 
 
 @pytest.mark.parametrize("attributes_alone", [False, True])
-def test_guarantee_2_a_neighbour_moves_her_part_by_the_bound_at_most_and_no_other(attributes_alone) -> None:
-    """Every row, replaced by every one of a pool (near, far, other labels), or given every other sensitive value."""
+def test_guarantee_2_a_neighbour_moves_her_part_by_the_bound_at_most_and_no_other(
+    attributes_alone,
+) -> None:
+    """Every row, replaced by every one of a pool (near, far, other labels), or given every other
+    sensitive value."""
     X, y, a = table()
     rows = rows_of(X, y, a)
     pool = list(itertools.product(([0.0, 0.0], [1e9, -1e9], [0.3, 2.0]), (0, 1), (0, 1, 2)))
@@ -132,7 +142,10 @@ def test_guarantee_2_a_neighbour_moves_her_part_by_the_bound_at_most_and_no_othe
                 for number in range(PARTS):
                     if number != part_of[i]:
                         assert np.array_equal(before[number], after[number])
-                move = np.linalg.norm((after[part_of[i]] - before[part_of[i]]).astype(float)) * scales[0].unit
+                move = (
+                    np.linalg.norm((after[part_of[i]] - before[part_of[i]]).astype(float))
+                    * scales[0].unit
+                )
                 largest = max(largest, move)
         bound = scales[0].bound.sensitivity("replace-one")
         assert 0 < largest <= bound
@@ -156,7 +169,10 @@ def test_noise_on_a_part_is_the_multiplier_times_the_sensitivity(promise) -> Non
 
     def passes(sd):
         statistic = (drawn**2).sum() / sd**2
-        return min(stats.chi2.sf(statistic, drawn.size), stats.chi2.cdf(statistic, drawn.size)) > FALSE_ALARM / 2
+        return (
+            min(stats.chi2.sf(statistic, drawn.size), stats.chi2.cdf(statistic, drawn.size))
+            > FALSE_ALARM / 2
+        )
 
     assert passes(20.0 * math.sqrt(2))
     assert not passes(20.0 * math.sqrt(2) * 1.5)
@@ -170,7 +186,10 @@ def test_epochs_over_parts_cost_their_number_and_the_log_is_the_plan(promise) ->
     rows = rows_of(X, y, a)
     cells = rows.cells()
     costs = np.random.default_rng(0).normal(size=(3, 1, 2))
-    asks = [(GradientSum(Linear(WEIGHTS), 1.0, cells, costs), 12.0), (PredictionHistogram(Linear(WEIGHTS), cells), 12.0)]
+    asks = [
+        (GradientSum(Linear(WEIGHTS), 1.0, cells, costs), 12.0),
+        (PredictionHistogram(Linear(WEIGHTS), cells), 12.0),
+    ]
     events = [describe(asks, rows.layout, promise, Part(number, PARTS)) for number in range(PARTS)]
     plan = Repeated(Composed(tuple(events)), 3)
     curator = Curator(rows, promise, plan=plan, noise=NoiseSource.seeded(0))
@@ -198,7 +217,9 @@ def test_what_nobody_moves_stays_free_on_a_part() -> None:
     curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(0))
     assert describe([(FeatureSums(None, 1.0), 3.0)], rows.layout, SENSITIVE, Part(0, 3)) == NoOp()
     assert describe([(RowCount(), 3.0)], rows.layout, REPLACE, Part(0, 3)) == NoOp()
-    counts = [float(curator.answer([(RowCount(), 0.0)], Part(number, 3))[0][0]) for number in range(3)]
+    counts = [
+        float(curator.answer([(RowCount(), 0.0)], Part(number, 3))[0][0]) for number in range(3)
+    ]
     assert counts == [6.0, 6.0, 6.0]
     assert len(curator.log) == 0
 
@@ -228,8 +249,13 @@ def test_add_remove_refuses_a_part_and_says_the_way_out() -> None:
     rows = rows_of(*table())
     ask = [(CellCounts(rows.cells()), 9.0)]
     curator = Curator(rows, Promise(5.0, 1e-6))
-    for refused in (lambda: curator.answer(ask, Part(0, 2)), lambda: describe(ask, rows.layout, curator.promise, Part(0, 2))):
-        with pytest.raises(PrivacyError, match=r"moves others from part to part.*Poisson\(1 / parts\)"):
+    for refused in (
+        lambda: curator.answer(ask, Part(0, 2)),
+        lambda: describe(ask, rows.layout, curator.promise, Part(0, 2)),
+    ):
+        with pytest.raises(
+            PrivacyError, match=r"moves others from part to part.*Poisson\(1 / parts\)"
+        ):
             refused()
     assert len(curator.log) == 0
     assert curator.answer(ask, Part(0, 1))[0].shape == (3,)
@@ -247,7 +273,9 @@ def test_without_privacy_a_part_stays_a_part_and_is_exact() -> None:
     assert curator.answer(ask, Poisson(0.1))[0].sum() == 18  # a random batch has no use there
 
 
-@pytest.mark.parametrize(("number", "parts"), [(2, 2), (-1, 3), (0, 0), (0.5, 2), ("a", 2), (True, 2)])
+@pytest.mark.parametrize(
+    ("number", "parts"), [(2, 2), (-1, 3), (0, 0), (0.5, 2), ("a", 2), (True, 2)]
+)
 def test_a_part_that_is_none_is_refused(number, parts) -> None:
     with pytest.raises(InputError):
         Part(number, parts)

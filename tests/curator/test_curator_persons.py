@@ -1,8 +1,10 @@
-"""Persons with several rows: bounds against enumerated persons, the cap, batches and parts of whole persons, planted bugs.
+"""Persons with several rows: bounds against enumerated persons, the cap, batches and parts of whole
+persons, planted bugs.
 
-A neighbour is a table with one person more, fewer, or another in their place. Persons are enumerated over a pool of rows near,
-far and extremely far beyond the clip: each row as often as a person may have rows, the worst of them (theory.md#units),
-and many of mixed rows. False alarms of the statistical tests: below 1e-6 each for a fresh seed.
+A neighbour is a table with one person more, fewer, or another in their place. Persons are
+enumerated over a pool of rows near, far and extremely far beyond the clip: each row as often as a
+person may have rows, the worst of them (theory.md#units), and many of mixed rows. False alarms of
+the statistical tests: below 1e-6 each for a fresh seed.
 """
 
 from __future__ import annotations
@@ -55,14 +57,16 @@ STEEP = np.array([0.0, 40.0, 0, 0, *[0] * 7])
 
 
 def persons(count, rng):
-    """Places of rows in a pool: each row three times over, and mixed persons of one, two and three rows."""
+    """Places of rows in a pool: each row three times over, and mixed persons of one, two and three
+    rows."""
     alike = [np.full(MOST, i) for i in range(count)]
     mixed = [rng.integers(0, count, size) for size in (1, 2, 3) for _ in range(80)]
     return [np.sort(one) for one in (*alike, *mixed)]
 
 
 def by_person(question, scale, rows, people):
-    """Each person's integers, as the curator adds them up: (persons, coordinates) for the last model."""
+    """Each person's integers, as the curator adds them up: (persons, coordinates) for the last
+    model."""
     (whole,) = rows.blocks()
     rows.adds_by_person = True
     out = []
@@ -103,14 +107,20 @@ def questions(rows, classes, mode):
 
 
 def largest(moves, order):
-    """Added or removed, and replaced: over all persons and pairs of them, and against somebody without a row."""
+    """Added or removed, and replaced: over all persons and pairs of them, and against somebody
+    without a row."""
     alone = norms(moves, order).max()
     return alone, max(alone, max(norms(moves - one, order).max() for one in moves))
 
 
 @pytest.mark.parametrize(
     ("classes", "mode", "kind"),
-    [(2, "product", {}), (4, "marginal", {}), (2, "marginal", {"weights": True}), (2, "product", {"sparse": True})],
+    [
+        (2, "product", {}),
+        (4, "marginal", {}),
+        (2, "marginal", {"weights": True}),
+        (2, "product", {"sparse": True}),
+    ],
 )
 def test_no_person_moves_a_total_further_than_its_bound(classes, mode, kind):
     rows = pool(classes, **kind)
@@ -118,15 +128,22 @@ def test_no_person_moves_a_total_further_than_its_bound(classes, mode, kind):
     people = persons(sum(block.rows for block in rows.blocks()), np.random.default_rng(0))
     for question in questions(rows, classes, mode):
         for order in (1, 2) if isinstance(question, CellCounts | ScoreHistogram) else (2,):
-            scales = [constant_scale(question, rows.layout, promise, cap, order) for promise in RELATIONS]
-            assert scales[0] == scales[1]  # one grid and bound, of which each relation takes its own
+            scales = [
+                constant_scale(question, rows.layout, promise, cap, order) for promise in RELATIONS
+            ]
+            # one grid and bound, of which each relation takes its own
+            assert scales[0] == scales[1]
             moves = by_person(question, scales[0], rows, people)
             for promise, moved in zip(RELATIONS, largest(moves, order), strict=True):
-                assert moved * scales[0].unit <= scales[0].bound.sensitivity(promise.neighbours), (question, order)
+                assert moved * scales[0].unit <= scales[0].bound.sensitivity(promise.neighbours), (
+                    question,
+                    order,
+                )
 
 
 def test_the_bounds_are_not_loose_and_the_root_of_the_rows_is_not_enough():
-    """All rows of a person may lie in one cell: k, not sqrt(k), for everything but a clipped sum."""
+    """All rows of a person may lie in one cell: k, not sqrt(k), for everything but a clipped
+    sum."""
     rows = pool(2)
     people = persons(sum(block.rows for block in rows.blocks()), np.random.default_rng(0))
     model, cells = Linear(STEEP), rows.cells()
@@ -140,7 +157,9 @@ def test_the_bounds_are_not_loose_and_the_root_of_the_rows_is_not_enough():
         GradientSum(model, 0.2),
     ):
         scale = constant_scale(question, rows.layout, ADDED, None)
-        alone, replaced = (moved * scale.unit for moved in largest(by_person(question, scale, rows, people), 2))
+        alone, replaced = (
+            moved * scale.unit for moved in largest(by_person(question, scale, rows, people), 2)
+        )
         assert alone >= 0.9 * scale.bound.sensitivity("add-remove"), question
         assert replaced >= 0.9 * scale.bound.sensitivity("replace-one"), question
         if not isinstance(question, GradientSum):
@@ -151,26 +170,36 @@ def test_the_bounds_are_not_loose_and_the_root_of_the_rows_is_not_enough():
 
 
 def test_planted_a_clip_by_row_is_caught():
-    """The kernel of rows, each clipped by itself, moves the sum by a clip a row: beyond what is stated."""
+    """The kernel of rows, each clipped by itself, moves the sum by a clip a row: beyond what is
+    stated."""
     rows = pool(2)
     (whole,) = rows.blocks()
     question = GradientSum(Linear(STEEP), 0.2)
     scale = constant_scale(question, rows.layout, ADDED, None)
     worst = max(
-        float(np.linalg.norm(totals([(question, [scale])], rows, [whole.take(np.full(MOST, i))])[0]))
+        float(
+            np.linalg.norm(totals([(question, [scale])], rows, [whole.take(np.full(MOST, i))])[0])
+        )
         for i in range(0, whole.rows, len(COMBINATIONS))
     )
     assert worst * scale.unit > 2.5 * scale.bound.sensitivity("add-remove")
 
 
 def test_planted_a_person_in_two_parts_is_caught():
-    """Parts by row put a person in several: replacing them moves more than one part. Parts by person move one."""
+    """Parts by row put a person in several: replacing them moves more than one part. Parts by
+    person move one."""
     X, y, a, ids = table(60, people=20, seed=4)
     other = X.copy()
     other[ids == 7] *= 50.0
     for units, most in ((ids, 1), (np.arange(60), 2)):
-        here, there = (Rows.from_arrays(Z, y, [a], classes=[0, 1], groups=[[0, 1, 2]], units=units) for Z in (X, other))
-        here, there = (one.by_person(60, NoiseSource.seeded(0).stream("units"), adds_by_person=False) for one in (here, there))
+        here, there = (
+            Rows.from_arrays(Z, y, [a], classes=[0, 1], groups=[[0, 1, 2]], units=units)
+            for Z in (X, other)
+        )
+        here, there = (
+            one.by_person(60, NoiseSource.seeded(0).stream("units"), adds_by_person=False)
+            for one in (here, there)
+        )
         ask = [(FeatureSums(None, 1e3), [FeatureSums(None, 1e3).scale(here.layout, None)])]
         moved = 0
         for number in range(5):
@@ -180,7 +209,8 @@ def test_planted_a_person_in_two_parts_is_caught():
 
 
 def test_planted_the_first_rows_of_a_shuffled_table_hang_on_others():
-    """One person more shuffles the table otherwise: the first rows of everybody else change. The coins' law does not."""
+    """One person more shuffles the table otherwise: the first rows of everybody else change. The
+    coins' law does not."""
     ids = np.repeat(np.arange(12), 5)
 
     def first(people):
@@ -202,7 +232,12 @@ def test_planted_the_first_rows_of_a_shuffled_table_hang_on_others():
 def table(n, people, seed=0):
     rng = np.random.default_rng(seed)
     ids = np.r_[np.arange(people), rng.integers(0, people, n - people)]
-    return rng.normal(size=(n, 2)) * 3, rng.integers(0, 2, n), rng.integers(0, 3, n), rng.permutation(ids)
+    return (
+        rng.normal(size=(n, 2)) * 3,
+        rng.integers(0, 2, n),
+        rng.integers(0, 3, n),
+        rng.permutation(ids),
+    )
 
 
 def rows_of(X, y, a, ids, **options):
@@ -212,19 +247,28 @@ def rows_of(X, y, a, ids, **options):
 def test_the_cap_keeps_so_many_rows_of_each_person_whatever_they_hold():
     X, y, a, ids = table(300, 40)
     for values in (X, -X, np.zeros_like(X)):
-        rows = rows_of(values, y, a, ids).by_person(MOST, NoiseSource.seeded(5).stream("units"), adds_by_person=True)
+        rows = rows_of(values, y, a, ids).by_person(
+            MOST, NoiseSource.seeded(5).stream("units"), adds_by_person=True
+        )
         (block,) = rows.blocks()
         assert rows.exact_units == 40
         assert rows.exact_count == np.minimum(np.bincount(ids), MOST).sum() == block.rows
-        assert (np.bincount(block.persons) == np.minimum(np.bincount(persons_of(ids, 300)), MOST)).all()
+        assert (
+            np.bincount(block.persons) == np.minimum(np.bincount(persons_of(ids, 300)), MOST)
+        ).all()
         if values is X:
             places = rows._given[1]
         assert (rows._given[1] == places).all()  # by coins alone
 
 
 def test_persons_are_numbered_by_their_first_row():
-    """So whoever takes a person's place takes their number, whatever the name, and nobody else's changes."""
-    for ids in (["z", "a", "z", "b"], np.array([9, 2, 9, 5]), np.array(["z", "a", "z", "b"], object)):
+    """So whoever takes a person's place takes their number, whatever the name, and nobody else's
+    changes."""
+    for ids in (
+        ["z", "a", "z", "b"],
+        np.array([9, 2, 9, 5]),
+        np.array(["z", "a", "z", "b"], object),
+    ):
         assert persons_of(ids, 4).tolist() == [0, 1, 0, 2]
     assert persons_of(["c", "a", "c", "b"], 4).tolist() == [0, 1, 0, 2]
 
@@ -263,7 +307,10 @@ def test_promise_and_rows_must_agree_on_who_is_protected():
         Curator(rows_of(X, y, a, ids), Promise(1.0, 1e-6, unit=Unit("patient")))
     most = np.bincount(ids).max()
     with pytest.raises(InputError, match=f"at least {most}, the most rows of one person"):
-        Curator(rows_of(X, y, a, ids), Promise(1.0, 1e-6, "sensitive_features", unit=Unit("patient", int(most) - 1)))
+        Curator(
+            rows_of(X, y, a, ids),
+            Promise(1.0, 1e-6, "sensitive_features", unit=Unit("patient", int(most) - 1)),
+        )
     for wrong in (0, -1, 1.5, True, "12", 1 << 21):
         with pytest.raises(InputError):
             Unit("patient", wrong)
@@ -275,7 +322,10 @@ def test_what_is_not_proved_for_persons_is_refused():
     X, y, a, ids = table(30, 10)
     curator = Curator(rows_of(X, y, a, ids), ADDED)
     cells, model = curator.cells(), Linear(np.zeros(3))
-    for ask in (Ask(CellCounts(cells), [5.0, 6.0, 7.0]), Ask(ByCell(GradientSum(model, 1.0), cells), 5.0)):
+    for ask in (
+        Ask(CellCounts(cells), [5.0, 6.0, 7.0]),
+        Ask(ByCell(GradientSum(model, 1.0), cells), 5.0),
+    ):
         with pytest.raises(PrivacyError, match="answered by person"):
             curator.describe([ask])
     assert curator.log.events == ()
@@ -283,7 +333,8 @@ def test_what_is_not_proved_for_persons_is_refused():
 
 @pytest.mark.parametrize("promise", RELATIONS)
 def test_the_number_of_rows_is_private_under_both_relations(promise):
-    """Whoever is replaced may have had more rows: only the number of persons is public under replace-one."""
+    """Whoever is replaced may have had more rows: only the number of persons is public under
+    replace-one."""
     X, y, a, ids = table(30, 10)
     curator = Curator(rows_of(X, y, a, ids), promise)
     with pytest.raises(PrivacyError, match="public number of rows"):
@@ -308,8 +359,13 @@ def test_a_batch_holds_all_rows_of_a_person_or_none():
 
 def test_parts_are_of_persons_and_only_where_their_number_is_public():
     X, y, a, ids = table(400, 60)
-    rows = rows_of(X, y, a, ids).by_person(MOST, NoiseSource.seeded(0).stream("units"), adds_by_person=False)
-    seen = [np.unique(np.concatenate([block.persons for block in rows.part(Part(j, 7))])) for j in range(7)]
+    rows = rows_of(X, y, a, ids).by_person(
+        MOST, NoiseSource.seeded(0).stream("units"), adds_by_person=False
+    )
+    seen = [
+        np.unique(np.concatenate([block.persons for block in rows.part(Part(j, 7))]))
+        for j in range(7)
+    ]
     assert sorted(np.concatenate(seen).tolist()) == list(range(60))
     with pytest.raises(PrivacyError, match="add-remove"):
         describe([(CellCounts(rows.cells()), 5.0)], rows.layout, ADDED, Part(0, 7))
@@ -319,7 +375,8 @@ def test_parts_are_of_persons_and_only_where_their_number_is_public():
 
 
 def test_prices_are_of_persons():
-    """A batch is priced by its rate of persons; discrete noise is for k and 2 k steps; a clipped sum costs no more for k."""
+    """A batch is priced by its rate of persons; discrete noise is for k and 2 k steps; a clipped
+    sum costs no more for k."""
     rows = pool(2)
     cells, model = rows.cells(), Linear(np.zeros(WIDTH))
     asks = [Ask(GradientSum(model, 1.0), 2.0), Ask(RowCount(), 4.0)]
@@ -327,7 +384,8 @@ def test_prices_are_of_persons():
     assert isinstance(found, PoissonSampled)
     assert found.rate == 0.1
     assert found.spreads[0] == pytest.approx(2.0)
-    assert found.spreads[1] == pytest.approx(1.0)  # whoever comes may have more rows than whoever goes
+    # whoever comes may have more rows than whoever goes
+    assert found.spreads[1] == pytest.approx(1.0)
     for promise, steps in ((ADDED, MOST), (REPLACED, 2 * MOST)):
         event = describe([Ask(CellCounts(cells), 3.0, "discrete-laplace")], rows.layout, promise)
         assert event == DiscreteLaplace(3.0, steps)
@@ -335,7 +393,8 @@ def test_prices_are_of_persons():
 
 
 def test_attribute_changes_of_all_rows_of_a_person_stay_within_the_bound():
-    """Sensitive features alone: a person's values may change in each row by itself; the worst is all alike."""
+    """Sensitive features alone: a person's values may change in each row by itself; the worst is
+    all alike."""
     rows = pool(2, far=False)
     rng = np.random.default_rng(2)
     cells, model = rows.cells(), Linear(np.random.default_rng(1).normal(size=WIDTH))
@@ -353,7 +412,9 @@ def test_attribute_changes_of_all_rows_of_a_person_stay_within_the_bound():
         else:
             row = question.scale_of_change(rows.layout, None)
         scale = of_person(row, MOST)
-        v = contributions(question, row, rows).reshape(-1, each, math.prod(question.shape(rows.layout)))
+        v = contributions(question, row, rows).reshape(
+            -1, each, math.prod(question.shape(rows.layout))
+        )
         worst = 0.0
         for person in range(len(v)):
             for a, b in itertools.combinations(range(each), 2):
@@ -362,19 +423,29 @@ def test_attribute_changes_of_all_rows_of_a_person_stay_within_the_bound():
             people = rng.integers(0, len(v), MOST)
             change = sum(v[i, rng.integers(each)] - v[i, rng.integers(each)] for i in people)
             worst = max(worst, float(np.linalg.norm(change)))
-        assert 0.9 * scale.bound.sensitivity("replace-one") <= worst * scale.unit <= scale.bound.sensitivity("replace-one")
+        assert (
+            0.9 * scale.bound.sensitivity("replace-one")
+            <= worst * scale.unit
+            <= scale.bound.sensitivity("replace-one")
+        )
 
 
 @pytest.mark.parametrize("promise", [ADDED, REPLACED, SENSITIVE])
 def test_choices_range_no_further_than_a_person_moves_them(promise):
-    """All persons of a small pool, all tables of costs: the exponential mechanism's range, enumerated."""
+    """All persons of a small pool, all tables of costs: the exponential mechanism's range,
+    enumerated."""
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(8, 2)), rng.integers(0, 2, 8)
     a = np.tile([0, 1], 4)
     rows = Rows.from_arrays(X, y, [a], classes=[0, 1], groups=[[0, 1]], units=np.arange(8))
-    curator = Curator(rows, Promise(LOUD, 1e-6, promise.protects, promise.neighbours, Unit("patient", MOST)))
+    curator = Curator(
+        rows, Promise(LOUD, 1e-6, promise.protects, promise.neighbours, Unit("patient", MOST))
+    )
     models = Linear(rng.normal(size=(5, 1, 3)))
-    question, costs = PredictionHistogram(models, curator.cells(), "hard"), rng.integers(-4, 5, (2, 1, 2)).astype(float)
+    question, costs = (
+        PredictionHistogram(models, curator.cells(), "hard"),
+        rng.integers(-4, 5, (2, 1, 2)).astype(float),
+    )
     contest = curator._contest((question,), None, costs, None)
     score = np.array([[_decided(models.array[m, 0], X[i]) for i in range(8)] for m in range(5)])
 
@@ -384,8 +455,14 @@ def test_choices_range_no_further_than_a_person_moves_them(promise):
     moves = []
     if promise.protects == "records":
         single = [added(i, a[i]) for i in range(8)]
-        alone = [sum(one) for size in (1, 2, 3) for one in itertools.combinations_with_replacement(single, size)]
-        moves = alone if promise.neighbours == "add-remove" else [p - q for p in alone for q in alone]
+        alone = [
+            sum(one)
+            for size in (1, 2, 3)
+            for one in itertools.combinations_with_replacement(single, size)
+        ]
+        moves = (
+            alone if promise.neighbours == "add-remove" else [p - q for p in alone for q in alone]
+        )
     else:
         single = [added(i, 1 - g) - added(i, g) for i in range(8) for g in (0, 1)]
         moves = [sum(one) for one in itertools.combinations_with_replacement(single, MOST)]
@@ -424,18 +501,24 @@ def test_sums_by_person_do_not_hang_on_order_threads_or_companions():
 def test_with_one_row_each_answers_are_those_of_rows():
     X, y, a, _ = table(200, 200)
     plain = Rows.from_arrays(X, y, [a], classes=[0, 1], groups=[[0, 1, 2]])
-    asks = [(GradientSum(Linear(np.array([0.1, 0.5, -1.0])), 1.0), 3.0), (CellCounts(plain.cells()), 4.0)]
+    asks = [
+        (GradientSum(Linear(np.array([0.1, 0.5, -1.0])), 1.0), 3.0),
+        (CellCounts(plain.cells()), 4.0),
+    ]
     rows = rows_of(X, y, a, np.arange(200)[::-1])
     for batch in (Poisson(0.2), None):
         options = {} if batch is None else {"batch": batch}
-        one = Curator(plain, Promise(10.0, 1e-6), noise=NoiseSource.seeded(1)).answer(asks, **options)
+        one = Curator(plain, Promise(10.0, 1e-6), noise=NoiseSource.seeded(1)).answer(
+            asks, **options
+        )
         unit = Promise(10.0, 1e-6, unit=Unit("patient", 1))
         other = Curator(rows, unit, noise=NoiseSource.seeded(1)).answer(asks, **options)
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
 def test_what_is_made_elsewhere_row_by_row_stays_with_its_row():
-    """Codes and predictions are given in the order of the table, and the curator reads other rows, in another order."""
+    """Codes and predictions are given in the order of the table, and the curator reads other rows,
+    in another order."""
     X, y, a, ids = table(200, 50)
     rows = rows_of(X, y, a, ids)
     promise = Promise(LOUD, 1e-6, unit=Unit("patient", 2))
@@ -450,11 +533,18 @@ def test_what_is_made_elsewhere_row_by_row_stays_with_its_row():
 
 
 def test_an_audit_stays_below_the_claim_and_finds_a_clip_by_row():
-    """Runs with and without one person whose rows all pull one way: what is found is below the claim, and not far below.
+    """Runs with and without one person whose rows all pull one way: what is found is below the
+    claim, and not far below.
 
-    40,000 runs of each; a bound at confidence 99.9999 % is above the truth with probability 1e-6."""
+    40,000 runs of each; a bound at confidence 99.9999 % is above the truth with probability
+    1e-6."""
     X, y, a, ids = table(40, 20, seed=8)
-    far = np.r_[X, np.full((MOST, 2), 1e6)], np.r_[y, [0] * MOST], np.r_[a, [0] * MOST], np.r_[ids, [99] * MOST]
+    far = (
+        np.r_[X, np.full((MOST, 2), 1e6)],
+        np.r_[y, [0] * MOST],
+        np.r_[a, [0] * MOST],
+        np.r_[ids, [99] * MOST],
+    )
     model, z = GradientSum(Linear(np.zeros(3)), 1.0), full_batch(Promise(3.0, 1e-6), 1)
     scale = constant_scale(model, rows_of(X, y, a, ids).layout, ADDED, None)
     rng = np.random.default_rng(0)
@@ -462,7 +552,9 @@ def test_an_audit_stays_below_the_claim_and_finds_a_clip_by_row():
     for by_person, honest in ((True, True), (False, False)):
         means = []
         for rows in (rows_of(X, y, a, ids), rows_of(*far)):
-            rows = rows.by_person(MOST, NoiseSource.seeded(0).stream("units"), adds_by_person=by_person)
+            rows = rows.by_person(
+                MOST, NoiseSource.seeded(0).stream("units"), adds_by_person=by_person
+            )
             means.append(totals([(model, [scale])], rows, rows.blocks())[0].ravel() * scale.unit)
         toward = (means[1] - means[0]) / np.linalg.norm(means[1] - means[0])
         size = z * scale.bound.sensitivity("add-remove")

@@ -1,4 +1,5 @@
-"""Events and noise come from one place: the same unit, the same relation, known before data are touched."""
+"""Events and noise come from one place: the same unit, the same relation, known before data are
+touched."""
 
 from __future__ import annotations
 
@@ -65,14 +66,21 @@ def test_guarantee_1_described_before_is_logged_after(rows_of, promise, batch):
 @pytest.mark.parametrize("batch", [FULL, Poisson(0.25)], ids=str)
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("mode", ["product", "marginal"])
-def test_guarantee_1_for_number_moments_and_score_histograms(rows_of, promise, batch, weights, mode):
-    """As part of a plan, too: what is described can be followed to its end, after a rescaling as before it."""
+def test_guarantee_1_for_number_moments_and_score_histograms(
+    rows_of, promise, batch, weights, mode
+):
+    """As part of a plan, too: what is described can be followed to its end, after a rescaling as
+    before it."""
     rows = rows_of(weights=weights)
     whole = Promise(50.0, 1e-6, promise.protects, promise.neighbours)
     first = [(NumberMoments(1.5), 30.0)]
-    last = [(ScoreHistogram(Linear(WEIGHTS), (-1.0, 0.0, 0.5), rows.cells(mode), by_label=True), 40.0)]
+    last = [
+        (ScoreHistogram(Linear(WEIGHTS), (-1.0, 0.0, 0.5), rows.cells(mode), by_label=True), 40.0)
+    ]
     cap = rows.max_sample_weight if weights else None
-    plan = [describe(asks, rows.layout, whole, batch, max_sample_weight=cap) for asks in (first, last)]
+    plan = [
+        describe(asks, rows.layout, whole, batch, max_sample_weight=cap) for asks in (first, last)
+    ]
     curator = Curator(rows, whole, plan=plan)
     curator.answer(first, batch)
     curator.rescale([2.0, 3.0, 0.1], [0.0, 1.0, -1.0])
@@ -85,14 +93,18 @@ def test_guarantee_1_for_number_moments_and_score_histograms(rows_of, promise, b
 def test_full_batch_events_are_multipliers(rows_of):
     rows = rows_of()
     ask = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
-    assert describe(ask, rows.layout, ADD).to_dict() == describe(ask, rows.layout, REPLACE).to_dict()
+    assert (
+        describe(ask, rows.layout, ADD).to_dict() == describe(ask, rows.layout, REPLACE).to_dict()
+    )
     assert describe(ask[:1] * 2, rows.layout, ADD) == Repeated(Gaussian(3.0), 2)
 
 
 def test_many_models_are_many_releases(rows_of):
     rows = rows_of()
     model = Linear(np.zeros((5, 1, 11)))
-    assert describe([(GradientSum(model, 1.0), 3.0)], rows.layout, ADD) == Repeated(Gaussian(3.0), 5)
+    assert describe([(GradientSum(model, 1.0), 3.0)], rows.layout, ADD) == Repeated(
+        Gaussian(3.0), 5
+    )
 
 
 def test_poisson_batches_carry_the_spread_of_each_part(rows_of):
@@ -115,11 +127,15 @@ def test_poisson_batches_carry_the_spread_of_each_part(rows_of):
     ],
     ids=str,
 )
-def test_guarantee_2_noise_is_multiplier_times_the_unit_that_the_event_counts_in(rows_of, promise, batch, sensitivity):
+def test_guarantee_2_noise_is_multiplier_times_the_unit_that_the_event_counts_in(
+    rows_of, promise, batch, sensitivity
+):
     rows = rows_of()
     question = GradientSum(Linear(WEIGHTS), 1.0)
     scale = question.scale(rows.layout, None)
-    size = pricing.noise_scale(Ask(question, 3.0), scale, promise, batch, question.shape(rows.layout))
+    size = pricing.noise_scale(
+        Ask(question, 3.0), scale, promise, batch, question.shape(rows.layout)
+    )
     assert size * scale.unit == pytest.approx(3.0 * sensitivity, rel=1e-6)
     assert size * scale.unit >= 3.0 * sensitivity
 
@@ -131,19 +147,30 @@ def test_guarantee_2_by_cell_noise_is_over_the_norm(rows_of):
     vector = np.linspace(1, 6, cells.count)
     scale = question.scale(rows.layout, None)
     for promise, within in ((ADD, 2.0), (REPLACE, 2.0), (SENSITIVE, 0.0)):
-        size = pricing.noise_scale(Ask(question, vector), scale, promise, FULL, question.shape(rows.layout))
+        size = pricing.noise_scale(
+            Ask(question, vector), scale, promise, FULL, question.shape(rows.layout)
+        )
         assert (size[:, 0] * scale.unit) == pytest.approx(1.5 * vector, rel=1e-6)
-        assert describe([(question, vector)], rows.layout, promise) == PerCell((tuple(vector),), (within,))
+        assert describe([(question, vector)], rows.layout, promise) == PerCell(
+            (tuple(vector),), (within,)
+        )
 
 
 def test_by_cell_noise_costs_what_one_multiplier_costs_when_all_are_equal(rows_of):
     rows = rows_of()
     cells = rows.cells()
-    for question in (CellCounts(cells), FeatureSums(cells, 1.5), GramMatrices(cells, 1.5), GroupLosses(Linear(WEIGHTS), cells)):
+    for question in (
+        CellCounts(cells),
+        FeatureSums(cells, 1.5),
+        GramMatrices(cells, 1.5),
+        GroupLosses(Linear(WEIGHTS), cells),
+    ):
         scale = question.scale(rows.layout, None)
         for promise in (ADD, REPLACE):
             vector = np.full(cells.count, 7.0)
-            by_cell = epsilon(describe([(question, vector)], rows.layout, promise), 1e-6, promise.neighbours)
+            by_cell = epsilon(
+                describe([(question, vector)], rows.layout, promise), 1e-6, promise.neighbours
+            )
             same = 7.0 * scale.bound.norm / scale.bound.sensitivity(promise.neighbours)
             assert by_cell == pytest.approx(epsilon(Gaussian(same), 1e-6), rel=1e-4), question
 
@@ -151,16 +178,30 @@ def test_by_cell_noise_costs_what_one_multiplier_costs_when_all_are_equal(rows_o
 def test_counts_by_discrete_noise(rows_of):
     rows = rows_of()
     counts = CellCounts(rows.cells())
-    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, ADD) == DiscreteLaplace(2.0, 1)
-    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(2.0, 2)
-    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE) == DiscreteLaplace(2.0, 2)
-    assert describe([Ask(counts, 2.0, "discrete-gaussian")], rows.layout, ADD) == DiscreteGaussian(2.0)
+    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, ADD) == DiscreteLaplace(
+        2.0, 1
+    )
+    assert describe(
+        [Ask(counts, 2.0, "discrete-laplace")], rows.layout, REPLACE
+    ) == DiscreteLaplace(2.0, 2)
+    assert describe(
+        [Ask(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE
+    ) == DiscreteLaplace(2.0, 2)
+    assert describe([Ask(counts, 2.0, "discrete-gaussian")], rows.layout, ADD) == DiscreteGaussian(
+        2.0
+    )
     two = CellCounts(rows.cells("marginal"))
-    assert describe([Ask(two, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(2.0, 4)
+    assert describe([Ask(two, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(
+        2.0, 4
+    )
     ask = Ask(counts, 2.0, "discrete-laplace")
     assert pricing.noise_scale(ask, counts.scale(rows.layout, None, 1), REPLACE, FULL, (6,)) == 4.0
     with pytest.raises(InputError, match="counts whole rows"):
-        describe([Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 2.0, "discrete-laplace")], rows.layout, ADD)
+        describe(
+            [Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 2.0, "discrete-laplace")],
+            rows.layout,
+            ADD,
+        )
     with pytest.raises(InputError, match="Gaussian noise on a Poisson batch"):
         describe([ask], rows.layout, ADD, Poisson(0.1))
 
@@ -171,7 +212,10 @@ def test_guarantee_3_exact_answers_only_where_nothing_protected_is_read(rows_of)
     assert describe([(free, 0.0)], rows.layout, SENSITIVE) == NoOp()
     assert describe([(free, 9.0)], rows.layout, SENSITIVE) == NoOp()
     assert describe([(RowCount(), 0.0)], rows.layout, REPLACE) == NoOp()
-    assert describe([(CellCounts(rows.cells()), 0.0)], rows.layout, Promise(math.inf, 0.0)) == NonPrivate()
+    assert (
+        describe([(CellCounts(rows.cells()), 0.0)], rows.layout, Promise(math.inf, 0.0))
+        == NonPrivate()
+    )
     for promise, question in (
         (ADD, RowCount()),
         (REPLACE, CellCounts(None, by_label=True)),

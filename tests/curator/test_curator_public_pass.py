@@ -1,4 +1,5 @@
-"""A round of descent over public rows in one pass: the bits of several passes, and nothing that fails after a charge."""
+"""A round of descent over public rows in one pass: the bits of several passes, and nothing that
+fails after a charge."""
 
 from __future__ import annotations
 
@@ -19,17 +20,32 @@ ALONE = Promise(1e5, 1e-6, protects="sensitive_features")
 WIDTH = 1 + 3 + 4 + 3
 
 
-def rounds_of(rows, *, decisions="hard", sharpness=1.0, by_label=True, mode="product", everybody=False, clip=0.7):
+def rounds_of(
+    rows,
+    *,
+    decisions="hard",
+    sharpness=1.0,
+    by_label=True,
+    mode="product",
+    everybody=False,
+    clip=0.7,
+):
     """Asks of eight rounds: weights and costs that jump by powers of two, vanish, and come back."""
     rng = np.random.default_rng(5)
     cells = rows.cells(mode)
     for size in (1.0, 1.0, 300.0, 0.0, 0.0, 1e-9, 0.7, 4.0):
         model = Linear(rng.normal(size=WIDTH) * 0.3, sharpness)
         costs = rng.normal(size=(cells.count, 2 if by_label else 1, 2)) * size
-        gradient = GradientSum(model, clip, cells, costs, loss_weight=np.array([rng.random()]), loss_clip=1.5)
+        gradient = GradientSum(
+            model, clip, cells, costs, loss_weight=np.array([rng.random()]), loss_clip=1.5
+        )
         histogram = PredictionHistogram(model, cells, decisions, by_label=by_label)
         asks = [(gradient, 3.0), (histogram, 4.0)]
-        yield asks + ([(PredictionHistogram(model, None, decisions, by_label=by_label), 0.0)] if everybody else [])
+        yield asks + (
+            [(PredictionHistogram(model, None, decisions, by_label=by_label), 0.0)]
+            if everybody
+            else []
+        )
 
 
 def answered(rows, rounds, **settings):
@@ -49,7 +65,12 @@ def cut(rows, *places):
 
         def blocks(self):
             for a, b in itertools.pairwise((0, *places, block.rows)):
-                yield RowBlock(block.numbers[:, a:b], block.codes[:, a:b], block.labels[a:b], block.sensitive[:, a:b])
+                yield RowBlock(
+                    block.numbers[:, a:b],
+                    block.codes[:, a:b],
+                    block.labels[a:b],
+                    block.sensitive[:, a:b],
+                )
 
     return Rows(Source())
 
@@ -59,7 +80,13 @@ def cut(rows, *places):
     [
         {},
         {"decisions": "soft", "everybody": True},
-        {"decisions": "soft", "sharpness": 3.0, "mode": "marginal", "by_label": False, "everybody": True},
+        {
+            "decisions": "soft",
+            "sharpness": 3.0,
+            "mode": "marginal",
+            "by_label": False,
+            "everybody": True,
+        },
         {"mode": "marginal", "clip": None},
         {"sharpness": 0.5, "clip": 1e6},
         {"by_label": False, "everybody": True},
@@ -104,10 +131,51 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
     linear.descend(*fixed, none, coef, 0, n, 0, 0.4, none, 2.0, nothing, 1, 0.9, 2.0**28, *tail)
     tail = (by_costs, 1, 1, 1.0, histogram)
     linear.descend(*fixed, none, coef, 0, n, 3, 0.4, none, 2.0, costs, labels, 0.8, 2.0**30, *tail)
-    public.largest_moves(*head, none, coef, 0, n, 3, 0.4, none, np.zeros(3), 2.0, costs, labels, ends, reach, 1e-9, moves)
-    pair, found, again = np.zeros((WIDTH, 2), np.int64), np.zeros(4), np.zeros((cells.count, 1), np.int64)
+    public.largest_moves(
+        *head,
+        none,
+        coef,
+        0,
+        n,
+        3,
+        0.4,
+        none,
+        np.zeros(3),
+        2.0,
+        costs,
+        labels,
+        ends,
+        reach,
+        1e-9,
+        moves,
+    )
+    pair, found, again = (
+        np.zeros((WIDTH, 2), np.int64),
+        np.zeros(4),
+        np.zeros((cells.count, 1), np.int64),
+    )
     everybody = np.zeros((1, 1), np.int64)
-    head = (coef, 0, n, 0.4, 0.9, 2.0**28, 2.0, costs, labels, 0.8, 2.0**30, reach, 1e-9, 1, 1, 1.0, again, 1, 1.0)
+    head = (
+        coef,
+        0,
+        n,
+        0.4,
+        0.9,
+        2.0**28,
+        2.0,
+        costs,
+        labels,
+        0.8,
+        2.0**30,
+        reach,
+        1e-9,
+        1,
+        1,
+        1.0,
+        again,
+        1,
+        1.0,
+    )
     public_descent.descend_public(*fixed, *head, everybody, pair, found)
     np.testing.assert_array_equal(pair.T, np.concatenate([by_loss, by_costs]))
     np.testing.assert_array_equal(again, histogram)
@@ -116,10 +184,13 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
 
 
 def test_a_round_is_one_pass_unless_its_grid_moved(rows_of, monkeypatch):
-    """Twenty rounds whose costs change by powers of two take a pass each, after a second one in the first."""
+    """Twenty rounds whose costs change by powers of two take a pass each, after a second one in the
+    first."""
     rows = rows_of(n=600, far=False)
     passes, kernel = [], public_descent.descend_public
-    monkeypatch.setattr(public_descent, "descend_public", lambda *args: passes.append(1) or kernel(*args))
+    monkeypatch.setattr(
+        public_descent, "descend_public", lambda *args: passes.append(1) or kernel(*args)
+    )
     cells, model = rows.cells(), Linear(np.full(WIDTH, 0.1))
     costs = np.random.default_rng(0).normal(size=(cells.count, 1, 2))
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(0))
@@ -135,7 +206,10 @@ def test_guarantee_2_what_overflows_is_an_error_before_the_charge(rows_of):
 
     def asks(cost, model=model):
         table = np.linspace(-cost, cost, cells.count * 2).reshape(cells.count, 1, 2)
-        return [(GradientSum(model, None, cells, table), 3.0), (PredictionHistogram(model, cells), 4.0)]
+        return [
+            (GradientSum(model, None, cells, table), 3.0),
+            (PredictionHistogram(model, cells), 4.0),
+        ]
 
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(0))
     curator.answer(asks(1.0))
@@ -145,7 +219,12 @@ def test_guarantee_2_what_overflows_is_an_error_before_the_charge(rows_of):
     assert not curator.has_failed
     assert np.isfinite(curator.answer(asks(2.0))[0]).all()
     passed = PublicPass([question for question, _ in asks(1.0)], rows)
-    for cost, size, safe in ((1.0, 0.1, True), (1e306, 0.1, False), (1.0, 1e300, False), (1e200, 1e200, True)):
+    for cost, size, safe in (
+        (1.0, 0.1, True),
+        (1e306, 0.1, False),
+        (1.0, 1e300, False),
+        (1e200, 1e200, True),
+    ):
         questions = [question for question, _ in asks(cost, Linear(np.full(WIDTH, size)))]
         assert passed.is_safe(questions) is safe
 
@@ -157,7 +236,12 @@ def test_what_the_pass_does_not_take_goes_the_other_way(rows_of):
     histogram = PredictionHistogram(model, cells)
     assert PublicPass.takes([gradient, histogram], rows)
     other = PredictionHistogram(Linear(np.zeros(WIDTH)), cells)
-    for refused in ([gradient], [histogram, gradient], [gradient, other], [gradient, histogram, histogram]):
+    for refused in (
+        [gradient],
+        [histogram, gradient],
+        [gradient, other],
+        [gradient, histogram, histogram],
+    ):
         assert not PublicPass.takes(refused, rows)
     assert not PublicPass.takes([gradient, histogram], rows_of(n=300, weights=True))
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(0))

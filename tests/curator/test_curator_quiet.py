@@ -1,4 +1,5 @@
-"""User code beside rows is not heard before the run has ended: the guarantees of curator/quiet/calls.py."""
+"""User code beside rows is not heard before the run has ended: the guarantees of
+curator/quiet/calls.py."""
 
 from __future__ import annotations
 
@@ -141,7 +142,11 @@ def _score(speak, secret):
         return sums.sum(axis=(1, 2, 3)) * 0.0
 
     curator = Curator(rows, WIDE, noise=NoiseSource.seeded(0))
-    curator.choose(PredictionHistogram(candidates, curator.cells(), by_label=True), 1.0, score=Score(function, 0.0, 1.0))
+    curator.choose(
+        PredictionHistogram(candidates, curator.cells(), by_label=True),
+        1.0,
+        score=Score(function, 0.0, 1.0),
+    )
     return curator
 
 
@@ -189,15 +194,21 @@ def _people(secret):
 
 def _base(speak, secret):
     X, y, A = _people(secret)
-    clf = fv.OddsPostProcessor(_Foreign(speak), public_base=True, constraints="demographic_parity:0.2", epsilon=5.0)
+    clf = fv.OddsPostProcessor(
+        _Foreign(speak), public_base=True, constraints="demographic_parity:0.2", epsilon=5.0
+    )
     clf.set_params(random_state=0, public_rows=60, delta=1e-4).fit(X, y, sensitive_features=A)
 
 
 def _candidates(speak, secret):
     X, y, A = _people(secret)
     listed = [_Foreign(speak), _Foreign(print)]
-    clf = fv.OracleGameClassifier("demographic_parity:0.5", oracle="exponential", solver=fv.OracleGame(candidates=listed))
-    clf.set_params(random_state=0, rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(X, y, sensitive_features=A)
+    clf = fv.OracleGameClassifier(
+        "demographic_parity:0.5", oracle="exponential", solver=fv.OracleGame(candidates=listed)
+    )
+    clf.set_params(random_state=0, rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(
+        X, y, sensitive_features=A
+    )
 
 
 KINDS = {
@@ -217,8 +228,12 @@ class _Ears(logging.Handler):
     def __init__(self, capfd, monkeypatch):
         super().__init__()
         self.capfd, self.heard = capfd, []
-        monkeypatch.setattr(sys, "unraisablehook", lambda args: self.heard.append(str(args.exc_value)))
-        monkeypatch.setattr(threading, "excepthook", lambda args: self.heard.append(str(args.exc_value)))
+        monkeypatch.setattr(
+            sys, "unraisablehook", lambda args: self.heard.append(str(args.exc_value))
+        )
+        monkeypatch.setattr(
+            threading, "excepthook", lambda args: self.heard.append(str(args.exc_value))
+        )
 
     def emit(self, record):
         self.heard.append(record.getMessage())
@@ -240,7 +255,9 @@ class _Ears(logging.Handler):
         LIBRARY.fflush(None)
         out = self.capfd.readouterr()
         # Of what it released a fit may speak.
-        said = [str(one.message) for one in caught if not issubclass(one.category, WorseThanBaseline)]
+        said = [
+            str(one.message) for one in caught if not issubclass(one.category, WorseThanBaseline)
+        ]
         return result, (out.out, out.err, list(self.heard), said)
 
 
@@ -271,7 +288,16 @@ def test_guarantee_1_no_voice_is_heard_and_all_are_told(ears, voice):
     assert any(word in curator.trouble()[0] for word in ("secret", "divide by zero", "of a "))
 
 
-LOUDEST = ("numpy", "warning", "print", "standard error", "descriptor 1", "log", "numpy prints", "thread")
+LOUDEST = (
+    "numpy",
+    "warning",
+    "print",
+    "standard error",
+    "descriptor 1",
+    "log",
+    "numpy prints",
+    "thread",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -287,8 +313,12 @@ def test_guarantee_1_of_every_kind_of_user_code(ears, kind):
 
 def test_guarantee_1_each_sentence_once_and_a_hundred_at_most():
     numbers = iter(range(10_000))
-    curator = _row_function(lambda: [print("again"), *(print(next(numbers)) for _ in range(80))], True)
-    question = RowFunction(lambda block: [print("again"), *(print(next(numbers)) for _ in range(80))], 1, 1.0)
+    curator = _row_function(
+        lambda: [print("again"), *(print(next(numbers)) for _ in range(80))], True
+    )
+    question = RowFunction(
+        lambda block: [print("again"), *(print(next(numbers)) for _ in range(80))], 1, 1.0
+    )
     curator.answer([(question, 50.0)])
     curator.close()
     told = curator.trouble()
@@ -309,8 +339,12 @@ def test_guarantee_1_what_a_public_fit_of_a_base_says_does_not_hang_on_a_group(e
     other = np.where(np.arange(60) == 3, np.where(A == "a", "b", "a"), A)
 
     def fitted(groups):
-        clf = fv.OddsPostProcessor(LogisticRegression(max_iter=1), constraints="demographic_parity:0.2", epsilon=5.0)
-        clf.set_params(protects="sensitive_features", random_state=0).fit(X, y, sensitive_features=groups)
+        clf = fv.OddsPostProcessor(
+            LogisticRegression(max_iter=1), constraints="demographic_parity:0.2", epsilon=5.0
+        )
+        clf.set_params(protects="sensitive_features", random_state=0).fit(
+            X, y, sensitive_features=groups
+        )
 
     assert ears.of(fitted, A)[1] == ears.of(fitted, other)[1]
 
@@ -412,9 +446,22 @@ def test_guarantee_3_other_threads_are_heard_as_before(ears, voice):
 
 def _state():
     streams = [sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__]
-    hooks = [warnings._showwarnmsg, logging.Logger.handle, sys.unraisablehook, threading.excepthook, threading.Thread.start]
+    hooks = [
+        warnings._showwarnmsg,
+        logging.Logger.handle,
+        sys.unraisablehook,
+        threading.excepthook,
+        threading.Thread.start,
+    ]
     places = [os.fstat(number).st_ino for number in (1, 2)]
-    return streams, ["write" in vars(one) for one in streams], hooks, warnings.filters[:], places, np.geterr()
+    return (
+        streams,
+        ["write" in vars(one) for one in streams],
+        hooks,
+        warnings.filters[:],
+        places,
+        np.geterr(),
+    )
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -432,17 +479,25 @@ def test_guarantee_4_all_is_as_it_was_after_an_error(capfd, error):
 
 
 def test_guarantee_4_an_interrupt_at_any_point_leaves_all_as_it_was(capfd):
-    """The interpreter looks for signals where a function begins and after it has called compiled code: at each of these."""
+    """The interpreter looks for signals where a function begins and after it has called compiled
+    code: at each of these."""
     folder = os.path.dirname(quiet.__file__)
     quietly(Troubles(), print, "first")  # so that what is made once is made
-    before, open_before = _state(), len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    before, open_before = (
+        _state(),
+        len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0,
+    )
     at, interrupted = 0, True
     while interrupted:
         left, interrupted = at, False
 
         def look(frame, event, _):
             nonlocal left, interrupted
-            if event in ("call", "c_return") and os.path.dirname(frame.f_code.co_filename) == folder and not interrupted:
+            if (
+                event in ("call", "c_return")
+                and os.path.dirname(frame.f_code.co_filename) == folder
+                and not interrupted
+            ):
                 left -= 1
                 if left < 0:
                     interrupted = True
@@ -475,7 +530,10 @@ def test_guarantee_4_nested(capfd):
         print("around again")
 
     quietly(outer, around)
-    assert (list(outer), list(inner)) == (["printed: around", "printed: around again"], ["printed: within"])
+    assert (list(outer), list(inner)) == (
+        ["printed: around", "printed: around again"],
+        ["printed: within"],
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -498,9 +556,9 @@ def test_guarantee_4_streams_of_any_kind(monkeypatch):
         quietly(troubles, print, "secret")
         assert sys.stdout is stream
         print("heard")
-        assert stream is None or getattr(stream, "text", "") + (stream.getvalue() if hasattr(stream, "getvalue") else "") == (
-            "heard\n"
-        )
+        assert stream is None or getattr(stream, "text", "") + (
+            stream.getvalue() if hasattr(stream, "getvalue") else ""
+        ) == ("heard\n")
         assert stream is None or list(troubles) == ["printed: secret"]
 
 
@@ -575,7 +633,9 @@ def test_no_row_makes_the_librarys_own_arithmetic_warn_in_any_thread(ears, monke
     """Whatever is computed of rows: here of a large number of one of them."""
 
     def job(block, a, b):
-        assert np.isinf(block.numbers[0, a:b] * 1e300).any() == (block.numbers[0, a:b] < -1e300).any()
+        assert (
+            np.isinf(block.numbers[0, a:b] * 1e300).any() == (block.numbers[0, a:b] < -1e300).any()
+        )
         return (np.zeros(2, np.int64),)
 
     monkeypatch.setattr(totals, "_job", lambda *_: job)
@@ -601,9 +661,16 @@ def test_no_row_makes_the_librarys_own_arithmetic_warn(ears):
 
     def run(numbers, threads):
         with np.errstate(divide="raise", over="raise", invalid="raise"):
-            curator = Curator(Rows.from_arrays(numbers, y, [A]), WIDE, noise=NoiseSource.seeded(0), threads=threads)
+            curator = Curator(
+                Rows.from_arrays(numbers, y, [A]),
+                WIDE,
+                noise=NoiseSource.seeded(0),
+                threads=threads,
+            )
             cells = curator.cells()
-            attached = curator.attach(lambda block: np.eye(2)[block.labels] * block.numbers[0][:, np.newaxis])
+            attached = curator.attach(
+                lambda block: np.eye(2)[block.labels] * block.numbers[0][:, np.newaxis]
+            )
             scores = ScoreHistogram(model, (-1.0, 1.0), cells, by_label=True)
             asks = [CellCounts(cells), PredictionHistogram(one, cells), GradientSum(one, 1.0), FeatureSums(cells, 1.0),
                     GramMatrices(cells, 1.0), NumberMoments(1.0), GroupLosses(one, cells), scores,

@@ -1,4 +1,5 @@
-"""User code beside rows: bounded, masked until the fit has ended, and shown only what it is said to read."""
+"""User code beside rows: bounded, masked until the fit has ended, and shown only what it is said to
+read."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def answer(rows, function, width=2, clip=1.0, promise=None, **options):
 def test_the_sum_of_shortened_rows(rows_of):
     rows = rows_of()
     value, curator = answer(rows, lambda block: block.numbers.T[:, :2], clip=0.5)
-    exact = sum(reference.shortened(block.numbers.T[:, :2], 0.5).sum(axis=0) for block in rows.blocks())
+    exact = sum(
+        reference.shortened(block.numbers.T[:, :2], 0.5).sum(axis=0) for block in rows.blocks()
+    )
     assert np.allclose(value, exact, atol=0.5)
     assert curator.statement().user_code == "trusted"
     assert curator.trouble() == ()
@@ -101,7 +104,11 @@ def test_shortening_keeps_within_the_clip_at_every_size(rows_of, clip, size, ord
     (block,) = rows_of(n=50).blocks()
     values = np.random.default_rng(0).uniform(-1, 1, (50, 3)) * size
     shortened = RowFunction(lambda block: values, 3, clip).bounded(block, order)
-    sizes = np.abs(shortened / clip).sum(axis=1) if order == 1 else np.linalg.norm(shortened / clip, axis=1)
+    sizes = (
+        np.abs(shortened / clip).sum(axis=1)
+        if order == 1
+        else np.linalg.norm(shortened / clip, axis=1)
+    )
     assert (sizes <= 1 + 1e-14).all()
 
 
@@ -113,7 +120,11 @@ def test_a_wrong_shape_is_masked_too(rows_of):
 
 @pytest.mark.parametrize(
     ("reads", "hidden"),
-    [({"features"}, ("labels", "sensitive")), ({"label"}, ("numbers", "codes", "sensitive")), ({"sensitive"}, ("labels",))],
+    [
+        ({"features"}, ("labels", "sensitive")),
+        ({"label"}, ("numbers", "codes", "sensitive")),
+        ({"sensitive"}, ("labels",)),
+    ],
 )
 def test_it_is_not_given_what_it_is_not_said_to_read(rows_of, reads, hidden):
     seen = {}
@@ -150,7 +161,11 @@ def test_with_public_rows_a_function_of_features_alone_is_free(rows_of):
 
 
 def test_bad_arguments():
-    for options in ({"width": 0, "clip": 1.0}, {"width": 1, "clip": math.inf}, {"width": 1, "clip": -1.0}):
+    for options in (
+        {"width": 0, "clip": 1.0},
+        {"width": 1, "clip": math.inf},
+        {"width": 1, "clip": -1.0},
+    ):
         with pytest.raises(InputError):
             RowFunction(lambda block: block, **options)
     with pytest.raises(InputError, match="columns_read"):
@@ -162,7 +177,12 @@ def test_a_rehearsal_tells_a_transposed_result_whatever_the_width(rows_of, width
     """With two rows a result of shape (2, rows) fitted where the width was two."""
     layout = rows_of().layout
     RowFunction(lambda block: np.zeros((block.rows, width)), width, 1.0).rehearse(layout)
-    for shape in (lambda rows: (width, rows), lambda rows: (rows,), lambda rows: (1, width), lambda rows: (width, width)):
+    for shape in (
+        lambda rows: (width, rows),
+        lambda rows: (rows,),
+        lambda rows: (1, width),
+        lambda rows: (width, width),
+    ):
         wrong = RowFunction(lambda block, shape=shape: np.zeros(shape(block.rows)), width, 1.0)
         with pytest.raises(InputError, match=r"finite numbers of shape \(rows, "):
             wrong.rehearse(layout)
@@ -176,13 +196,23 @@ def test_a_rehearsal_has_another_number_of_rows_than_anything_is_long(rows_of):
         return np.zeros((block.rows, 3))
 
     RowFunction(spy, 3, 1.0).rehearse(layout, unlike=(2, 4, 5))
-    assert seen[0] not in {2, 3, 4, 5, layout.numbers, len(layout.code_sizes), len(layout.sensitive)}
+    assert seen[0] not in {
+        2,
+        3,
+        4,
+        5,
+        layout.numbers,
+        len(layout.code_sizes),
+        len(layout.sensitive),
+    }
     RowFunction(spy, 3, 1.0).rehearse(layout, rows=3)
     assert seen[1] == 3
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_rehearsal_refuses_what_is_not_finite_on_zeros(rows_of, value):
-    question = RowFunction(lambda block: np.full((block.rows, 2), value), 2, 1.0, title="my function")
+    question = RowFunction(
+        lambda block: np.full((block.rows, 2), value), 2, 1.0, title="my function"
+    )
     with pytest.raises(InputError, match=r"my function.*NaN or infinite"):
         question.rehearse(rows_of().layout)

@@ -126,7 +126,11 @@ def test_weights_in_some_blocks_only_are_refused():
 
 def sparse(data, indices, indptr, shape=(4, 2)):
     matrix = scipy.sparse.csr_array(shape)
-    matrix.data, matrix.indices, matrix.indptr = np.array(data, float), np.array(indices), np.array(indptr)
+    matrix.data, matrix.indices, matrix.indptr = (
+        np.array(data, float),
+        np.array(indices),
+        np.array(indptr),
+    )
     return matrix
 
 
@@ -154,14 +158,18 @@ def test_a_square_csc_array_is_not_read_as_csr():
 
 
 def test_sparse_columns_that_occur_twice_count_once_and_are_sorted():
-    """A row's norm is that of its sum: fifty entries of one column in a row do not count with fifty clips."""
+    """A row's norm is that of its sum: fifty entries of one column in a row do not count with fifty
+    clips."""
     twice = sparse([1.0] * 50 + [1.0, 2.0], [0] * 50 + [1, 0], [0, 50, 52, 52, 52])
     twice.has_canonical_format = True  # it is not
     rows = Rows(Source(LAYOUT, **{**GOOD, "numbers": twice, "weights": None}))
     (block,) = rows.blocks()
     assert block.numbers.tolist() == [[50.0, 2.0, 1.0]]
     assert block.indices.tolist() == [0, 0, 1]
-    for question in (GradientSum(Linear(np.array([5.0, 1.0, 1.0, 0, 0, 0])), 1.0), FeatureSums(None, 1.0)):
+    for question in (
+        GradientSum(Linear(np.array([5.0, 1.0, 1.0, 0, 0, 0])), 1.0),
+        FeatureSums(None, 1.0),
+    ):
         scale = question.scale(rows.layout, None)
         total = totals([(question, [scale])], rows, [block.take(np.array([0]))])[0]
         assert np.linalg.norm(total) * scale.unit <= scale.bound.norm
@@ -179,7 +187,9 @@ def test_arrays_of_many_kinds():
         rows = Rows.from_arrays(X, y, [np.array(["u", "v", "v", "u"])])
         assert rows.layout.classes == classes
         assert rows.read_from_data == ("classes", "groups")
-    stated = Rows.from_arrays(X, ["a", "a", "a", "a"], [["u"] * 4], classes=["a", "b"], groups=[["u", "v"]])
+    stated = Rows.from_arrays(
+        X, ["a", "a", "a", "a"], [["u"] * 4], classes=["a", "b"], groups=[["u", "v"]]
+    )
     assert stated.read_from_data == ()
     assert stated.layout.sensitive == (("u", "v"),)
 
@@ -217,15 +227,21 @@ def test_arrays_of_many_kinds():
 def test_arrays_that_do_not_fit(options, message):
     options = {"X": np.zeros((4, 2)), "y": [0, 1, 0, 1], **options}
     with pytest.raises(FairveilError, match=message):
-        Rows.from_arrays(options.pop("X"), options.pop("y"), options.pop("sensitive", ()), **options)
+        Rows.from_arrays(
+            options.pop("X"), options.pop("y"), options.pop("sensitive", ()), **options
+        )
 
 
 def test_weights_are_capped_and_without_a_cap_nothing_is_private():
     X, y = np.zeros((3, 1)), [0, 1, 1]
-    rows = Rows.from_arrays(X, y, [["a", "b", "b"]], sample_weight=[0.5, 9.0, 1.0], max_sample_weight=2.0)
+    rows = Rows.from_arrays(
+        X, y, [["a", "b", "b"]], sample_weight=[0.5, 9.0, 1.0], max_sample_weight=2.0
+    )
     (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells()), 0)])
     assert counts.tolist() == [0.5, 3.0]
-    free = Rows.from_arrays(X, y, [["a", "b", "b"]], sample_weight=[1.0, 9.0, 1.0], max_sample_weight=math.inf)
+    free = Rows.from_arrays(
+        X, y, [["a", "b", "b"]], sample_weight=[1.0, 9.0, 1.0], max_sample_weight=math.inf
+    )
     uncapped = Curator(free, Promise(math.inf, 0.0))
     assert uncapped.answer([(CellCounts(free.cells()), 0)])[0].tolist() == [1.0, 10.0]
     function = RowFunction(lambda block: np.ones((block.rows, 1)), 1, 1.0)
@@ -236,7 +252,10 @@ def test_weights_are_capped_and_without_a_cap_nothing_is_private():
 
 def test_cells_of_some_columns():
     rows = Rows.from_arrays(
-        np.zeros((4, 1)), [0, 1, 0, 1], [["f", "m", "f", "m"], [1, 1, 2, 2]], sensitive_names=["sex", "district"]
+        np.zeros((4, 1)),
+        [0, 1, 0, 1],
+        [["f", "m", "f", "m"], [1, 1, 2, 2]],
+        sensitive_names=["sex", "district"],
     )
     curator = Curator(rows, Promise(math.inf, 0.0))
     for cells, wanted in (
@@ -272,15 +291,21 @@ def test_kinds_that_the_kernels_do_not_take_are_refused(change):
         Rows(Source(LAYOUT, **{**GOOD, **change}))
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int64, np.uint64, bool])
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.uint8, np.int16, np.uint16, np.int64, np.uint64, bool]
+)
 def test_whole_numbers_of_every_kind_count_alike(kind):
-    labels, codes = np.array([0, 1, 0, 1]).astype(kind), np.array([[0, 1, 1, 0]]).astype(np.uint8 if kind is bool else kind)
+    labels, codes = (
+        np.array([0, 1, 0, 1]).astype(kind),
+        np.array([[0, 1, 1, 0]]).astype(np.uint8 if kind is bool else kind),
+    )
     rows = Rows(Source(LAYOUT, **{**GOOD, "labels": labels, "codes": codes, "weights": None}))
     curator = Curator(rows, Promise(math.inf, 0.0))
     model = Linear(np.array([0.1, 0, 0, 1.0, -1.0, 0]))
     (counts,) = curator.answer([(CellCounts(rows.cells(), by_label=True), 0)])
     assert counts.tolist() == [[1, 1], [1, 1]]
-    if kind not in (np.int8, np.uint16):  # every kind is compiled by itself: two stand for the longer kernels
+    # every kind is compiled by itself: two stand for the longer kernels
+    if kind not in (np.int8, np.uint16):
         return
     losses, gradient = curator.answer([(GroupLosses(model), 0), (GradientSum(model), 0)])
     assert losses.tolist() == [2.0]
@@ -288,7 +313,12 @@ def test_whole_numbers_of_every_kind_count_alike(kind):
 
 
 def test_arrays_changed_afterwards_do_not_reach_the_rows():
-    X, codes, y, w = np.zeros((4, 2), order="F"), np.zeros((4, 1), np.uint8, order="F"), np.array([0, 1, 0, 1]), np.ones(4)
+    X, codes, y, w = (
+        np.zeros((4, 2), order="F"),
+        np.zeros((4, 1), np.uint8, order="F"),
+        np.array([0, 1, 0, 1]),
+        np.ones(4),
+    )
     rows = Rows.from_arrays(X, y, codes=codes, code_sizes=[3], sample_weight=w)
     X[:], codes[:], y[:], w[:] = math.nan, 250, 7, -1.0
     (block,) = rows.blocks()
@@ -300,8 +330,12 @@ def test_arrays_changed_afterwards_do_not_reach_the_rows():
 
 def test_no_rows_and_one_row():
     for n in (0, 1):
-        rows = Rows.from_arrays(np.zeros((n, 2)), np.zeros(n, int), [["a"] * n], classes=[0, 1], groups=[["a", "b"]])
-        (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells(), by_label=True), 0)])
+        rows = Rows.from_arrays(
+            np.zeros((n, 2)), np.zeros(n, int), [["a"] * n], classes=[0, 1], groups=[["a", "b"]]
+        )
+        (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer(
+            [(CellCounts(rows.cells(), by_label=True), 0)]
+        )
         assert counts.sum() == n
         assert counts.shape == (2, 2)
 
@@ -318,7 +352,18 @@ def test_number_moments_are_the_sums_of_numbers_and_squares(rows_of, sparse):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_memory):
     rng = np.random.default_rng(0)
-    source = Table(rng.uniform(-1, 1, (50, 2)), rng.integers(0, 2, 50), [], None, (), (0, 1), None, (), False, None)
+    source = Table(
+        rng.uniform(-1, 1, (50, 2)),
+        rng.integers(0, 2, 50),
+        [],
+        None,
+        (),
+        (0, 1),
+        None,
+        (),
+        False,
+        None,
+    )
     curator = Curator(Rows(source, in_memory=in_memory), Promise(math.inf, 1e-6))
     before = curator.answer([(NumberMoments(), 0.0)])[0]
     curator.rescale([2.0, 0.5], [1.0, -3.0])
@@ -327,14 +372,16 @@ def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_
     noisy = Curator(Rows(source), Promise(1.0, 1e-6))
     noisy.rescale([1e6, 1e6], [0.0, 0.0])
     (sums,) = noisy.answer([(GradientSum(Linear(np.zeros(3)), 1.0), 200.0)])
-    assert np.abs(sums).max() < 200 * 8 + 50  # fifty rows at the clip, and noise for one row of norm 1
+    # fifty rows at the clip, and noise for one row of norm 1
+    assert np.abs(sums).max() < 200 * 8 + 50
     for scale in ([0.0, 1.0], [math.nan, 1.0], [1.0]):
         with pytest.raises(InputError, match="rescale"):
             noisy.rescale(scale, [0.0, 0.0])
 
 
 class Passes:
-    """A source whose passes may differ: each pass takes the next block of numbers and labels, the last one from then on."""
+    """A source whose passes may differ: each pass takes the next block of numbers and labels, the
+    last one from then on."""
 
     layout = RowLayout(1, (), classes=(0, 1))
 
@@ -344,7 +391,9 @@ class Passes:
     def blocks(self):
         numbers, labels = self.passes[min(self.read, len(self.passes) - 1)]
         self.read += 1
-        yield RowBlock(numbers, np.empty((0, len(labels)), np.uint8), labels=np.asarray(labels, np.int32))
+        yield RowBlock(
+            numbers, np.empty((0, len(labels)), np.uint8), labels=np.asarray(labels, np.int32)
+        )
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -369,7 +418,8 @@ def test_no_row_makes_rescaling_fail_and_what_leaves_the_range_is_put_at_its_end
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_sparse_rows_are_not_rescaled_whatever_they_hold(in_memory):
-    """Known from how the table is stored: square ones too, and before anything is computed from a value."""
+    """Known from how the table is stored: square ones too, and before anything is computed from a
+    value."""
     for numbers in (np.diag([1.0, 2.0, 3.0]), np.eye(7, 3), np.zeros((0, 3))):
         n = len(numbers)
         source = Source(
@@ -381,7 +431,9 @@ def test_sparse_rows_are_not_rescaled_whatever_they_hold(in_memory):
         rows = Rows(source, in_memory=in_memory)
         assert rows.sparse
         curator = Curator(rows, Promise(1.0, 1e-6))
-        with pytest.raises(InputError, match="rows to rescale: expected dense numbers, got 'sparse ones'"):
+        with pytest.raises(
+            InputError, match="rows to rescale: expected dense numbers, got 'sparse ones'"
+        ):
             curator.rescale([2.0, 3.0, 4.0], [0.0, 0.0, 0.0])
         assert curator.scalings == ()
 
@@ -398,7 +450,10 @@ def test_rescaling_reads_no_source_again_and_a_changed_one_shows_no_value():
         curator = Curator(Rows(source, in_memory=False), Promise(1.0, 1e-6))
         curator.rescale([2.0], [0.0])
         assert source.read == 1
-        with pytest.raises(PrivacyError, match="a streamed source: expected the rows of the first pass, got 'other rows'"):
+        with pytest.raises(
+            PrivacyError,
+            match="a streamed source: expected the rows of the first pass, got 'other rows'",
+        ):
             curator.answer([(NumberMoments(2.0), 50.0)])
     source = Passes(good, (np.full((1, 5), 7.0), [0] * 5))
     kept = Curator(Rows(source), Promise(math.inf, 0.0))
@@ -409,25 +464,39 @@ def test_rescaling_reads_no_source_again_and_a_changed_one_shows_no_value():
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_rescalings_follow_one_another_and_are_public(in_memory):
-    rows = Rows(Passes((np.array([[0.25, -0.5]]), [0, 1])), in_memory=in_memory, max_sample_weight=2.0)
+    rows = Rows(
+        Passes((np.array([[0.25, -0.5]]), [0, 1])), in_memory=in_memory, max_sample_weight=2.0
+    )
     curator = Curator(rows, Promise(math.inf, 0.0))
     scale = np.array([4.0])
     curator.rescale(scale, [1.0])
     curator.rescale([-0.5 + 1.0], [3.0])
     scale[:] = 9.0
-    assert [(a.tolist(), b.tolist()) for a, b in curator.scalings] == [([4.0], [1.0]), ([0.5], [3.0])]
+    assert [(a.tolist(), b.tolist()) for a, b in curator.scalings] == [
+        ([4.0], [1.0]),
+        ([0.5], [3.0]),
+    ]
     with pytest.raises(ValueError, match="read-only"):
         curator.scalings[0][0][0] = 2.0
     (block,) = curator._rows.blocks()
     assert block.numbers.tolist() == [[4.0, 2.5]]
     (before,) = rows.blocks()
     assert before.numbers.tolist() == [[0.25, -0.5]]
-    for name in ("exact_count", "weighted", "labelled", "max_sample_weight", "largest_weight", "layout", "read_from_data"):
+    for name in (
+        "exact_count",
+        "weighted",
+        "labelled",
+        "max_sample_weight",
+        "largest_weight",
+        "layout",
+        "read_from_data",
+    ):
         assert getattr(curator._rows, name) == getattr(rows, name)
 
 
 def test_maxima_over_public_rows_are_found_anew_after_rescaling():
-    """What one model's exact answers learnt of the largest row must not serve for rescaled ones: integers would overflow."""
+    """What one model's exact answers learnt of the largest row must not serve for rescaled ones:
+    integers would overflow."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (200, 2)), rng.integers(0, 2, 200)
     promise = Promise(1.0, 1e-6, "sensitive_features")

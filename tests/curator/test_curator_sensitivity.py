@@ -1,7 +1,9 @@
-"""Every question under every relation, against enumerated neighbours: rows near, far, and extremely far beyond the clip.
+"""Every question under every relation, against enumerated neighbours: rows near, far, and extremely
+far beyond the clip.
 
-A total is the sum of its rows' integers (test_curator_totals), so a neighbour moves it by one row's vector, or by the
-difference of two: all of them are enumerated over a pool of rows and every combination of sensitive values.
+A total is the sum of its rows' integers (test_curator_totals), so a neighbour moves it by one row's
+vector, or by the difference of two: all of them are enumerated over a pool of rows and every
+combination of sensitive values.
 """
 
 from __future__ import annotations
@@ -10,7 +12,17 @@ import math
 
 import numpy as np
 import pytest
-from curator_pools import COMBINATIONS, GROUPS, SIZES, WIDTH, attribute_move, contributions, largest_moves, norms, pool
+from curator_pools import (
+    COMBINATIONS,
+    GROUPS,
+    SIZES,
+    WIDTH,
+    attribute_move,
+    contributions,
+    largest_moves,
+    norms,
+    pool,
+)
 
 from fairveil.curator import (
     AttachedHistogram,
@@ -93,11 +105,18 @@ def test_guarantee_1_no_neighbour_moves_a_total_further_than_its_bound(mode, cla
     rows = pool(classes, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
     for question in [RowCount(), *questions(rows, classes, mode)]:
-        for order in (1, 2) if isinstance(question, CellCounts | PredictionHistogram | ScoreHistogram | GroupLosses) else (2,):
+        for order in (
+            (1, 2)
+            if isinstance(question, CellCounts | PredictionHistogram | ScoreHistogram | GroupLosses)
+            else (2,)
+        ):
             scale = question.scale(rows.layout, cap, order)
             alone, replaced = largest_moves(question, scale, rows)
             assert alone * scale.unit <= scale.bound.sensitivity("add-remove"), (question, order)
-            assert replaced * scale.unit <= scale.bound.sensitivity("replace-one"), (question, order)
+            assert replaced * scale.unit <= scale.bound.sensitivity("replace-one"), (
+                question,
+                order,
+            )
 
 
 def test_guarantee_1_for_numeric_targets():
@@ -110,7 +129,8 @@ def test_guarantee_1_for_numeric_targets():
 
 
 def test_the_bounds_are_not_loose():
-    """A bound twice too large would double the noise: the enumerated worst case comes within ten percent of each."""
+    """A bound twice too large would double the noise: the enumerated worst case comes within ten
+    percent of each."""
     rows = pool(2)
     model, cells = Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), rows.cells()
     for question, relations in [
@@ -122,38 +142,55 @@ def test_the_bounds_are_not_loose():
         (GramMatrices(cells, 1.5), ("add-remove", "replace-one")),
         (GroupLosses(model, cells), ("add-remove", "replace-one")),
         (NumberMoments(1.5), ("add-remove",)),  # replace-one's 2 C is reached as C falls: see below
-        (ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True), ("add-remove", "replace-one")),
+        (
+            ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True),
+            ("add-remove", "replace-one"),
+        ),
     ]:
         scale = question.scale(rows.layout, None)
-        moves = dict(zip(("add-remove", "replace-one"), largest_moves(question, scale, rows), strict=True))
+        moves = dict(
+            zip(("add-remove", "replace-one"), largest_moves(question, scale, rows), strict=True)
+        )
         for relation in relations:
-            assert moves[relation] * scale.unit >= 0.9 * scale.bound.sensitivity(relation), (question, relation)
+            assert moves[relation] * scale.unit >= 0.9 * scale.bound.sensitivity(relation), (
+                question,
+                relation,
+            )
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("order", [1, 2])
 def test_score_histograms_move_as_far_as_their_bound_and_no_further(mode, weights, order):
-    """Worked out here: the largest weight, once in each cell that a row is in; replaced, it leaves a bin and enters another."""
+    """Worked out here: the largest weight, once in each cell that a row is in; replaced, it leaves
+    a bin and enters another."""
     rows = pool(2, weights=weights)
     cells = rows.cells(mode)
-    question = ScoreHistogram(Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), (-0.5, 0.0, 2.0), cells, by_label=True)
+    question = ScoreHistogram(
+        Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), (-0.5, 0.0, 2.0), cells, by_label=True
+    )
     scale = question.scale(rows.layout, rows.max_sample_weight if weights else None, order)
     alone, replaced = (moved * scale.unit for moved in largest_moves(question, scale, rows))
     weight, lines = (1.5 if weights else 1.0), (1 if mode == "product" else len(SIZES))
     assert alone == pytest.approx(weight * lines ** (1 / order), rel=1e-6)
     assert replaced == pytest.approx(weight * (2 * lines) ** (1 / order), rel=1e-6)
     for moved, relation in ((alone, "add-remove"), (replaced, "replace-one")):
-        assert 0.999 * scale.bound.sensitivity(relation) <= moved <= scale.bound.sensitivity(relation)
+        assert (
+            0.999 * scale.bound.sensitivity(relation) <= moved <= scale.bound.sensitivity(relation)
+        )
 
 
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("clip", [0.05, 0.5, 20.0])
-def test_changed_features_alone_move_number_moments_and_score_histograms_within_their_bounds(weights, clip):
-    """One person's numbers and codes change, her label, groups and weight stay: the largest such move, over all pairs."""
+def test_changed_features_alone_move_number_moments_and_score_histograms_within_their_bounds(
+    weights, clip
+):
+    """One person's numbers and codes change, her label, groups and weight stay: the largest such
+    move, over all pairs."""
     (some,) = pool(2).blocks()
     some = some.take(np.arange(0, some.rows, len(COMBINATIONS)))
-    x = math.sqrt((math.sqrt(1 + 4 * clip**2) - 1) / 2)  # (x, x^2) has norm C: the furthest from (-x, x^2) of all such pairs
+    # (x, x^2) has norm C: the furthest from (-x, x^2) of all such pairs
+    x = math.sqrt((math.sqrt(1 + 4 * clip**2) - 1) / 2)
     X = np.concatenate([some.numbers.T, x * np.eye(3), -x * np.eye(3)])
     n, codes = len(X), np.resize(some.codes.T, (len(X), 2))
     rows = Rows.from_arrays(
@@ -190,7 +227,8 @@ def test_guarantee_1_holds_for_rescaled_rows_at_the_ends_of_their_range(kind, mo
 
 
 def test_the_well_known_wrong_bounds_would_be_caught():
-    """sqrt(2) R for feature sums under replace-one, and C for signed gradients, are both exceeded."""
+    """sqrt(2) R for feature sums under replace-one, and C for signed gradients, are both
+    exceeded."""
     rows = pool(2)
     sums = FeatureSums(rows.cells(), 1.5)
     scale = sums.scale(rows.layout, None)
@@ -211,7 +249,9 @@ def test_guarantee_2_sensitive_features_alone(mode, classes, weights):
             continue  # the curator asks its loss and its costs apart: see test_curator_curator
         for question in (asked, _without_clip(asked)):
             scale = (
-                public_scale.of(question, rows)[-1] if public_scale.needs_rows(question) else question.scale(rows.layout, cap)
+                public_scale.of(question, rows)[-1]
+                if public_scale.needs_rows(question)
+                else question.scale(rows.layout, cap)
             )
             moved = attribute_move(question, scale, rows) * scale.unit
             assert moved <= scale.bound.sensitivity("replace-one"), question
@@ -224,7 +264,9 @@ def test_guarantee_2_sensitive_features_alone(mode, classes, weights):
 def _without_clip(question):
     from dataclasses import replace
 
-    clips = isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses)
+    clips = isinstance(
+        question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses
+    )
     return replace(question, clip=None) if clips else question
 
 
@@ -242,7 +284,9 @@ def test_guarantee_2_groups_that_nobody_is_in_count_too():
 
     alone = Rows(OneCell())
     for question in questions(rows, 2, "product"):
-        if public_scale.needs_rows(question) and not (isinstance(question, GradientSum) and question.loss != "none"):
+        if public_scale.needs_rows(question) and not (
+            isinstance(question, GradientSum) and question.loss != "none"
+        ):
             assert public_scale.of(question, alone) == public_scale.of(question, rows), question
 
 
@@ -252,7 +296,11 @@ def test_guarantee_1_for_attached_models_and_user_code(mode):
     cells = rows.cells(mode)
     wild = Attached(lambda block: np.stack([block.numbers[0], block.numbers[1], 1.0 + 0 * block.numbers[2]], 1), rows,
                     frozenset({"features"}), "wild")  # fmt: skip
-    function = RowFunction(lambda block: np.column_stack([block.numbers.T * 1e3, block.labels, block.sensitive.T]), 6, 0.7)
+    function = RowFunction(
+        lambda block: np.column_stack([block.numbers.T * 1e3, block.labels, block.sensitive.T]),
+        6,
+        0.7,
+    )
     for question in [
         AttachedHistogram(wild, cells),
         AttachedHistogram(wild, cells, by_label=True),
@@ -269,7 +317,12 @@ def test_guarantee_1_for_attached_models_and_user_code(mode):
 
 def joint_moves(questions, scales, rows):
     """The most that one person moves several totals together, in the questions' units."""
-    v = np.hstack([contributions(q, scale, rows) * scale.unit for q, scale in zip(questions, scales, strict=True)])
+    v = np.hstack(
+        [
+            contributions(q, scale, rows) * scale.unit
+            for q, scale in zip(questions, scales, strict=True)
+        ]
+    )
     return norms(v, 2).max(), max(norms(v - row, 2).max() for row in v)
 
 
@@ -277,7 +330,8 @@ def joint_moves(questions, scales, rows):
 def test_gram_matrices_and_feature_sums_asked_jointly_move_within_their_joint_bound(far):
     """theory.md#feature-sums: R^4 + R^2 squared under add-remove, 2 R^4 + 4 R^2 under replace-one.
 
-    Rows beyond the clip come near: orthogonal ones, though, move both by sqrt 2, opposite ones the sums alone.
+    Rows beyond the clip come near: orthogonal ones, though, move both by sqrt 2, opposite ones the
+    sums alone.
     """
     rows = pool(2, far=far)
     for clip in (1.0, 1.5, 4.0):
@@ -292,7 +346,9 @@ def test_gram_matrices_and_feature_sums_asked_jointly_move_within_their_joint_bo
             assert bound == pytest.approx(math.sqrt(wanted), rel=1e-6)
             assert moved <= bound
             assert not far or moved >= 0.8 * bound
-        assert describe([(question, 3.0) for question in questions], rows.layout, PROMISES[1]) == compose([Gaussian(3.0)] * 2)
+        assert describe(
+            [(question, 3.0) for question in questions], rows.layout, PROMISES[1]
+        ) == compose([Gaussian(3.0)] * 2)
 
 
 PROMISES = [
@@ -306,19 +362,34 @@ PROMISES = [
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("loss", ["zero-one", "log"])
 def test_a_choice_ranges_no_further_than_its_reach(promise, mode, loss):
-    """The range over candidates of a neighbour's changes of the scores, in steps, under every relation and sign of weights."""
+    """The range over candidates of a neighbour's changes of the scores, in steps, under every
+    relation and sign of weights."""
     rows = pool(2, far=False)
     cells = rows.cells(mode)
     rng = np.random.default_rng(3)
-    question = GroupLosses(Linear(rng.normal(size=(20, 1, WIDTH)) * 3), cells, loss, None if loss == "zero-one" else 2.0)
+    question = GroupLosses(
+        Linear(rng.normal(size=(20, 1, WIDTH)) * 3),
+        cells,
+        loss,
+        None if loss == "zero-one" else 2.0,
+    )
     public = promise.protects == "sensitive_features"
     scale = (
-        public_scale.shared(public_scale.of(question, rows), question, rows) if public else question.scale(rows.layout, None)
+        public_scale.shared(public_scale.of(question, rows), question, rows)
+        if public
+        else question.scale(rows.layout, None)
     )
     (whole,) = rows.blocks()
-    each = [totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0] for i in range(whole.rows)]
+    each = [
+        totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
+        for i in range(whole.rows)
+    ]
     base = sum(each)
-    for weights in (np.ones(cells.count), rng.normal(size=cells.count), np.abs(rng.normal(size=cells.count))):
+    for weights in (
+        np.ones(cells.count),
+        rng.normal(size=cells.count),
+        np.abs(rng.normal(size=cells.count)),
+    ):
         exact = choice.dyadic(weights, cells.count)
         reach = choice.reach(exact, scale, question, promise)
         largest = choice.largest_total(exact, scale, question, rows.exact_count)
@@ -332,5 +403,7 @@ def test_a_choice_ranges_no_further_than_its_reach(promise, mode, loss):
                 others = [base - each[i] + each[j] for j in range(0, whole.rows, 11)]
             before, steps = choice.scores(choice.exact_scores(base, exact), reach, largest)
             for other in others:
-                change = choice.scores(choice.exact_scores(other, exact), reach, largest)[0] - before
+                change = (
+                    choice.scores(choice.exact_scores(other, exact), reach, largest)[0] - before
+                )
                 assert int(change.max()) - int(change.min()) <= steps

@@ -1,4 +1,5 @@
-"""Shards: the guarantees of `curator/rows/sharded.py` and `curator/shards`. Workers are killed and stopped for real."""
+"""Shards: the guarantees of `curator/rows/sharded.py` and `curator/shards`. Workers are killed and
+stopped for real."""
 
 from __future__ import annotations
 
@@ -42,19 +43,24 @@ def truth() -> list[np.ndarray]:
     return answers(Rows(data.encode(table(), SCHEMA)))
 
 
-# ---- the contract: sharded 1, asking 1 and 2 ------------------------------------------------------------------------------
+# ---- the contract: sharded 1, asking 1 and 2
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["store", "parquet"])
 @pytest.mark.parametrize("shards", [1, 4, 17])
-def test_the_same_bits_whatever_the_source_and_the_cut(tmp_path: Path, truth: Any, kind: str, shards: int) -> None:
+def test_the_same_bits_whatever_the_source_and_the_cut(
+    tmp_path: Path, truth: Any, kind: str, shards: int
+) -> None:
     found = recipes(written(tmp_path, kind), shards)
     assert len(found) == min(shards, 18) or kind == "parquet"
     assert same(answers(rows_of(ShardsHere(found))), truth)
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_the_same_bits_from_workers_that_are_killed_in_the_middle_of_rounds(tmp_path: Path, truth: Any, workers: int) -> None:
+def test_the_same_bits_from_workers_that_are_killed_in_the_middle_of_rounds(
+    tmp_path: Path, truth: Any, workers: int
+) -> None:
     shards = ShardsInProcesses(recipes(written(tmp_path, "store"), 5), workers)
     chance, killed = random.Random(workers), set()
 
@@ -88,7 +94,8 @@ def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
 
 
 def _patiently(shards: Any, curator: Any) -> Any:
-    """Short patience with the one that is stopped, long with the one that must import everything."""
+    """Short patience with the one that is stopped, long with the one that must import
+    everything."""
     lose = shards._lose
 
     def lost(place: int) -> None:
@@ -104,7 +111,11 @@ def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
         def _asked(self, wanted: Any) -> Any:
             found = super()._asked(wanted)
             first = dict(list(found.items())[:1])
-            return found if next(iter(wanted.values()))[0] != "answer" else {**first, **(super()._asked(first and wanted))}
+            return (
+                found
+                if next(iter(wanted.values()))[0] != "answer"
+                else {**first, **(super()._asked(first and wanted))}
+            )
 
     rows = rows_of(Twice(recipes(written(tmp_path, "store"), 4)))
     assert Curator(rows, Promise(float("inf"), 0.0)).answer([(RowCount(), 0.0)])[0] == 600
@@ -127,7 +138,8 @@ def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_p
     assert curator.statement().epsilon > 0
 
 
-# ---- asking 3, shard 2 ----------------------------------------------------------------------------------------------------
+# ---- asking 3, shard 2
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_shard_whose_file_changed_is_refused(tmp_path: Path) -> None:
@@ -158,7 +170,8 @@ def test_a_shard_that_is_made_anew_must_have_the_first_ones_rows(tmp_path: Path)
         ShardsHere(shards.recipes)
 
 
-# ---- shard 1, serving 1 ---------------------------------------------------------------------------------------------------
+# ---- shard 1, serving 1
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", [ShardsHere, lambda found: ShardsInProcesses(found, 1)])
@@ -188,7 +201,9 @@ def test_errors_of_opening_name_the_column_and_show_no_value(tmp_path: Path) -> 
     assert "shard 0" in str(error.value)
 
 
-def test_a_worker_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_another_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairveil.curator.shards import processes
 
     monkeypatch.setattr(processes, "version", lambda: "curator of next year")
@@ -202,7 +217,8 @@ def test_a_worker_that_ends_when_it_opens_its_shard_is_said(tmp_path: Path) -> N
         ShardsInProcesses([Wrong(str(tmp_path), "die")], 1)
 
 
-# ---- sharded 2 ------------------------------------------------------------------------------------------------------------
+# ---- sharded 2
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_needs_rows_here_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
@@ -223,7 +239,10 @@ def test_what_needs_rows_here_is_refused_before_anything_is_charged(tmp_path: Pa
     ("facts", "word"),
     [
         ([ShardFacts(1 << 32, True, False, False, 1.0)] * 3, "at most 8589934592 rows"),
-        ([ShardFacts(5, True, False, False, 1.0), ShardFacts(5, False, False, False, 1.0)], "shards of one kind"),
+        (
+            [ShardFacts(5, True, False, False, 1.0), ShardFacts(5, False, False, False, 1.0)],
+            "shards of one kind",
+        ),
     ],
 )
 def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: str) -> None:
@@ -238,7 +257,9 @@ def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: 
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(tmp_path: Path, how: str) -> None:
+def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(
+    tmp_path: Path, how: str
+) -> None:
     """As where a path names another file on another machine: pieces were cut from what it was."""
     source, spoil = spoilt(tmp_path, how)
     with ProcessRows(source, SCHEMA if how == "another file" else None, workers=1) as rows:
@@ -246,7 +267,9 @@ def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(t
         refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
 
 
-def test_a_worker_of_another_version_ends_a_fit_before_its_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_another_version_ends_a_fit_before_its_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairveil.curator.shards import processes
 
     monkeypatch.setattr(processes, "version", lambda: "curator of next year")
@@ -256,8 +279,13 @@ def test_a_worker_of_another_version_ends_a_fit_before_its_charge(tmp_path: Path
 
 def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path: Path) -> None:
     store = written(tmp_path, "store")
-    wider = data.Schema(dict(SCHEMA.columns) | {"age": data.Number(17, 91)}, target="hired", sensitive=("sex",))
-    for make in (lambda: ProcessRows(store, wider, workers=1), lambda: data.open(tmp_path / "people.store", wider)):
+    wider = data.Schema(
+        dict(SCHEMA.columns) | {"age": data.Number(17, 91)}, target="hired", sensitive=("sex",)
+    )
+    for make in (
+        lambda: ProcessRows(store, wider, workers=1),
+        lambda: data.open(tmp_path / "people.store", wider),
+    ):
         refuses_and_spends_nothing(make, tmp_path, "schema|features|encoding", FairveilError)
         (tmp_path / "ledger.db").unlink()
 

@@ -1,4 +1,5 @@
-"""Histograms of decisions whose probabilities were moved by group: what a neighbour moves, by enumeration."""
+"""Histograms of decisions whose probabilities were moved by group: what a neighbour moves, by
+enumeration."""
 
 from __future__ import annotations
 
@@ -40,12 +41,15 @@ def offsets_of(cells, far):
 @pytest.mark.parametrize("names", [None, ["sensitive_1"]])
 @pytest.mark.parametrize("order", [1, 2])
 def test_guarantee_1_no_neighbour_moves_it_further_than_its_scale(far, decisions, names, order):
-    """Every relation; at cold temperatures to within ten percent, so a bound of half the size fails."""
+    """Every relation; at cold temperatures to within ten percent, so a bound of half the size
+    fails."""
     rows = pool(3)
     cells = rows.cells("product", names)
     for read, reads in ((probabilities, ("features",)), (by_group, ("features", "sensitive"))):
         model = Attached(read, rows, frozenset(reads), "model")
-        question = ShiftedHistogram(model, cells, decisions=decisions, offsets=offsets_of(cells, far), temperature=0.01)
+        question = ShiftedHistogram(
+            model, cells, decisions=decisions, offsets=offsets_of(cells, far), temperature=0.01
+        )
         scale = question.scale(rows.layout, None, order)
         changed = pricing.constant_scale(question, rows.layout, SENSITIVE, None, order)
         alone, replaced = largest_moves(question, scale, rows)
@@ -62,7 +66,9 @@ def test_guarantee_2_without_offsets_it_is_the_histogram_of_the_model(rows_of):
         cells = curator.cells()
         attached = curator.attach(probabilities)
         same = ShiftedHistogram(attached, cells, decisions="hard", offsets=np.zeros((6, 3)))
-        found, wanted = curator.answer([(same, 0), (AttachedHistogram(attached, cells, decisions="hard"), 0)])
+        found, wanted = curator.answer(
+            [(same, 0), (AttachedHistogram(attached, cells, decisions="hard"), 0)]
+        )
     assert (found == wanted).all()
 
 
@@ -76,7 +82,10 @@ def test_soft_and_hard_decisions_are_those_of_a_plain_computation(rows_of):
         offsets = offsets_of(cells, far=False)
         ids = block.cells(cells)[0]
         attached = curator.attach(probabilities)
-        asked = [ShiftedHistogram(attached, cells, decisions=d, offsets=offsets, temperature=0.2) for d in ("soft", "hard")]
+        asked = [
+            ShiftedHistogram(attached, cells, decisions=d, offsets=offsets, temperature=0.2)
+            for d in ("soft", "hard")
+        ]
         soft, hard = curator.answer([(one, 0) for one in asked])
     wanted = np.zeros((2, 6, 3))
     np.add.at(wanted[0], ids, softened(p - offsets[ids], 0.2))
@@ -102,7 +111,12 @@ def test_softmax_does_not_overflow():
 def test_what_is_no_question_is_refused(rows_of, options, message):
     rows = rows_of(classes=3)
     curator = Curator(rows, EXACT)
-    given = {"attached": curator.attach(probabilities), "cells": curator.cells(), "offsets": np.zeros((6, 3)), **options}
+    given = {
+        "attached": curator.attach(probabilities),
+        "cells": curator.cells(),
+        "offsets": np.zeros((6, 3)),
+        **options,
+    }
     with pytest.raises(InputError, match=message):
         ShiftedHistogram(**given)
 
@@ -110,4 +124,8 @@ def test_what_is_no_question_is_refused(rows_of, options, message):
 def test_marginal_groups_are_refused(rows_of):
     rows = rows_of(classes=3)
     with pytest.raises(InputError, match="do not overlap"):
-        ShiftedHistogram(Curator(rows, EXACT).attach(probabilities), rows.cells("marginal"), offsets=np.zeros((5, 3)))
+        ShiftedHistogram(
+            Curator(rows, EXACT).attach(probabilities),
+            rows.cells("marginal"),
+            offsets=np.zeros((5, 3)),
+        )

@@ -8,7 +8,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairveil.curator import Ask, CellCounts, Curator, Entry, GradientSum, Linear, Poisson, RowFunction, Rows
+from fairveil.curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    Entry,
+    GradientSum,
+    Linear,
+    Poisson,
+    RowFunction,
+    Rows,
+)
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, price
 from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Repeated
@@ -65,7 +75,9 @@ def test_batches() -> None:
     assert consistent(curator.statement()).samples
 
 
-@pytest.mark.parametrize("cap", [None, Filter.create(PROMISE, "gaussian"), Filter.create(PROMISE, "zcdp")])
+@pytest.mark.parametrize(
+    "cap", [None, Filter.create(PROMISE, "gaussian"), Filter.create(PROMISE, "zcdp")]
+)
 def test_answers_chosen_one_after_another(cap: Filter | None) -> None:
     curator = Curator(rows(), PROMISE, cap=cap)
     curator.answer([(counts(curator), 20.0)])
@@ -76,7 +88,10 @@ def test_answers_chosen_one_after_another(cap: Filter | None) -> None:
     assert statement.cap.kind == ("renyi" if cap is None else cap.kind)
 
 
-@pytest.mark.parametrize("promise", [Promise(1.0, 1e-6, neighbours="replace-one"), Promise(1.0, 1e-6, "sensitive_features")])
+@pytest.mark.parametrize(
+    "promise",
+    [Promise(1.0, 1e-6, neighbours="replace-one"), Promise(1.0, 1e-6, "sensitive_features")],
+)
 def test_other_promises(promise: Promise) -> None:
     curator = Curator(rows(), promise, plan=[Gaussian(20.0)])
     curator.answer([(counts(curator), 20.0)])
@@ -91,7 +106,12 @@ def test_no_promise() -> None:
 
 def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
     curator = Curator(rows(classes=None, groups=None), PROMISE, noise=NoiseSource.seeded(1))
-    ones = RowFunction(lambda block: np.ones((block.rows, 1)), width=1, clip=1.0, columns_read=frozenset({"features"}))
+    ones = RowFunction(
+        lambda block: np.ones((block.rows, 1)),
+        width=1,
+        clip=1.0,
+        columns_read=frozenset({"features"}),
+    )
     curator.answer([(ones, 20.0)])
     statement = consistent(curator.statement())
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
@@ -100,7 +120,8 @@ def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
 
 
 def test_the_stated_bound_of_a_question_is_the_largest_of_the_run() -> None:
-    """With public rows the bound is a maximum that each round's costs and weights move: the last is not the largest."""
+    """With public rows the bound is a maximum that each round's costs and weights move: the last is
+    not the largest."""
     curator = Curator(rows(), Promise(5.0, 1e-6, "sensitive_features"))
     model, seen = Linear(np.zeros(3)), []
     for size in (1.0, 8.0, 0.5):

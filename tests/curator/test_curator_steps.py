@@ -1,4 +1,5 @@
-"""The steps of a long run: what is worked out once, drawn side by side or shared out changes no bit and no bound."""
+"""The steps of a long run: what is worked out once, drawn side by side or shared out changes no bit
+and no bound."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def asks_of(rows, weights, shift=0.0, other=None):
     ]
 
 
-# -- noise ---------------------------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------
 
 
 def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
@@ -62,7 +63,9 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
         (Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
     ]
     one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
-    together = draws([NoiseRequest(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7)
+    together = draws(
+        [NoiseRequest(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7
+    )
     for i, (what, found) in enumerate(zip(wanted, together, strict=True)):
         np.testing.assert_array_equal(found, draw(*what, other.stream("noise", 7, i)))
         assert found.shape == what[2]
@@ -71,12 +74,15 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
 @pytest.mark.parametrize("models", [2, 3, 9, 130])
 @pytest.mark.parametrize("batch", [None, 0.3])
 def test_each_model_of_a_panel_gets_what_it_gets_alone(rows_of, models, batch):
-    """Panels filled up to a multiple of LANES and cut in two, noise from a source each: bit for bit."""
+    """Panels filled up to a multiple of LANES and cut in two, noise from a source each: bit for
+    bit."""
     assert descents_module.PANEL_MODELS < 130
     rows = rows_of(n=300)
     weights = np.random.default_rng(0).normal(size=(models, 1, WIDTH))
     rate = [] if batch is None else [Poisson(batch)]
-    panel = Curator(rows, WIDE, noise=[NoiseSource.seeded(m if batch is None else 0) for m in range(models)])
+    panel = Curator(
+        rows, WIDE, noise=[NoiseSource.seeded(m if batch is None else 0) for m in range(models)]
+    )
     steps = [panel.answer(asks_of(rows, weights + step), *rate) for step in range(2)]
     for m in {0, models // 2, models - 1}:
         solo = Curator(rows, WIDE, noise=NoiseSource.seeded(m if batch is None else 0))
@@ -86,7 +92,7 @@ def test_each_model_of_a_panel_gets_what_it_gets_alone(rows_of, models, batch):
                 np.testing.assert_array_equal(many[m], one)
 
 
-# -- what is worked out once ---------------------------------------------------------------------------------------
+# -- what is worked out once -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("models", [None, 4])
@@ -119,16 +125,25 @@ def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
         first[1].about(PredictionHistogram(model, rows.cells()))
 
 
-@pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}, {"classes": 3}])
+@pytest.mark.parametrize(
+    "kind", [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}, {"classes": 3}]
+)
 @pytest.mark.parametrize("rate", [0.01, 0.9])
 def test_a_batch_read_in_place_totals_as_one_gathered(rows_of, kind, rate):
     rows = rows_of(n=3000, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
     outputs = 3 if kind.get("classes") == 3 else 1
-    model, cells = Linear(np.random.default_rng(0).normal(size=(outputs, WIDTH)), 1.3), rows.cells("marginal")
+    model, cells = (
+        Linear(np.random.default_rng(0).normal(size=(outputs, WIDTH)), 1.3),
+        rows.cells("marginal"),
+    )
     costs = np.random.default_rng(1).normal(size=(cells.count, max(2, outputs), max(2, outputs)))
     index = NoiseSource.seeded(2).stream("sampling", 0).poisson_batch(3000, rate)
-    questions = [GradientSum(model, 0.8, cells, costs), PredictionHistogram(model, cells, "soft", by_label=True), RowCount()]
+    questions = [
+        GradientSum(model, 0.8, cells, costs),
+        PredictionHistogram(model, cells, "soft", by_label=True),
+        RowCount(),
+    ]
     asks = [(question, [question.scale(rows.layout, cap)]) for question in questions]
     (gathered,) = rows.batch(index)
     assert gathered.rows == len(index)
@@ -144,7 +159,12 @@ def test_steps_with_the_same_keys_but_another_model_beside(rows_of):
     rng = np.random.default_rng(3)
     first, second, third = rng.normal(size=(3, WIDTH))
     curator = Curator(rows, WIDE, noise=NoiseSource.seeded(0))
-    steps = [asks_of(rows, first), asks_of(rows, second, 0.5), asks_of(rows, second, 0.5, third), asks_of(rows, third)]
+    steps = [
+        asks_of(rows, first),
+        asks_of(rows, second, 0.5),
+        asks_of(rows, second, 0.5, third),
+        asks_of(rows, third),
+    ]
     found = [curator.answer(asks) for asks in steps]
     for asks, answers in zip(steps, found, strict=True):
         for (question, multiplier), answer in zip(asks, answers, strict=True):
@@ -155,10 +175,13 @@ def test_steps_with_the_same_keys_but_another_model_beside(rows_of):
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_a_plan_written_out_step_by_step_is_followed_at_any_length(rows_of, joint):
-    """Each step is compared with the plan's own event, equal and not the same object; another is refused at once."""
+    """Each step is compared with the plan's own event, equal and not the same object; another is
+    refused at once."""
     rows = rows_of(n=30)
     event = describe([(RowCount(), 50.0)], rows.layout, WIDE)
-    steps = [Composed((Gaussian(50.0), Gaussian(60.0))) if joint else Gaussian(50.0) for _ in range(400)]
+    steps = [
+        Composed((Gaussian(50.0), Gaussian(60.0))) if joint else Gaussian(50.0) for _ in range(400)
+    ]
     asks = [(RowCount(), 50.0), (CellCounts(rows.cells()), 60.0)] if joint else [(RowCount(), 50.0)]
     curator = Curator(rows, WIDE, plan=[*steps, Gaussian(51.0)], noise=NoiseSource.seeded(0))
     for _ in steps:
@@ -173,7 +196,7 @@ def test_a_plan_written_out_step_by_step_is_followed_at_any_length(rows_of, join
     assert event == Gaussian(50.0)
 
 
-# -- threads -------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wanted", [None, 1, 2, 7])
@@ -186,7 +209,8 @@ def test_pieces_cover_every_row_once(rows, wanted):
 
 
 def test_a_thread_that_comes_late_is_not_waited_for(monkeypatch):
-    """With every helper held up elsewhere the caller does all pieces itself; an error in a piece comes out."""
+    """With every helper held up elsewhere the caller does all pieces itself; an error in a piece
+    comes out."""
     monkeypatch.setattr(threads, "CORES", 2)
     threads._pool.cache_clear()
     held = threading.Event()
@@ -201,7 +225,7 @@ def test_a_thread_that_comes_late_is_not_waited_for(monkeypatch):
         threads._pool.cache_clear()
 
 
-# -- bounds over public rows ---------------------------------------------------------------------------------------
+# -- bounds over public rows -----------------------------------------------------------------------
 
 
 def through(p, costs, sharpness):
@@ -211,7 +235,8 @@ def through(p, costs, sharpness):
 
 
 def sizes_and_moves(question, rows, m=0):
-    """Weight x |row| x (largest residual, largest move) of each row in plain NumPy, from `public_scale`'s formulas."""
+    """Weight x |row| x (largest residual, largest move) of each row in plain NumPy, from
+    `public_scale`'s formulas."""
     sizes, moves = [], []
     for block in rows.blocks():
         alone = GradientSum(question.model, loss=question.loss, loss_weight=question.loss_weight)
@@ -220,7 +245,9 @@ def sizes_and_moves(question, rows, m=0):
         row = np.linalg.norm(reference.dense(block), axis=1) * reference.row_weights(block)
         if question.cell_costs is not None:
             sharpness = question.model.sharpness
-            p = reference.probabilities(reference.dense(block) @ question.model.array[m].T, sharpness)
+            p = reference.probabilities(
+                reference.dense(block) @ question.model.array[m].T, sharpness
+            )
             costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
             labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, int)
             for members in public_scale.columns_of(question.cells):
@@ -238,7 +265,9 @@ def sizes_and_moves(question, rows, m=0):
 @pytest.mark.parametrize("loss", ["none", "log"])
 @pytest.mark.parametrize("by_label", [False, True])
 @pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}])
-def test_guarantee_1_of_kernels_public_the_largest_over_rows(rows_of, classes, mode, loss, by_label, kind):
+def test_guarantee_1_of_kernels_public_the_largest_over_rows(
+    rows_of, classes, mode, loss, by_label, kind
+):
     """Never below the plain NumPy maxima, and above by no more than rounding and the grid."""
     rows = rows_of(classes=classes, far=False, **kind)
     rng = np.random.default_rng(7)
@@ -257,12 +286,18 @@ def test_guarantee_1_of_kernels_public_the_largest_over_rows(rows_of, classes, m
 def test_guarantee_1_of_kernels_public_without_cells_and_for_squared_loss(rows_of, costs):
     rows = rows_of(classes=2, far=False)
     model = Linear(np.linspace(-1, 1, WIDTH))
-    question = GradientSum(model, None, None, np.ones((1, 1, 2)) * [0.0, 0.3]) if costs else GradientSum(model)
+    question = (
+        GradientSum(model, None, None, np.ones((1, 1, 2)) * [0.0, 0.3])
+        if costs
+        else GradientSum(model)
+    )
     (scale,) = public_scale.of(question, rows)
     size, _ = sizes_and_moves(question, rows)
     assert size <= scale.bound.norm <= size * (1 + 1e-7)
     rows = rows_of(regression=True, far=False)
-    question = GradientSum(Linear(np.linspace(-1, 1, WIDTH)[np.newaxis]), loss="squared", loss_weight=0.3)
+    question = GradientSum(
+        Linear(np.linspace(-1, 1, WIDTH)[np.newaxis]), loss="squared", loss_weight=0.3
+    )
     for exact in (False, True):
         (scale,) = public_scale.of(question, rows, exact=exact)
         size, _ = sizes_and_moves(question, rows)
@@ -278,7 +313,9 @@ def test_guarantee_2_of_kernels_public_order_ranges_and_threads_change_no_bit(ro
     found = set()
     for rows in (rows_of(classes=classes), rows_of(classes=classes, order=order)):
         cells = rows.cells()
-        question = GradientSum(model, None, cells, np.linspace(-1, 1, cells.count * classes).reshape(-1, 1, classes))
+        question = GradientSum(
+            model, None, cells, np.linspace(-1, 1, cells.count * classes).reshape(-1, 1, classes)
+        )
         for run in (None, 1, 2, 5):
             (scale,) = public_scale.of(question, rows, threads=run)
             found.add((scale.bound.norm, scale.bound.spread, scale.exponent))
@@ -290,12 +327,30 @@ def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
     costs = np.full((6, 1, 2), 1e305) * [-0.5, 0.5]
     costs[::2] *= -1
     with pytest.raises(InputError, match="overflow"):
-        public_scale.of(GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows)
+        public_scale.of(
+            GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows
+        )
     out = np.empty(3)
     (block,) = rows.blocks()
-    head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels, block.weights)
+    head = (
+        block.numbers,
+        block.indptr,
+        block.indices,
+        block.codes,
+        rows.offsets,
+        block.labels,
+        block.weights,
+    )
     loss = (3, 1.0, np.empty(0), np.zeros(3))
-    end = (1.0, np.array([[1e308], [-1e308]]), 1, np.array([0, 2]), np.array([[1e308], [math.inf]]), 0.0, out)
+    end = (
+        1.0,
+        np.array([[1e308], [-1e308]]),
+        1,
+        np.array([0, 2]),
+        np.array([[1e308], [math.inf]]),
+        0.0,
+        out,
+    )
     kernels_public.largest_moves(*head, np.zeros((1, WIDTH)), 0, 700, *loss, *end)
     assert out[2] == 700
 
@@ -303,7 +358,8 @@ def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 def test_the_grid_of_exact_answers_holds_any_model(rows_of, classes, mode):
-    """Its norm is never below a row's gradient, and its answers are as fine as they were with maxima over rows."""
+    """Its norm is never below a row's gradient, and its answers are as fine as they were with
+    maxima over rows."""
     rows = rows_of(classes=classes)
     cells = rows.cells(mode)
     rng = np.random.default_rng(9)

@@ -1,4 +1,5 @@
-"""A row's contribution is its own: guarantee 1 of kernels/torch_gradient.py, searched by rows that hang on last bits."""
+"""A row's contribution is its own: guarantee 1 of kernels/torch_gradient.py, searched by rows that
+hang on last bits."""
 
 from __future__ import annotations
 
@@ -34,11 +35,16 @@ def _one_thread() -> Iterator[None]:
 
 
 class Attention(nn.Module):
-    """One head over five positions, written by hand, with a parameter outside any layer: by torch.func."""
+    """One head over five positions, written by hand, with a parameter outside any layer: by
+    torch.func."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.mix, self.place, self.out = nn.Linear(3, 12), nn.Parameter(torch.randn(5, 3)), nn.Linear(4, 3)
+        self.mix, self.place, self.out = (
+            nn.Linear(3, 12),
+            nn.Parameter(torch.randn(5, 3)),
+            nn.Linear(4, 3),
+        )
 
     def forward(self, x: Any) -> Any:
         q, k, v = self.mix(x + self.place).split(4, dim=2)
@@ -54,17 +60,34 @@ class Words(nn.Module):
         return self.out(self.mix(self.table(x.abs().mul(2).long().clamp_max(4))).relu().mean(1))
 
 
-def dense(width: int, hidden: int, outputs: int, between: Callable[[], nn.Module] = nn.ReLU) -> nn.Module:
-    return nn.Sequential(nn.Linear(width, hidden), between(), nn.Linear(hidden, hidden), between(), nn.Linear(hidden, outputs))
+def dense(
+    width: int, hidden: int, outputs: int, between: Callable[[], nn.Module] = nn.ReLU
+) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(width, hidden),
+        between(),
+        nn.Linear(hidden, hidden),
+        between(),
+        nn.Linear(hidden, outputs),
+    )
 
 
 def image(outputs: int = 3) -> nn.Module:
-    layers = nn.Conv2d(2, 5, 3, padding=1), nn.GroupNorm(1, 5), nn.ReLU(), nn.Conv2d(5, 3, 2), nn.Sigmoid(), nn.Flatten()
+    layers = (
+        nn.Conv2d(2, 5, 3, padding=1),
+        nn.GroupNorm(1, 5),
+        nn.ReLU(),
+        nn.Conv2d(5, 3, 2),
+        nn.Sigmoid(),
+        nn.Flatten(),
+    )
     return nn.Sequential(*layers, nn.Linear(48, outputs))
 
 
 def line() -> nn.Module:
-    return nn.Sequential(nn.Conv1d(2, 3, 3), nn.LayerNorm([3, 5]), nn.Softplus(), nn.Flatten(), nn.Linear(15, 3))
+    return nn.Sequential(
+        nn.Conv1d(2, 3, 3), nn.LayerNorm([3, 5]), nn.Softplus(), nn.Flatten(), nn.Linear(15, 3)
+    )
 
 
 # name: (module, input shape, classes)
@@ -84,7 +107,8 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
 
 
 def on_the_edge(module: nn.Module, x: Any) -> nn.Module:
-    """The module with biases moved so that at x the pre-activations of dense layers, but the last, are rounding noise."""
+    """The module with biases moved so that at x the pre-activations of dense layers, but the last,
+    are rounding noise."""
     inner = [m for m in module.modules() if isinstance(m, nn.Linear)][:-1]
     for layer in inner:
         exact, seen = copy.deepcopy(module).double(), []
@@ -98,7 +122,8 @@ def on_the_edge(module: nn.Module, x: Any) -> nn.Module:
 
 
 def drawn(name: str, *, seed: int = 0, rows: int = 4097) -> tuple[Skeleton, Any, Any]:
-    """A skeleton, rows and labels: many rows at which its neurons hang on last bits, and a few others among them."""
+    """A skeleton, rows and labels: many rows at which its neurons hang on last bits, and a few
+    others among them."""
     make, shape, classes = MODULES[name]
     rng, width = np.random.default_rng(seed), int(np.prod(shape))
     x = (rng.normal(size=width) * 10.0 ** rng.uniform(-1, 2)).astype(np.float32)
@@ -106,12 +131,15 @@ def drawn(name: str, *, seed: int = 0, rows: int = 4097) -> tuple[Skeleton, Any,
     skeleton = Skeleton.of(module, width, classes, input_shape=shape)
     X = np.repeat(x[np.newaxis], rows, axis=0)
     others = rng.random(rows) < 0.2
-    X[others] = rng.normal(size=(int(others.sum()), width)) * 10.0 ** rng.uniform(-2, 2, (int(others.sum()), 1))
+    X[others] = rng.normal(size=(int(others.sum()), width)) * 10.0 ** rng.uniform(
+        -2, 2, (int(others.sum()), 1)
+    )
     return skeleton, X, rng.integers(0, classes, rows)
 
 
 class Sums:
-    """Totals of a clipped gradient and a soft histogram, in whole grid steps, of any of the rows."""
+    """Totals of a clipped gradient and a soft histogram, in whole grid steps, of any of the
+    rows."""
 
     def __init__(self, skeleton: Skeleton, X: Any, y: Any, clip: float = 1.0) -> None:
         self.X, self.y, self.classes = X, y, tuple(range(skeleton.classes))
@@ -124,13 +152,18 @@ class Sums:
         return Rows.from_arrays(self.X[at], self.y[at], classes=self.classes)
 
     def of(self, at: Any, source: Rows | None = None) -> tuple[Any, Any]:
-        asks = [(question, [scale]) for question, scale in zip(self.asked, self.scales, strict=True)]
+        asks = [
+            (question, [scale]) for question, scale in zip(self.asked, self.scales, strict=True)
+        ]
         rows = self.rows(at) if source is None else source
-        gradient, histogram = totals(asks, rows, rows.blocks() if source is None else source.drawn(at))
+        gradient, histogram = totals(
+            asks, rows, rows.blocks() if source is None else source.drawn(at)
+        )
         return gradient[0], histogram[0]
 
     def moved(self, at: Any, i: int) -> float:
-        """How far rows other than the i-th moved when it was taken away, in clips; infinite where a histogram moved."""
+        """How far rows other than the i-th moved when it was taken away, in clips; infinite where a
+        histogram moved."""
         left = np.delete(at, i)
         parts = [self.of(at), self.of(at[[i]]), *([self.of(left)] if len(left) else [])]
         (gradient, histogram), *taken = parts
@@ -146,7 +179,8 @@ def places(n: int) -> set[int]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_taking_away_a_row_takes_away_its_contribution_alone(name: str) -> None:
-    """To the last grid step, and in the histogram; at the first place, in the middle and at the last."""
+    """To the last grid step, and in the histogram; at the first place, in the middle and at the
+    last."""
     skeleton, X, y = drawn(name)
     sums = Sums(skeleton, X, y)
     assert engine(skeleton).method.way.name != ROW_BY_ROW
@@ -173,14 +207,17 @@ def test_on_two_threads_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_on_a_gpu_too(name: str) -> None:
     skeleton, X, y = drawn(name, rows=600)
     _, shape, classes = MODULES[name]
-    there = Skeleton.of(skeleton.module.cpu(), X.shape[1], classes, input_shape=shape, device="cuda")
+    there = Skeleton.of(
+        skeleton.module.cpu(), X.shape[1], classes, input_shape=shape, device="cuda"
+    )
     sums = Sums(there, X, y)
     for n in (2, 3, 4, 17, 64, 299, 600):
         assert all(sums.moved(np.arange(n), i) == 0.0 for i in places(n)), n
 
 
 def test_rows_in_the_null_space_of_a_layer() -> None:
-    """The search that found 4.4 clips: hidden neurons are rounding noise around zero, at rows that are all alike."""
+    """The search that found 4.4 clips: hidden neurons are rounding noise around zero, at rows that
+    are all alike."""
     d = 64
     module = nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, 1))
     with torch.no_grad():
@@ -195,12 +232,17 @@ def test_rows_in_the_null_space_of_a_layer() -> None:
         for n in (2, 3, 4, 5, 16, 17, 100, 299, 400):
             assert sums.moved(np.arange(n), 0) == 0.0
             before, after = sums.of(np.arange(n))[0], sums.of(np.arange(n - 1))[0] if n > 1 else 0
-            assert np.linalg.norm((before - after).astype(float)) * sums.scales[0].unit <= sums.scales[0].bound.norm
+            assert (
+                np.linalg.norm((before - after).astype(float)) * sums.scales[0].unit
+                <= sums.scales[0].bound.norm
+            )
 
 
 def test_convolutions_of_flat_images_whose_kernels_add_up_to_nothing() -> None:
     """Every position's pre-activation is rounding noise."""
-    module = nn.Sequential(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.Conv2d(6, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
+    module = nn.Sequential(
+        nn.Conv2d(1, 6, 5), nn.ReLU(), nn.Conv2d(6, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)
+    )
     with torch.no_grad():
         module[0].weight -= module[0].weight.mean(dim=(1, 2, 3), keepdim=True)
         module[0].bias.zero_()
@@ -214,22 +256,34 @@ def test_convolutions_of_flat_images_whose_kernels_add_up_to_nothing() -> None:
 
 
 def test_a_climb_towards_the_largest_move_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Widths, sizes of rows, their number and place are changed for as long as that moves the others further."""
+    """Widths, sizes of rows, their number and place are changed for as long as that moves the
+    others further."""
     monkeypatch.setattr("fairveil.curator.kernels.torch_alone.MOST", 64)
     rng, worst = np.random.default_rng(7), 0.0
     for width, hidden in ((64, 64), (14, 6), (33, 30)):
         best: tuple[float, Any] = (-1.0, None)
         for turn in range(10):
             if turn < 4 or best[1] is None:
-                x, scale, n = rng.normal(size=width), 10.0 ** rng.uniform(-3, 4), int(rng.integers(2, 70))
+                x, scale, n = (
+                    rng.normal(size=width),
+                    10.0 ** rng.uniform(-3, 4),
+                    int(rng.integers(2, 70)),
+                )
             else:
                 x, scale, n = best[1]
-                x, scale = x + 0.1 * rng.normal(size=width) * (rng.random(width) < 0.3), scale * 2.0 ** rng.normal()
+                x, scale = (
+                    x + 0.1 * rng.normal(size=width) * (rng.random(width) < 0.3),
+                    scale * 2.0 ** rng.normal(),
+                )
                 n = max(2, n + int(rng.integers(-3, 4)))
             row = (x * scale).astype(np.float32)
             torch.manual_seed(turn // 4)
             module = on_the_edge(dense(width, hidden, 2), torch.from_numpy(row)[np.newaxis])
-            sums = Sums(Skeleton.of(module, width, 2), np.repeat(row[np.newaxis], n, axis=0), rng.integers(0, 2, n))
+            sums = Sums(
+                Skeleton.of(module, width, 2),
+                np.repeat(row[np.newaxis], n, axis=0),
+                rng.integers(0, 2, n),
+            )
             moved = max(sums.moved(np.arange(n), i) for i in places(n))
             best = max(best, (moved, (x, scale, n)), key=lambda found: found[0])
         worst = max(worst, best[0])
@@ -237,7 +291,8 @@ def test_a_climb_towards_the_largest_move_finds_none(monkeypatch: pytest.MonkeyP
 
 
 def test_batches_blocks_and_splits_are_sums_of_rows() -> None:
-    """A Poisson batch is the sum of its rows, one by one; so are a table in blocks, and one in another order."""
+    """A Poisson batch is the sum of its rows, one by one; so are a table in blocks, and one in
+    another order."""
     skeleton, X, y = drawn("odd widths", rows=200)
     sums = Sums(skeleton, X, y)
     one_by_one = [sums.of(np.array([i])) for i in range(200)]
@@ -250,7 +305,9 @@ def test_batches_blocks_and_splits_are_sums_of_rows() -> None:
             assert (found[k] == sum(one_by_one[i][k] for i in index)).all()
     order, cuts = rng.permutation(200), np.sort(rng.integers(0, 200, 6))
     parts = [sums.of(part) for part in np.split(order, cuts) if len(part)]
-    assert all((sums.of(np.arange(200))[k] == sum(part[k] for part in parts)).all() for k in range(2))
+    assert all(
+        (sums.of(np.arange(200))[k] == sum(part[k] for part in parts)).all() for k in range(2)
+    )
 
 
 class Picky(nn.Module):
@@ -268,7 +325,8 @@ class Picky(nn.Module):
 
 @pytest.mark.parametrize("raising", [1, 5])
 def test_rows_that_fail_leave_their_companions_bits(raising: int) -> None:
-    """Beside rows for which user code raises, or that give NaN or infinite numbers, others add what they add alone."""
+    """Beside rows for which user code raises, or that give NaN or infinite numbers, others add what
+    they add alone."""
     x = np.random.default_rng(2).normal(size=64).astype(np.float32)
     module = on_the_edge(dense(64, 64, 1), torch.from_numpy(x)[np.newaxis])
     X = np.repeat(x[np.newaxis], 240, axis=0).astype(np.float64)
@@ -280,12 +338,16 @@ def test_rows_that_fail_leave_their_companions_bits(raising: int) -> None:
     for n in (40, 100, 240):
         at = np.arange(n)
         mine = np.setdiff1d(at, bad)
-        assert (sums.of(at)[0] == sums.of(mine)[0] + sum(sums.of(np.array([i]))[0] for i in bad if i < n)).all()
+        assert (
+            sums.of(at)[0]
+            == sums.of(mine)[0] + sum(sums.of(np.array([i]))[0] for i in bad if i < n)
+        ).all()
         assert (sums.of(at[:1])[0] == sums.of(at)[0] - sums.of(at[1:])[0]).all()
 
 
 class Neighbourly(nn.Module):
-    """A row's last bits hang on others: on its place, on how many there are, on their numbers, or on chance."""
+    """A row's last bits hang on others: on its place, on how many there are, on their numbers, or
+    on chance."""
 
     def __init__(self, on: str) -> None:
         super().__init__()
@@ -302,9 +364,14 @@ class Neighbourly(nn.Module):
         return self.inner(x) * torch.where(off, 1.0 + ulp, 1.0)
 
 
-@pytest.mark.parametrize(("on", "largest"), [("place", 32), ("count", 128), ("numbers", 1), ("chance", 1)])
-def test_a_module_whose_bits_hang_on_others_gets_small_chunks_or_none(on: str, largest: int) -> None:
-    """The trial sees one last bit at one place of 128; where no shape passes, rows go one by one."""
+@pytest.mark.parametrize(
+    ("on", "largest"), [("place", 32), ("count", 128), ("numbers", 1), ("chance", 1)]
+)
+def test_a_module_whose_bits_hang_on_others_gets_small_chunks_or_none(
+    on: str, largest: int
+) -> None:
+    """The trial sees one last bit at one place of 128; where no shape passes, rows go one by
+    one."""
     skeleton = Skeleton.of(Neighbourly(on), 6, 3)
     method = engine(skeleton).method
     assert method.shapes[-1] == largest
@@ -318,14 +385,17 @@ def test_a_module_whose_bits_hang_on_others_gets_small_chunks_or_none(on: str, l
 
 
 def test_plain_products_that_hang_on_a_rows_place_are_padded() -> None:
-    """Where a library's sums hang on where a row begins, products go by whole lines; where not, as they are."""
+    """Where a library's sums hang on where a row begins, products go by whole lines; where not, as
+    they are."""
     skeleton = Skeleton.of(dense(33, 33, 5), 33, 5)
     trial = Trial.of(skeleton, 512)
     assert trial is not None
     plain, aligned = engine(skeleton)._ways[:2]
     assert (plain.aligned, aligned.aligned) == (False, True)
     assert trial.passed(aligned) == trial.shapes
-    assert engine(skeleton).method.way is (plain if trial.passed(plain) == trial.shapes else aligned)
+    assert engine(skeleton).method.way is (
+        plain if trial.passed(plain) == trial.shapes else aligned
+    )
 
 
 def test_each_number_of_threads_is_tried_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +410,9 @@ def test_each_number_of_threads_is_tried_by_itself(monkeypatch: pytest.MonkeyPat
     assert ready.method is one
 
 
-@pytest.mark.parametrize(("most", "threads"), [(10**6, 1), (10**6, 8), (300, 1), (1, 2), (500, 3), (2048, 12)])
+@pytest.mark.parametrize(
+    ("most", "threads"), [(10**6, 1), (10**6, 8), (300, 1), (1, 2), (500, 3), (2048, 12)]
+)
 def test_chunks_hold_all_rows(most: int, threads: int) -> None:
     shapes = ladder(most, threads)
     assert all(shape % 32 == 0 for shape in shapes)
@@ -364,7 +436,8 @@ def test_shares_of_threads_end_at_whole_vectors() -> None:
 
 
 def test_more_rows_than_floats_hold_add_up_exactly() -> None:
-    """Totals of many rows are those of one, so many times: nothing is lost where floats would not hold all."""
+    """Totals of many rows are those of one, so many times: nothing is lost where floats would not
+    hold all."""
     skeleton = Skeleton.of(nn.Linear(3, 3), 3, 3)
     X, labels = np.full((70_001, 3), 2.0, np.float32), np.zeros(70_001, np.int64)
     wanted = Wanted(2.0**-1, 2.0**-38, True, 1.0, 1.0, labels, None, None)

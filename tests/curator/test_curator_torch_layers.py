@@ -1,4 +1,5 @@
-"""Gradients by layers against torch.func, row by row, and against opacus; and the grid on which they are added."""
+"""Gradients by layers against torch.func, row by row, and against opacus; and the grid on which
+they are added."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def _one_thread() -> Iterator[None]:
 
 
 class Twice(nn.Module):
-    """A dense layer, a convolution and a norm that are each used twice, with an in-place step between."""
+    """A dense layer, a convolution and a norm that are each used twice, with an in-place step
+    between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +55,11 @@ class Words(nn.Module):
 
     def __init__(self, *, padding: int | None = 0) -> None:
         super().__init__()
-        self.table, self.mix, self.out = nn.Embedding(5, 6, padding_idx=padding), nn.Linear(6, 7), nn.Linear(7, 2)
+        self.table, self.mix, self.out = (
+            nn.Embedding(5, 6, padding_idx=padding),
+            nn.Linear(6, 7),
+            nn.Linear(7, 2),
+        )
 
     def forward(self, x: Any) -> Any:
         return self.out(self.mix(self.table(x.abs().mul(2).long().clamp_max(4))).tanh().mean(1))
@@ -86,14 +92,20 @@ class Own(nn.Module):
 
 
 class Sized(nn.Module):
-    """Counts its rows in Python, so that torch.func has no rule for it: the gradient goes row by row."""
+    """Counts its rows in Python, so that torch.func has no rule for it: the gradient goes row by
+    row."""
 
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.out = nn.Parameter(torch.ones(6)), nn.Linear(6, 3)
 
     def forward(self, x: Any) -> Any:
-        return torch.stack([self.out(row * self.scale) * (1.0 if float(row.detach().sum()) > 0 else 0.5) for row in x])
+        return torch.stack(
+            [
+                self.out(row * self.scale) * (1.0 if float(row.detach().sum()) > 0 else 0.5)
+                for row in x
+            ]
+        )
 
 
 def frozen() -> nn.Module:
@@ -105,12 +117,20 @@ def frozen() -> nn.Module:
 
 
 def images(*layers: nn.Module, width: int) -> nn.Module:
-    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(3) if width == 0 else nn.Linear(width, 3))
+    return nn.Sequential(
+        *layers, nn.Flatten(), nn.LazyLinear(3) if width == 0 else nn.Linear(width, 3)
+    )
 
 
 # name: (module, width, input shape, classes, the way)
 MODULES: dict[str, tuple[Callable[[], nn.Module], int, tuple[int, ...] | None, int, str]] = {
-    "dense": (lambda: nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.Linear(9, 3)), 6, None, 3, "by layers"),
+    "dense": (
+        lambda: nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.Linear(9, 3)),
+        6,
+        None,
+        3,
+        "by layers",
+    ),
     "no biases": (
         lambda: nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, 1, bias=False)),
         6,
@@ -134,29 +154,43 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], int, tuple[int, ...] | None, i
         "by layers",
     ),
     "convolution, dilation and groups": (
-        lambda: images(nn.Conv2d(4, 6, (2, 1), dilation=(2, 1), groups=2, bias=False), nn.Tanh(), width=54),
+        lambda: images(
+            nn.Conv2d(4, 6, (2, 1), dilation=(2, 1), groups=2, bias=False), nn.Tanh(), width=54
+        ),
         60,
         (4, 5, 3),
         3,
         "by layers",
     ),
     "convolution, same and circular": (
-        lambda: images(nn.Conv2d(2, 3, 3, padding="same", padding_mode="circular"), nn.Tanh(), width=60),
+        lambda: images(
+            nn.Conv2d(2, 3, 3, padding="same", padding_mode="circular"), nn.Tanh(), width=60
+        ),
         40,
         (2, 5, 4),
         3,
         "by layers",
     ),
-    "convolution to one position": (lambda: images(nn.Conv2d(2, 5, 4), nn.Tanh(), width=5), 32, (2, 4, 4), 3, "by layers"),
+    "convolution to one position": (
+        lambda: images(nn.Conv2d(2, 5, 4), nn.Tanh(), width=5),
+        32,
+        (2, 4, 4),
+        3,
+        "by layers",
+    ),
     "convolution along a line": (
-        lambda: images(nn.Conv1d(2, 4, 3, stride=2, padding=2, dilation=2, groups=2), nn.Tanh(), width=20),
+        lambda: images(
+            nn.Conv1d(2, 4, 3, stride=2, padding=2, dilation=2, groups=2), nn.Tanh(), width=20
+        ),
         20,
         (2, 10),
         3,
         "by layers",
     ),
     "group and layer norm": (
-        lambda: images(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.LayerNorm([4, 3, 3]), nn.Tanh(), width=36),
+        lambda: images(
+            nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.LayerNorm([4, 3, 3]), nn.Tanh(), width=36
+        ),
         50,
         (2, 5, 5),
         3,
@@ -185,27 +219,41 @@ def made(name: str) -> tuple[Skeleton, str]:
     return Skeleton.of(make(), width, classes, input_shape=shape), way
 
 
-def asked(skeleton: Skeleton, *, exact: bool, clip: float = CLIP, rows: int = ROWS) -> tuple[Any, Wanted]:
+def asked(
+    skeleton: Skeleton, *, exact: bool, clip: float = CLIP, rows: int = ROWS
+) -> tuple[Any, Wanted]:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(rows, skeleton.width)).astype(np.float32)
-    labels, costs = rng.integers(0, skeleton.classes, rows), rng.normal(size=(rows, skeleton.outputs))
+    labels, costs = (
+        rng.integers(0, skeleton.classes, rows),
+        rng.normal(size=(rows, skeleton.outputs)),
+    )
     return X, Wanted(clip, 2.0**-37, exact, 1.7, 0.8, labels, costs, rng.uniform(0.1, 1.0, rows))
 
 
 def every_row(skeleton: Skeleton, X: Any, wanted: Wanted) -> Any:
-    """Each row's gradient by torch, from the objective as it is written; float64 (rows, parameters)."""
+    """Each row's gradient by torch, from the objective as it is written; float64 (rows,
+    parameters)."""
     module, out = skeleton.module, []
     skeleton.load(skeleton.start)
     for i in range(len(X)):
         z = module(skeleton.tensor(X[i : i + 1])).double()
         z = z if z.shape[1] > 1 else torch.cat([torch.zeros_like(z), z], dim=1)
         costs = wanted.costs[i] if len(wanted.costs[i]) > 1 else np.array([0.0, wanted.costs[i, 0]])
-        loss = nn.functional.cross_entropy(z, torch.tensor(wanted.labels[i : i + 1])) * wanted.loss_weight
+        loss = (
+            nn.functional.cross_entropy(z, torch.tensor(wanted.labels[i : i + 1]))
+            * wanted.loss_weight
+        )
         objective = loss + (torch.tensor(costs) * torch.softmax(wanted.sharpness * z, dim=1)).sum()
         own = [p for _, p in module.named_parameters() if p.requires_grad]
         found = torch.autograd.grad(objective, own, allow_unused=True)
         out.append(
-            np.concatenate([(torch.zeros_like(p) if g is None else g).numpy().ravel() for p, g in zip(own, found, strict=True)])
+            np.concatenate(
+                [
+                    (torch.zeros_like(p) if g is None else g).numpy().ravel()
+                    for p, g in zip(own, found, strict=True)
+                ]
+            )
         )
     return np.array(out, np.float64)
 
@@ -231,7 +279,8 @@ def test_clipped_sums_are_those_of_rows_one_by_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_on_the_grid_a_row_moves_by_rounding_alone(name: str) -> None:
-    """A row's contribution is at most the clip and what `rounding` says, and near the one that is not rounded."""
+    """A row's contribution is at most the clip and what `rounding` says, and near the one that is
+    not rounded."""
     skeleton, _ = made(name)
     ready = engine(skeleton)
     X, wanted = asked(skeleton, exact=True)
@@ -248,7 +297,9 @@ def test_on_the_grid_a_row_moves_by_rounding_alone(name: str) -> None:
         assert np.linalg.norm(moved - right) <= slack + 5e-5 * np.linalg.norm(right)
 
 
-@pytest.mark.parametrize("name", ["dense", "reused layers", "a table", "convolution, dilation and groups"])
+@pytest.mark.parametrize(
+    "name", ["dense", "reused layers", "a table", "convolution, dilation and groups"]
+)
 def test_splits_and_chunks_agree(name: str) -> None:
     """To the last grid step: a row's bits are its own."""
     skeleton, _ = made(name)
@@ -269,7 +320,9 @@ def test_splits_and_chunks_agree(name: str) -> None:
 
 def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], Part]]:
     a, d = (
-        torch.from_numpy(rng.normal(size=(rows, k)).astype(np.float32) * 10.0 ** rng.uniform(-8, 3, (rows, 1))).float()
+        torch.from_numpy(
+            rng.normal(size=(rows, k)).astype(np.float32) * 10.0 ** rng.uniform(-8, 3, (rows, 1))
+        ).float()
         for k in (11, 5)
     )
     index = torch.from_numpy(rng.integers(0, 4, (rows, 6)))
@@ -304,7 +357,8 @@ def test_contributions_that_are_given_add_up_exactly(name: str) -> None:
 
 
 def test_no_product_leaves_the_bits() -> None:
-    """The largest contributions that the clip allows, all of them alike, in a full chunk: still exact in float64."""
+    """The largest contributions that the clip allows, all of them alike, in a full chunk: still
+    exact in float64."""
     rows, rng = 1 << 12, np.random.default_rng(3)
     for size in (1e-18, 1e-3, 1.0, 1e6):
         one = Product(torch.full((1, 1), size), torch.full((1, 1), 1e3 / size), 0)
@@ -335,8 +389,13 @@ def test_lenet_against_opacus() -> None:
         wanted.costs[:] = 0.0
         theirs = GradSampleModule(module)
         out = theirs(torch.from_numpy(X).reshape(-1, 1, 28, 28))
-        (nn.functional.cross_entropy(out, torch.from_numpy(wanted.labels), reduction="sum") * wanted.loss_weight).backward()
-        rows = np.concatenate([p.grad_sample.reshape(ROWS, -1).numpy() for p in theirs.parameters()], axis=1)
+        (
+            nn.functional.cross_entropy(out, torch.from_numpy(wanted.labels), reduction="sum")
+            * wanted.loss_weight
+        ).backward()
+        rows = np.concatenate(
+            [p.grad_sample.reshape(ROWS, -1).numpy() for p in theirs.parameters()], axis=1
+        )
     right = clipped_sum(rows.astype(np.float64), wanted)
     _, total = engine(skeleton).run(skeleton.start, X, wanted, Troubles())
     assert total is not None
@@ -345,9 +404,12 @@ def test_lenet_against_opacus() -> None:
 
 @pytest.mark.parametrize("bias", [None, 7])
 def test_a_layers_whole_numbers_are_those_of_torchs_own_operations(bias: int | None) -> None:
-    """Guarantee 1 of `kernels_layers`: to the bit, for any float32 numbers, the tiniest and the largest."""
+    """Guarantee 1 of `kernels_layers`: to the bit, for any float32 numbers, the tiniest and the
+    largest."""
     rng, rows, width = np.random.default_rng(3), 400, 37
-    X = (rng.normal(size=(rows, width)) * 10.0 ** rng.uniform(-44, 36, (rows, 1))).astype(np.float32)
+    X = (rng.normal(size=(rows, width)) * 10.0 ** rng.uniform(-44, 36, (rows, 1))).astype(
+        np.float32
+    )
     X[:50] = rng.integers(0, 2, (50, width))
     X[50:60] = 0.0
     X[60:70] = 2.0 ** rng.integers(-149, 127, (10, width))
@@ -355,7 +417,8 @@ def test_a_layers_whole_numbers_are_those_of_torchs_own_operations(bias: int | N
     slopes = torch.from_numpy(rng.normal(size=(rows, 5)).astype(np.float32))
     factors = torch.from_numpy(10.0 ** rng.uniform(0, 9, rows))
     found = Product(torch.from_numpy(X), slopes, 0, bias)
-    plain = Product(torch.from_numpy(X), slopes.mT.contiguous().mT, 0, bias)  # another layout of the same: torch's way
+    # another layout of the same: torch's way
+    plain = Product(torch.from_numpy(X), slopes.mT.contiguous().mT, 0, bias)
     assert found.compiled
     assert not plain.compiled
     bad = ~torch.isfinite(plain.norms)
@@ -374,7 +437,8 @@ def test_a_layers_whole_numbers_are_those_of_torchs_own_operations(bias: int | N
 
 
 def test_memory_that_is_used_again_holds_nothing_of_the_chunk_before() -> None:
-    """What a step finds does not depend on the steps before it: larger ones, smaller ones, rows of NaN."""
+    """What a step finds does not depend on the steps before it: larger ones, smaller ones, rows of
+    NaN."""
     rng, scratch = np.random.default_rng(4), Scratch()
     for rows in (300, 20, 301, 1, 299):
         X = torch.from_numpy(rng.normal(size=(rows, 9)).astype(np.float32))

@@ -1,4 +1,5 @@
-"""Totals: every question against the readable reference, and the same integers however the rows are laid out."""
+"""Totals: every question against the readable reference, and the same integers however the rows are
+laid out."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ def test_guarantee_2_for_numeric_targets(rows_of):
     for question in regression_questions(rows):
         scale = question.scale(rows.layout, None)
         wanted = sum(reference.total(question, block) for block in rows.blocks())
-        assert np.abs(integers(question, rows)[0] * scale.unit - wanted).max() < 700 * (scale.unit + 1e-12)
+        assert np.abs(integers(question, rows)[0] * scale.unit - wanted).max() < 700 * (
+            scale.unit + 1e-12
+        )
 
 
 class Split:
@@ -117,7 +120,9 @@ class Split:
             if part.is_sparse:
                 import scipy.sparse
 
-                numbers = scipy.sparse.csr_array((part.numbers[0], part.indices, part.indptr), shape=(b - a, 3))
+                numbers = scipy.sparse.csr_array(
+                    (part.numbers[0], part.indices, part.indptr), shape=(b - a, 3)
+                )
             weights = part.weights if len(part.weights) else None
             yield RowBlock(numbers, part.codes, part.labels, part.sensitive, weights)
 
@@ -145,13 +150,17 @@ def test_guarantee_1_many_models_in_one_pass_are_each_alone(rows_of):
     cells = rows.cells()
     costs = np.random.default_rng(7).normal(size=(70, cells.count, 2, 2))
     scale = GradientSum(Linear(weights), 0.8).scale(rows.layout, None)
-    together = totals([(GradientSum(Linear(weights), 0.8, cells, costs), [scale])], rows, rows.blocks())[0]
+    together = totals(
+        [(GradientSum(Linear(weights), 0.8, cells, costs), [scale])], rows, rows.blocks()
+    )[0]
     for m in (0, 1, 63, 64, 69):
         alone = GradientSum(Linear(weights[m]), 0.8, cells, costs[m])
         assert (totals([(alone, [scale])], rows, rows.blocks())[0][0] == together[m]).all()
     losses = integers(GroupLosses(Linear(weights), cells, "log", 2.0), rows)
     for m in (0, 69):
-        assert (integers(GroupLosses(Linear(weights[m]), cells, "log", 2.0), rows)[0] == losses[m]).all()
+        assert (
+            integers(GroupLosses(Linear(weights[m]), cells, "log", 2.0), rows)[0] == losses[m]
+        ).all()
 
 
 def test_a_gradient_and_a_histogram_of_one_model_share_a_pass(rows_of):
@@ -174,14 +183,21 @@ def test_a_batch_is_the_rows_at_its_positions(rows_of):
     for question in questions(rows):
         scale = question.scale(rows.layout, None)
         wanted = integers(question, chosen)
-        assert (totals([(question, [scale])], rows, rows.batch(index))[0] == wanted).all(), question.name
-        assert (totals([(question, [scale])], streamed, streamed.batch(index))[0] == wanted).all(), question.name
+        assert (totals([(question, [scale])], rows, rows.batch(index))[0] == wanted).all(), (
+            question.name
+        )
+        assert (
+            totals([(question, [scale])], streamed, streamed.batch(index))[0] == wanted
+        ).all(), question.name
     nothing = np.empty(0, np.int64)
     assert (totals([(question, [scale])], rows, rows.batch(nothing))[0] == 0).all()
 
 
 def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
-    rows, permuted = rows_of(classes=3), rows_of(classes=3, order=np.random.default_rng(5).permutation(700))
+    rows, permuted = (
+        rows_of(classes=3),
+        rows_of(classes=3, order=np.random.default_rng(5).permutation(700)),
+    )
 
     def decide(block):
         return (block.codes[0] % 3).astype(int)
@@ -205,7 +221,8 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
 
 
 def test_many_rows_fit_the_integers():
-    """2^33 rows of the largest contribution stay below 2^63, and a pass of blocks does not lose its place."""
+    """2^33 rows of the largest contribution stay below 2^63, and a pass of blocks does not lose its
+    place."""
     assert rows_module.MOST_ROWS * 2**30 <= 2**63
     rows = Rows.from_arrays(np.full((200_000, 1), 1e3), np.ones(200_000, int), classes=[0, 1])
     question = GradientSum(Linear(np.array([-50.0, -1.0])), 1.0)

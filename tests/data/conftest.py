@@ -16,7 +16,9 @@ from fairveil.facts import Boolean, Category, Number, RowBlock, Schema
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     named = os.environ.get("FAIRVEIL_DATA")
-    folder = Path(named) if named else Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    folder = (
+        Path(named) if named else Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    )
     if not (folder / "adult.data.gz").is_file():
         pytest.skip(f"no benchmark files in {folder}: set FAIRVEIL_DATA")
     return folder
@@ -68,7 +70,8 @@ def same_bits() -> Callable[[Any, Any], bool]:
     def compare(one: Any, other: Any) -> bool:
         blocks, others = list(one.blocks()), list(other.blocks())
         return len(blocks) == len(others) and all(
-            (a is None and b is None) or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+            (a is None and b is None)
+            or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
             for block, another in zip(blocks, others, strict=True)
             for a, b in zip(arrays(block), arrays(another), strict=True)
         )

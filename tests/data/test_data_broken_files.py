@@ -1,4 +1,5 @@
-"""Broken files: where they are broken is said, what stands there is not, whatever parser found it."""
+"""Broken files: where they are broken is said, what stands there is not, whatever parser found
+it."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def told(read: Callable[[], object]) -> str:
         ('bob,2\n"Alice,4242\nbob,2\n', "cells in line 8"),
     ],
 )
-def test_guarantee_1_a_broken_row_is_its_line_and_its_cells(reader: str, rows: str, words: str, tmp_path: Path) -> None:
+def test_guarantee_1_a_broken_row_is_its_line_and_its_cells(
+    reader: str, rows: str, words: str, tmp_path: Path
+) -> None:
     path = tmp_path / "people.csv"
     path.write_text(HEAD + rows)
     message = told(lambda: READ[reader](path, SCHEMA))
@@ -74,7 +77,9 @@ def test_guarantee_1_bytes_that_are_no_text_are_their_line(reader: str, tmp_path
 
 @pytest.mark.parametrize("reader", ["pyarrow", "csv", "command line"])
 @pytest.mark.parametrize("row", ["Alice,1", "ada,Alice", "ada,", ",1"])
-def test_a_value_that_the_schema_does_not_cover_is_its_column_and_row(reader: str, row: str, tmp_path: Path) -> None:
+def test_a_value_that_the_schema_does_not_cover_is_its_column_and_row(
+    reader: str, row: str, tmp_path: Path
+) -> None:
     path = tmp_path / "people.csv"
     path.write_text(HEAD + row + "\n")
     message = told(lambda: READ[reader](path, SCHEMA))
@@ -86,7 +91,9 @@ def test_a_value_that_the_schema_does_not_cover_is_its_column_and_row(reader: st
 def test_the_first_row_of_a_file_without_a_header_is_not_shown(reader: str, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("Alice,4242\nbob,2\n")
-    assert "a first line of 2 cells that names none of them" in told(lambda: READ[reader](path, SCHEMA))
+    assert "a first line of 2 cells that names none of them" in told(
+        lambda: READ[reader](path, SCHEMA)
+    )
     path.write_text("names,wage\nbob,2\n")
     assert "['names', 'wage']" in told(lambda: READ[reader](path, SCHEMA))
     path.write_text("name,wage\nbob,2\n")
@@ -102,7 +109,9 @@ def test_columns_that_are_not_there_or_twice(tmp_path: Path) -> None:
     assert "a first line of 2 cells" in told(lambda: picked(there, ["pay"], str(path), "--target"))
 
 
-@pytest.mark.parametrize("raw", [b"PAR1 Alice 4242 PAR1", b"PAR1" + b"Alice" * 99 + b"\x05\0\0\0PAR1", b"Alice"])
+@pytest.mark.parametrize(
+    "raw", [b"PAR1 Alice 4242 PAR1", b"PAR1" + b"Alice" * 99 + b"\x05\0\0\0PAR1", b"Alice"]
+)
 def test_a_broken_parquet_file_shows_nothing(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     path.write_bytes(raw)
@@ -127,10 +136,16 @@ def test_what_a_database_says_of_its_rows_is_left_out(tmp_path: Path) -> None:
     made.execute("insert into people values ('ada', 1), (cast(x'416c696365ff' as text), 4242)")
     made.commit()
     made.close()
-    assert "OperationalError, whose text is left out" in told(lambda: load_sql(str(path), "people", SCHEMA))
-    assert "no such column: wage" in told(lambda: load_sql(str(path), "select wage from people", SCHEMA))
+    assert "OperationalError, whose text is left out" in told(
+        lambda: load_sql(str(path), "people", SCHEMA)
+    )
+    assert "no such column: wage" in told(
+        lambda: load_sql(str(path), "select wage from people", SCHEMA)
+    )
     assert "no such table: peple" in told(lambda: load_sql(str(path), "peple", SCHEMA))
-    assert "OperationalError" in told(lambda: columns_of(path, "select name, json(name) from people"))
+    assert "OperationalError" in told(
+        lambda: columns_of(path, "select name, json(name) from people")
+    )
 
 
 def columns_of(path: Path, query: str) -> object:
@@ -144,7 +159,9 @@ def test_what_duckdb_says_of_its_rows_is_left_out(tmp_path: Path) -> None:
     made.execute("create table people as select 'Alice' as name, 4242 as pay")
     made.close()
     query = "select cast(name as integer) as name, pay from people"
-    assert "ConversionException, whose text is left out" in told(lambda: load_sql(f"duckdb:///{path}", query, SCHEMA))
+    assert "ConversionException, whose text is left out" in told(
+        lambda: load_sql(f"duckdb:///{path}", query, SCHEMA)
+    )
     assert "peple" in told(lambda: load_sql(f"duckdb:///{path}", "peple", SCHEMA))
 
 
@@ -155,6 +172,11 @@ def test_what_postgresql_says_of_its_rows_is_left_out() -> None:
         sqlstate = "22P02"
 
     words = 'invalid input syntax for type integer: "Alice"'
-    assert own_words(SaidError(words)) == "SaidError (22P02), whose text is left out because it may show values of rows"
+    assert (
+        own_words(SaidError(words))
+        == "SaidError (22P02), whose text is left out because it may show values of rows"
+    )
     SaidError.sqlstate = "42P01"
-    assert own_words(SaidError('relation "peple" does not exist')) == 'relation "peple" does not exist'
+    assert (
+        own_words(SaidError('relation "peple" does not exist')) == 'relation "peple" does not exist'
+    )

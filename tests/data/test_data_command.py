@@ -22,13 +22,23 @@ def test_list_is_plain_text_when_it_is_not_read_by_a_person(nowhere: Path) -> No
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["name", "rows", "sensitive", "licence", "found"]
-    assert [line.split()[0] for line in lines[1:]] == ["adult", "credit", "parkinsons", "communities", "law_school", "mnist"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        "adult",
+        "credit",
+        "parkinsons",
+        "communities",
+        "law_school",
+        "mnist",
+    ]
     assert "─" not in done.stdout
     assert "\x1b" not in done.stdout
 
 
 def test_list_as_json_says_where(nowhere: Path, data_folder: Path) -> None:
-    sets = {line["name"]: line for line in json.loads(run(app, ["list", "--json", "--path", str(data_folder)]).stdout)}
+    sets = {
+        line["name"]: line
+        for line in json.loads(run(app, ["list", "--json", "--path", str(data_folder)]).stdout)
+    }
     assert sets["adult"]["rows"] == 45_222
     assert sets["adult"]["found"] == f"path: {data_folder}"
     assert json.loads(run(app, ["list", "--json"]).stdout)[1]["found"] is None
@@ -37,13 +47,17 @@ def test_list_as_json_says_where(nowhere: Path, data_folder: Path) -> None:
 def test_get_copies_into_the_cache(nowhere: Path, data_folder: Path) -> None:
     done = run(app, ["get", "credit", "--path", str(data_folder), "--json"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["files"] == [str(places.cache_folder() / "credit_default.csv.gz")]
+    assert json.loads(done.stdout)["files"] == [
+        str(places.cache_folder() / "credit_default.csv.gz")
+    ]
     again = run(app, ["get", "credit"])
     assert again.exit_code == 0
     assert "30,000 rows in the cache" in again.stdout
 
 
-def whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int | str | None, str]:
+def whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int | str | None, str]:
     """Exit status and standard error of the console script."""
     monkeypatch.setattr(sys, "argv", ["fairveil", "data", *words])
     with pytest.raises(SystemExit) as left:

@@ -1,4 +1,5 @@
-"""Encoding by the schema alone: guarantees 1-3 of `coding`, tables of any make, the way back to units."""
+"""Encoding by the schema alone: guarantees 1-3 of `coding`, tables of any make, the way back to
+units."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def one(table: dict[str, Any], schema: Schema, **options: Any) -> Any:
     return block
 
 
-def test_guarantee_1_an_outlier_moves_no_other_row(people: dict[str, Any], schema: Schema, same_bits: Same) -> None:
+def test_guarantee_1_an_outlier_moves_no_other_row(
+    people: dict[str, Any], schema: Schema, same_bits: Same
+) -> None:
     before = one(people, schema)
     for outlier in (1e300, -1e300, math.inf):
         odd = {**{name: column.copy() for name, column in people.items()}}
@@ -37,37 +40,54 @@ def test_guarantee_1_an_outlier_moves_no_other_row(people: dict[str, Any], schem
         assert after.numbers[:, 1:].tobytes() == before.numbers[:, 1:].tobytes()
         assert after.codes.tobytes() == before.codes.tobytes()
         assert after.numbers[0, 0] == math.copysign(1.0, outlier)
-    alone = [one({name: column[at : at + 1] for name, column in people.items()}, schema) for at in range(20)]
+    alone = [
+        one({name: column[at : at + 1] for name, column in people.items()}, schema)
+        for at in range(20)
+    ]
     assert np.array_equal(np.hstack([block.numbers for block in alone]), before.numbers[:, :20])
     assert np.array_equal(np.hstack([block.codes for block in alone]), before.codes[:, :20])
 
 
-@given(st.floats(-1e308, 1e308), st.floats(-1e308, 1e308), st.lists(st.floats(allow_nan=False), min_size=1))
+@given(
+    st.floats(-1e308, 1e308),
+    st.floats(-1e308, 1e308),
+    st.lists(st.floats(allow_nan=False), min_size=1),
+)
 @settings(max_examples=200, deadline=None)
 def test_guarantee_2_a_number_is_within_one(a: float, b: float, values: list[float]) -> None:
     low, high = min(a, b), max(a, b)
     if not low < high or high / 2 - low / 2 == 0:
         return
     for precision in ("float64", "float32"):
-        codes = one({"x": np.array(values)}, Schema({"x": Number(low, high)}), precision=precision).numbers
+        codes = one(
+            {"x": np.array(values)}, Schema({"x": Number(low, high)}), precision=precision
+        ).numbers
         assert np.all(np.abs(codes) <= 1)
 
 
 def test_numbers_scale_by_their_bounds() -> None:
     block = one({"x": [20, 30, 40, 99, -math.inf]}, Schema({"x": Number(20, 40)}))
     assert block.numbers.tolist() == [[-1.0, 0.0, 1.0, 1.0, -1.0]]
-    assert one({"x": [Decimal("25"), 10**400, -(10**400)]}, Schema({"x": Number(20, 40)})).numbers.tolist() == [
-        [-0.5, 1.0, -1.0]
-    ]
+    assert one(
+        {"x": [Decimal("25"), 10**400, -(10**400)]}, Schema({"x": Number(20, 40)})
+    ).numbers.tolist() == [[-0.5, 1.0, -1.0]]
 
 
 BAD = [
     ({"x": [1.0, math.nan]}, {"x": Number(0, 1)}, ["'x'", "a missing value", "row 2", "missing="]),
     ({"x": [1.0, None]}, {"x": Number(0, 1)}, ["'x'", "a missing value", "row 2"]),
-    ({"x": pd.Series([1, pd.NA], dtype="Int64")}, {"x": Number(0, 1)}, ["'x'", "a missing value", "row 2"]),
+    (
+        {"x": pd.Series([1, pd.NA], dtype="Int64")},
+        {"x": Number(0, 1)},
+        ["'x'", "a missing value", "row 2"],
+    ),
     ({"x": [1.0, "forty"]}, {"x": Number(0, 1)}, ["'x'", "'forty'", "row 2"]),
     ({"x": np.array([1j])}, {"x": Number(0, 1)}, ["'x'", "a number"]),
-    ({"x": ["a", "z", "z"]}, {"x": Category(("a", "b"))}, ["'x'", "['a', 'b']", "'z'", "2 of the 3", "row 2", "unknown="]),
+    (
+        {"x": ["a", "z", "z"]},
+        {"x": Category(("a", "b"))},
+        ["'x'", "['a', 'b']", "'z'", "2 of the 3", "row 2", "unknown="],
+    ),
     ({"x": ["a", None]}, {"x": Category(("a", "b"))}, ["'x'", "a missing value", "missing="]),
     ({"x": ["a", ""]}, {"x": Category(("a", "b"))}, ["'x'", "a missing value"]),
     ({"x": [1, 7]}, {"x": Category((1, 2))}, ["'x'", "7"]),
@@ -81,7 +101,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("table", "columns", "words"), BAD)
-def test_guarantee_3_what_is_not_declared_is_an_error(table: Any, columns: Any, words: list[str]) -> None:
+def test_guarantee_3_what_is_not_declared_is_an_error(
+    table: Any, columns: Any, words: list[str]
+) -> None:
     with pytest.raises(SchemaError, match=r"expected .*, got ") as caught:
         encode(table, Schema(columns))
     for word in words:
@@ -104,7 +126,13 @@ def test_declared_codes_take_missing_and_unknown_values() -> None:
         missing_values=("", "NA"),
     )
     block = one(
-        {"n": [None, math.nan, "NA"], "c": [None, "zzz", "NA"], "k": np.array([math.nan, 5.0, 2.0]), "b": [None, 1, ""]}, schema
+        {
+            "n": [None, math.nan, "NA"],
+            "c": [None, "zzz", "NA"],
+            "k": np.array([math.nan, 5.0, 2.0]),
+            "b": [None, 1, ""],
+        },
+        schema,
     )
     assert block.numbers.tolist() == [[-0.5, -0.5, -0.5]]
     assert block.codes.tolist() == [[2, 1, 2], [2, 2, 1], [0, 1, 0]]
@@ -122,20 +150,27 @@ def test_whole_numbers_beyond_53_bits_are_told_apart() -> None:
         one({"c": np.array([big + 2], dtype=np.int64)}, schema)
 
 
-def test_every_make_of_table_gives_the_same_bits(people: dict[str, Any], schema: Schema, same_bits: Same) -> None:
+def test_every_make_of_table_gives_the_same_bits(
+    people: dict[str, Any], schema: Schema, same_bits: Same
+) -> None:
     expected = encode(people, schema, block_rows=300)
     frame = pd.DataFrame(people)
     structured = np.array(
-        list(zip(*people.values(), strict=True)), dtype=[(name, column.dtype.str) for name, column in people.items()]
+        list(zip(*people.values(), strict=True)),
+        dtype=[(name, column.dtype.str) for name, column in people.items()],
     )
     matrix = np.column_stack([column.astype(object) for column in people.values()])
     tables = [
         frame,
         frame.sample(frac=1, random_state=0).sort_index(),
-        frame.astype({"job": "category", "sex": "category", "visits": "Int64", "member": "boolean"}),
+        frame.astype(
+            {"job": "category", "sex": "category", "visits": "Int64", "member": "boolean"}
+        ),
         frame.astype({"job": object}),
         pl.DataFrame(people),
-        pl.DataFrame(people).with_columns(pl.col("job").cast(pl.Categorical), pl.col("sex").cast(pl.Enum(["m", "f"]))),
+        pl.DataFrame(people).with_columns(
+            pl.col("job").cast(pl.Categorical), pl.col("sex").cast(pl.Enum(["m", "f"]))
+        ),
         pa.table(people),
         pa.table(people).set_column(2, "job", pa.array(people["job"]).dictionary_encode()),
         structured,
@@ -148,7 +183,13 @@ def test_every_make_of_table_gives_the_same_bits(people: dict[str, Any], schema:
 
 
 def test_nulls_of_every_make_are_missing() -> None:
-    schema = Schema({"n": Number(0, 2, missing=0), "c": Category(("a", "?"), missing="?"), "k": Category((5, 6), missing=6)})
+    schema = Schema(
+        {
+            "n": Number(0, 2, missing=0),
+            "c": Category(("a", "?"), missing="?"),
+            "k": Category((5, 6), missing=6),
+        }
+    )
     columns = {"n": [1.0, None], "c": ["a", None], "k": [5, None]}
     for table in (
         columns,
@@ -170,7 +211,10 @@ def test_blocks_hold_the_rows_in_order(people: dict[str, Any], schema: Schema) -
     assert isinstance(rows, RowSource)
     assert [block.rows for block in rows.blocks()] == [333, 333, 333, 1]
     assert np.array_equal(np.hstack([block.codes for block in rows.blocks()]), whole.codes)
-    assert all(block.numbers.flags.c_contiguous and block.codes.flags.c_contiguous for block in rows.blocks())
+    assert all(
+        block.numbers.flags.c_contiguous and block.codes.flags.c_contiguous
+        for block in rows.blocks()
+    )
     assert "1000" not in repr(rows)
 
 
@@ -183,7 +227,9 @@ def test_roles(people: dict[str, Any], schema: Schema, same_bits: Same) -> None:
     layout = encode(people, schema, sensitive_as_feature=True).layout
     assert layout.code_sizes == (7, 3, 2, 2)
     apart = {name: column for name, column in people.items() if name not in ("hired", "sex")}
-    beside = encode(apart, schema, target=people["hired"], sensitive={"sex": pd.Series(people["sex"])})
+    beside = encode(
+        apart, schema, target=people["hired"], sensitive={"sex": pd.Series(people["sex"])}
+    )
     assert same_bits(beside, encode(people, schema))
     unlabelled = one(apart, schema, with_target=False, with_sensitive=False)
     assert unlabelled.labels is None
@@ -195,10 +241,14 @@ def test_roles(people: dict[str, Any], schema: Schema, same_bits: Same) -> None:
 
 def test_wide_lists_get_wider_codes() -> None:
     for size, kind in ((256, np.uint8), (257, np.uint16)):
-        assert one({"c": [size - 1]}, Schema({"c": Category(tuple(range(size)))})).codes.dtype == kind
+        assert (
+            one({"c": [size - 1]}, Schema({"c": Category(tuple(range(size)))})).codes.dtype == kind
+        )
 
 
-def test_coefficients_go_back_to_the_units_of_the_input(people: dict[str, Any], schema: Schema) -> None:
+def test_coefficients_go_back_to_the_units_of_the_input(
+    people: dict[str, Any], schema: Schema
+) -> None:
     encoding = Encoding(schema)
     rng = np.random.default_rng(0)
     coefficients, intercept = rng.normal(size=encoding.layout.width), 0.3
@@ -214,7 +264,9 @@ def test_coefficients_go_back_to_the_units_of_the_input(people: dict[str, Any], 
         return total
 
     assert np.allclose(
-        score(block.numbers, coefficients, intercept), score(inside["age"][np.newaxis], weights, constant), atol=1e-12
+        score(block.numbers, coefficients, intercept),
+        score(inside["age"][np.newaxis], weights, constant),
+        atol=1e-12,
     )
     assert encoding.feature_names[:2] == ("age", "visits=-3")
     assert len(encoding.feature_names) == encoding.layout.width
@@ -222,8 +274,12 @@ def test_coefficients_go_back_to_the_units_of_the_input(people: dict[str, Any], 
         encoding.in_input_units(coefficients[:-1], intercept)
 
 
-def test_an_encoding_survives_its_file_and_an_edited_one_does_not(schema: Schema, tmp_path: Path) -> None:
-    encoding = Encoding(schema.with_roles(target="age"), sensitive_as_feature=True, precision="float32")
+def test_an_encoding_survives_its_file_and_an_edited_one_does_not(
+    schema: Schema, tmp_path: Path
+) -> None:
+    encoding = Encoding(
+        schema.with_roles(target="age"), sensitive_as_feature=True, precision="float32"
+    )
     encoding.save(tmp_path / "e.json")
     again = Encoding.load(tmp_path / "e.json")
     assert again == encoding
@@ -269,8 +325,12 @@ def test_codes_that_are_looked_up_are_those_that_are_searched(kind: str) -> None
     rng = np.random.default_rng(0)
     used = 0
     for _ in range(60):
-        listed = rng.choice([-5, -1, 0, 1, 2, 3, 100, 70_000, 2**31, 2.0, 0.5], rng.integers(2, 7), replace=False).tolist()
-        column = Category((*dict.fromkeys(int(one) if one == int(one) else one for one in listed), "word"))
+        listed = rng.choice(
+            [-5, -1, 0, 1, 2, 3, 100, 70_000, 2**31, 2.0, 0.5], rng.integers(2, 7), replace=False
+        ).tolist()
+        column = Category(
+            (*dict.fromkeys(int(one) if one == int(one) else one for one in listed), "word")
+        )
         ends = np.array([-(2**62), 2**62, 0, 1, -1, 255, 70_000]).astype(kind)
         values = np.concatenate([rng.integers(-8, 120, 100).astype(kind), ends])
         found, told = coding._looked_up(values, column), coding._searched(values[:100], column)
@@ -278,7 +338,9 @@ def test_codes_that_are_looked_up_are_those_that_are_searched(kind: str) -> None
         if found is not None:
             used += 1
             assert np.array_equal(found[:100], told)
-            assert [int(one) for one in found] == [_position(column, one) for one in values.tolist()]
+            assert [int(one) for one in found] == [
+                _position(column, one) for one in values.tolist()
+            ]
     assert used > 0
     assert coding._looked_up(np.zeros(1, "u8"), Category((0, 1))) is None  # beyond signed numbers
 

@@ -1,4 +1,5 @@
-"""CSV and Parquet: both CSV engines to the same bits, streams read again and again, files that change or are broken."""
+"""CSV and Parquet: both CSV engines to the same bits, streams read again and again, files that
+change or are broken."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ ENGINES = ("pyarrow", "csv")
 
 @pytest.fixture
 def file(people: dict[str, Any], tmp_path: Path) -> Path:
-    pd.DataFrame({**people, "unread": ["line\nbreak"] * 1_000}).to_csv(tmp_path / "people.csv", index=False)
+    pd.DataFrame({**people, "unread": ["line\nbreak"] * 1_000}).to_csv(
+        tmp_path / "people.csv", index=False
+    )
     return tmp_path / "people.csv"
 
 
@@ -34,7 +37,13 @@ def file(people: dict[str, Any], tmp_path: Path) -> Path:
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_csv_gives_the_bits_of_the_table(
-    engine: str, zipped: bool, in_memory: bool, file: Path, people: Any, schema: Schema, same_bits: Same
+    engine: str,
+    zipped: bool,
+    in_memory: bool,
+    file: Path,
+    people: Any,
+    schema: Schema,
+    same_bits: Same,
 ) -> None:
     if zipped:
         file.write_bytes(gzip.compress(file.read_bytes()))
@@ -47,7 +56,9 @@ def test_csv_gives_the_bits_of_the_table(
 
 CELLS = st.sampled_from(
     """1|-2.5|+3|.5|5.|1e3|1E-3|inf|-Infinity|nan|NaN|-nan|| |NA| 7 |1_0|0x10|1e400|4.9e-324|0.1|1,5|--1|1e|nan(1)|١|3.38e-005
-|true|TRUE|False|0|1.0|2|x|é|a b| "q"|q"q|"|'|01|1e0|99999999999999999999|\t8""".replace("\n", "").split("|")
+|true|TRUE|False|0|1.0|2|x|é|a b| "q"|q"q|"|'|01|1e0|99999999999999999999|\t8""".replace(
+        "\n", ""
+    ).split("|")
 )
 
 
@@ -56,11 +67,17 @@ CELLS = st.sampled_from(
     lenient=st.booleans(),
     newline=st.sampled_from(["\n", "\r\n"]),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_both_engines_agree_on_any_cells(rows: Any, lenient: bool, newline: str, tmp_path: Path, same_bits: Same) -> None:
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_both_engines_agree_on_any_cells(
+    rows: Any, lenient: bool, newline: str, tmp_path: Path, same_bits: Same
+) -> None:
     def cell(text: str) -> str:
         return (
-            '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') and not text.startswith(" ") else text
+            '"' + text.replace('"', '""') + '"'
+            if any(mark in text for mark in ',"\n') and not text.startswith(" ")
+            else text
         )
 
     text = newline.join(["n,c,k,b", *(",".join(map(cell, row)) for row in rows)]) + newline
@@ -118,10 +135,14 @@ def test_headers_skipped_lines_and_delimiters(engine: str, tmp_path: Path) -> No
         (b"a,b\n,1\n", "'a'.*missing"),
     ],
 )
-def test_files_that_are_not_what_they_say(engine: str, text: bytes, words: str, tmp_path: Path) -> None:
+def test_files_that_are_not_what_they_say(
+    engine: str, text: bytes, words: str, tmp_path: Path
+) -> None:
     (tmp_path / "f.csv").write_bytes(text)
     with pytest.raises(InputError, match=words):
-        load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2), "b": Category((1, 2))}), engine=engine)
+        load_csv(
+            tmp_path / "f.csv", Schema({"a": Number(0, 2), "b": Category((1, 2))}), engine=engine
+        )
 
 
 @pytest.mark.parametrize("load", [load_csv, load_parquet])
@@ -132,19 +153,27 @@ def test_a_file_that_is_not_there(load: Any, tmp_path: Path, schema: Schema) -> 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_guarantee_2_rows_that_changed_are_refused_without_their_values(engine: str, tmp_path: Path) -> None:
+def test_guarantee_2_rows_that_changed_are_refused_without_their_values(
+    engine: str, tmp_path: Path
+) -> None:
     path = tmp_path / "f.csv"
     path.write_text("a\n1\n2\n")
     rows = load_csv(path, Schema({"a": Number(0, 2)}), engine=engine)
     times = path.stat()
-    for text, unchanged_looks in (("a\n1\n1\n1\n", False), ("a\n1\nX\n", True), ("a\n1\n\n\n", True)):
+    for text, unchanged_looks in (
+        ("a\n1\n1\n1\n", False),
+        ("a\n1\nX\n", True),
+        ("a\n1\n\n\n", True),
+    ):
         path.write_text(text)
         if unchanged_looks:
             # As if the file system had not told: size, time and inode are those of before.
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         with pytest.raises(PrivacyError, match="that were checked") as caught:
             list(rows.blocks())
-        assert "X" not in "".join(traceback.format_exception(caught.value)).replace("PrivacyError", "")
+        assert "X" not in "".join(traceback.format_exception(caught.value)).replace(
+            "PrivacyError", ""
+        )
         assert caught.value.__context__ is None
 
 
@@ -154,14 +183,20 @@ def test_guarantee_1_every_row_is_checked_before_the_source_is_handed_out(tmp_pa
         load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2)}))
 
 
-def test_parquet_gives_the_bits_of_the_table(people: Any, schema: Schema, tmp_path: Path, same_bits: Same) -> None:
+def test_parquet_gives_the_bits_of_the_table(
+    people: Any, schema: Schema, tmp_path: Path, same_bits: Same
+) -> None:
     frame = pd.DataFrame(people)
     expected = encode(people, schema, block_rows=300)
     for at, table in enumerate((frame, frame.astype({"job": "category", "age": object}))):
         path = tmp_path / f"{at}.parquet"
-        pa.parquet.write_table(pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=77)
+        pa.parquet.write_table(
+            pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=77
+        )
         for in_memory in (False, True):
-            assert same_bits(load_parquet(path, schema, block_rows=300, in_memory=in_memory), expected)
+            assert same_bits(
+                load_parquet(path, schema, block_rows=300, in_memory=in_memory), expected
+            )
 
 
 def test_parquet_that_is_not_one_or_lacks_a_column(tmp_path: Path, schema: Schema) -> None:
@@ -191,7 +226,9 @@ def test_no_rows_and_rows_to_predict(engine: str, tmp_path: Path, schema: Schema
     assert list(encode({"age": []}, Schema({"age": Number(0, 1)})).blocks()) == []
 
 
-def test_guarantee_2_holds_for_any_failure_of_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_holds_for_any_failure_of_a_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "f.csv").write_text("a\n1\n")
     rows = load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2)}), engine="csv")
 
@@ -205,6 +242,11 @@ def test_guarantee_2_holds_for_any_failure_of_a_reader(tmp_path: Path, monkeypat
 
 
 def test_wrong_arguments(tmp_path: Path, schema: Schema, file: Path) -> None:
-    for options in ({"engine": "pandas"}, {"delimiter": ";;"}, {"skip_rows": -1}, {"block_rows": 0}):
+    for options in (
+        {"engine": "pandas"},
+        {"delimiter": ";;"},
+        {"skip_rows": -1},
+        {"block_rows": 0},
+    ):
         with pytest.raises(FairveilError, match=next(iter(options))):
             load_csv(file, schema, **options)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Images: digits as bytes, faces from a folder, and tints with known truth. All images but MNIST's are made here."""
+"""Images: digits as bytes, faces from a folder, and tints with known truth. All images but MNIST's
+are made here."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ Image = pytest.importorskip("PIL.Image")
 STAMP = "20170116174525125"
 
 
-def jpeg(colour: tuple[int, int, int] | int = (200, 30, 60), size: tuple[int, int] = (20, 10)) -> bytes:
+def jpeg(
+    colour: tuple[int, int, int] | int = (200, 30, 60), size: tuple[int, int] = (20, 10)
+) -> bytes:
     out = io.BytesIO()
-    Image.new("RGB" if isinstance(colour, tuple) else "L", size, colour).save(out, "JPEG", quality=95)
+    Image.new("RGB" if isinstance(colour, tuple) else "L", size, colour).save(
+        out, "JPEG", quality=95
+    )
     return out.getvalue()
 
 
@@ -74,7 +79,11 @@ def test_floats_are_the_bytes_over_255() -> None:
 
 def test_names_say_age_gender_and_race_and_give_the_order(folder: Path) -> None:
     found = data.load_utkface(folder, size=8)
-    assert found.names == (f"116_1_0_{STAMP}.JPG", f"26_0_2_{STAMP}.jpg.chip.jpg", f"9_1_4_{STAMP}.jpg")
+    assert found.names == (
+        f"116_1_0_{STAMP}.JPG",
+        f"26_0_2_{STAMP}.jpg.chip.jpg",
+        f"9_1_4_{STAMP}.jpg",
+    )
     assert found.ages.tolist() == [116, 26, 9]
     assert found.genders.tolist() == [1, 0, 1]
     assert [faces.RACES[race] for race in found.races] == ["White", "Asian", "Other"]
@@ -88,7 +97,8 @@ def test_images_are_resized_colour_in_planes(folder: Path) -> None:
     found = data.load_utkface(folder, size=8)
     assert (found.pixels.shape, found.pixels.dtype) == ((3, 3, 8, 8), np.uint8)
     for plane, colour in zip(found.pixels, [(128,) * 3, (250, 0, 0), (10, 200, 90)], strict=True):
-        assert np.abs(plane.reshape(3, -1).astype(int) - np.reshape(colour, (3, 1))).max() <= 6  # what JPEG loses
+        # what JPEG loses
+        assert np.abs(plane.reshape(3, -1).astype(int) - np.reshape(colour, (3, 1))).max() <= 6
     assert data.as_floats(found.pixels).shape == (3, 3, 8, 8)
 
 
@@ -129,7 +139,9 @@ MALFORMED = [
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_name_is_an_error_or_left_out(name: str, folder: Path) -> None:
     (folder / name).write_bytes(jpeg())
-    with pytest.raises(InputError, match=r"load_utkface: expected files that all are faces") as caught:
+    with pytest.raises(
+        InputError, match=r"load_utkface: expected files that all are faces"
+    ) as caught:
         data.load_utkface(folder)
     assert name in str(caught.value)
     assert "on_error='skip'" in str(caught.value)
@@ -140,7 +152,14 @@ def test_a_malformed_name_is_an_error_or_left_out(name: str, folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no image", jpeg()[:200], b"\x89PNG\r\n\x1a\n" + bytes(50), b"%!PS-Adobe-3.0 EPSF-3.0\n"]
+    "content",
+    [
+        b"",
+        b"no image",
+        jpeg()[:200],
+        b"\x89PNG\r\n\x1a\n" + bytes(50),
+        b"%!PS-Adobe-3.0 EPSF-3.0\n",
+    ],
 )
 def test_an_unreadable_image_is_named(content: bytes, folder: Path) -> None:
     name = f"40_0_0_{STAMP}.jpg"
@@ -155,9 +174,12 @@ def test_an_unreadable_image_is_named(content: bytes, folder: Path) -> None:
     assert len(found.pixels) == len(found.ages) == found.size == 3
 
 
-def test_an_image_too_large_to_be_a_face_is_not_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_too_large_to_be_a_face_is_not_decoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / f"1_0_0_{STAMP}.jpg").write_bytes(jpeg(size=(10, 10)))
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 150)  # 20 x 10 exceeds it, by less than twice: Pillow would only warn
+    # 20 x 10 exceeds it, by less than twice: Pillow would only warn
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 150)
     found = data.load_utkface(folder, on_error="skip")
     assert found.ages.tolist() == [1]
     assert all("exceeds limit" in one.why for one in found.skipped)
@@ -222,9 +244,15 @@ def test_impossible_arguments_are_refused(wrong: dict[str, Any], folder: Path) -
         data.load_utkface(folder, **wrong)
 
 
-def test_without_pillow_the_error_says_how_to_get_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_the_error_says_how_to_get_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "PIL" else found(name, *rest))
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "PIL" else found(name, *rest),
+    )
     with pytest.raises(InputError, match=r"pip install 'fairveil\[images\]'"):
         data.load_utkface(folder)
 
@@ -232,7 +260,10 @@ def test_without_pillow_the_error_says_how_to_get_it(folder: Path, monkeypatch: 
 # Tints. Each comparison of a share allows 5 standard errors: a false alarm in 1.7 million cells.
 
 
-@pytest.mark.parametrize("options", [{}, {"strength": 0.0}, {"strength": 1.0}, {"classes": 7, "groups": 3, "strength": 0.3}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"strength": 0.0}, {"strength": 1.0}, {"classes": 7, "groups": 3, "strength": 0.3}],
+)
 def test_groups_are_drawn_as_stated(options: dict[str, Any]) -> None:
     tints = Tints(**options)
     rows = 100_000
@@ -249,7 +280,10 @@ def test_groups_are_drawn_as_stated(options: dict[str, Any]) -> None:
     for group in range(tints.groups):
         mine = labels[groups == group]
         found = np.bincount(mine, minlength=tints.classes) / len(mine)
-        assert np.all(np.abs(found - rates[group]) <= 5 * np.sqrt(rates[group] * (1 - rates[group]) / len(mine)))
+        assert np.all(
+            np.abs(found - rates[group])
+            <= 5 * np.sqrt(rates[group] * (1 - rates[group]) / len(mine))
+        )
 
 
 def test_the_gap_of_a_classifier_without_error_is_the_stated_one() -> None:
@@ -285,9 +319,12 @@ def test_noise_keeps_groups_colours_and_range() -> None:
     assert 0 <= noisy.min() < noisy.max() <= 1
     brightness = noisy.max(axis=1)
     colours = Tints().colours[groups]
-    assert np.allclose(noisy, brightness[:, np.newaxis] * colours[:, :, np.newaxis, np.newaxis], atol=1e-6)
+    assert np.allclose(
+        noisy, brightness[:, np.newaxis] * colours[:, :, np.newaxis, np.newaxis], atol=1e-6
+    )
     moved = (brightness - plain.max(axis=1))[np.abs(plain.max(axis=1) - 0.5) < 0.05]
-    # 2,500 pixels or so, cut at 1.5 standard deviations: a deviation 1.5 times off is 10 standard errors away.
+    # 2,500 pixels or so, cut at 1.5 standard deviations: a deviation 1.5 times off is 10 standard
+    # errors away.
     cut = np.clip(np.random.default_rng(1).normal(0.0, 0.3, 100_000), -0.5, 0.5).std()
     assert len(moved) > 2_000
     assert abs(moved.std() / cut - 1) < 0.1

@@ -1,4 +1,5 @@
-"""A table joined to an attribute that another holds: all neighbours of small tables, what is refused, the same bits."""
+"""A table joined to an attribute that another holds: all neighbours of small tables, what is
+refused, the same bits."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ COLUMNS = {
     "hired": Category(("no", "yes")),
 }
 SCHEMA = Schema(COLUMNS, target="hired", sensitive="sex")
-ALONE = Schema({**COLUMNS, "sex": Category(("f", "m"), missing="m")}, target="hired", sensitive="sex")
+ALONE = Schema(
+    {**COLUMNS, "sex": Category(("f", "m"), missing="m")}, target="hired", sensitive="sex"
+)
 COMPANY = "id,score,town,hired\na1,1,x,no\nb2,5.5,y,yes\nc3,9,x,yes\n"
 CODES, CLUSTERS = np.array([0, 1, 1]), 2
 
@@ -72,7 +75,9 @@ def counts_of(rows: EncodedRows) -> Any:
     return plan.moved, curator.answer([(plan.question(attached), 0.0)])[0]
 
 
-@pytest.mark.parametrize(("schema", "moved"), [(SCHEMA, 2), (ALONE, 1)], ids=["group of its own", "one of two groups"])
+@pytest.mark.parametrize(
+    ("schema", "moved"), [(SCHEMA, 2), (ALONE, 1)], ids=["group of its own", "one of two groups"]
+)
 def test_guarantee_1_one_entry_moves_one_row_and_the_counts_by_their_bound(
     schema: Schema, moved: int, company: Path, tmp_path: Path
 ) -> None:
@@ -96,7 +101,9 @@ def test_guarantee_1_one_entry_moves_one_row_and_the_counts_by_their_bound(
     assert furthest == moved
 
 
-def test_guarantee_1_an_entry_that_becomes_another_persons_moves_two_rows(company: Path, tmp_path: Path) -> None:
+def test_guarantee_1_an_entry_that_becomes_another_persons_moves_two_rows(
+    company: Path, tmp_path: Path
+) -> None:
     """Hence it is two steps, and the page says so."""
     one = load_joined(company, register(tmp_path, {"a1": "f"}), SCHEMA, id="id")
     other = load_joined(company, register(tmp_path, {"b2": "f"}), SCHEMA, id="id")
@@ -114,7 +121,9 @@ def test_drop_shows_who_has_an_entry_and_says_so(company: Path, tmp_path: Path) 
     assert block.labels.tolist() == [0, 1]
     (fact,) = (fact for fact in rows.facts if fact.name == "unmatched ids")
     assert fact.origin == "read from the data, not covered"
-    ledger = fv.Ledger.create(None, "people", 1.0, 0.0, protects="sensitive_features", production=True)
+    ledger = fv.Ledger.create(
+        None, "people", 1.0, 0.0, protects="sensitive_features", production=True
+    )
     with pytest.raises(FairveilError, match=r"read from the data|production"):
         fv.release_groups(rows, epsilon=1.0, ledger=ledger)
 
@@ -139,7 +148,9 @@ def test_guarantee_2_ids_that_occur_twice_or_lack_are_refused_without_being_show
     assert "a1" not in str(error.value)
 
 
-def test_guarantee_2_planted_an_id_twice_would_move_two_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_planted_an_id_twice_would_move_two_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_require_once", lambda *_: None)
     (tmp_path / "company.csv").write_text(COMPANY.replace("b2", "a1"))
     held = [register(tmp_path, {"a1": value}, f"{value}.csv") for value in "fm"]
@@ -161,7 +172,11 @@ def test_guarantee_2_a_value_that_the_schema_does_not_list_is_refused_without_be
     ("schema", "options", "words"),
     [
         (SCHEMA.with_roles(sensitive=()), {}, "sensitive columns"),
-        (Schema({**COLUMNS, "sex": Category(("f", "m"))}, target="hired", sensitive="sex"), {}, "value for unmatched ids"),
+        (
+            Schema({**COLUMNS, "sex": Category(("f", "m"))}, target="hired", sensitive="sex"),
+            {},
+            "value for unmatched ids",
+        ),
         (SCHEMA, {"id": "score"}, "no feature and no role"),
         (SCHEMA, {"id": "hired"}, "no feature and no role"),
         (SCHEMA, {"unmatched": "keep"}, "unmatched"),
@@ -180,9 +195,20 @@ def large(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """2,000 people of the company, 1,700 entries in another order, some of them of others."""
     rng = np.random.default_rng(0)
     ids = rng.permutation(10**6)[:2000]
-    table = pd.DataFrame({"id": ids, "score": rng.uniform(0, 10, 2000).round(3), "town": rng.choice(["x", "y"], 2000)})
+    table = pd.DataFrame(
+        {
+            "id": ids,
+            "score": rng.uniform(0, 10, 2000).round(3),
+            "town": rng.choice(["x", "y"], 2000),
+        }
+    )
     table["hired"] = np.where(table["score"] + rng.normal(size=2000) > 5, "yes", "no")
-    held = pd.DataFrame({"id": [*rng.permutation(ids)[:1600], *range(10**6, 10**6 + 100)], "sex": rng.choice(["f", "m"], 1700)})
+    held = pd.DataFrame(
+        {
+            "id": [*rng.permutation(ids)[:1600], *range(10**6, 10**6 + 100)],
+            "sex": rng.choice(["f", "m"], 1700),
+        }
+    )
     table.to_csv(folder / "t.csv", index=False)
     held.to_csv(folder / "h.csv", index=False)
     whole = table.merge(held, how="left", on="id")
@@ -193,13 +219,16 @@ def large(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def same(one: EncodedRows, other: EncodedRows) -> bool:
     return all(
-        getattr(a, name).tobytes() == getattr(b, name).tobytes() and getattr(a, name).dtype == getattr(b, name).dtype
+        getattr(a, name).tobytes() == getattr(b, name).tobytes()
+        and getattr(a, name).dtype == getattr(b, name).dtype
         for a, b in zip(one.blocks(), other.blocks(), strict=True)
         for name in ("numbers", "codes", "labels", "sensitive")
     )
 
 
-def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and_stores(tmp_path: Path) -> None:
+def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and_stores(
+    tmp_path: Path,
+) -> None:
     table, held = large(tmp_path)
     whole = load_csv(tmp_path / "whole.csv", SCHEMA, in_memory=True)
     assert isinstance(whole, EncodedRows)
@@ -214,17 +243,30 @@ def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and
         ("t.csv", "h.csv", {}),
         ("t.parquet", "h.csv", {}),
         ("t.csv", "h.parquet", {}),
-        ("people.db", "people.db", {"query": "company", "attribute_query": "SELECT * FROM register"}),
+        (
+            "people.db",
+            "people.db",
+            {"query": "company", "attribute_query": "SELECT * FROM register"},
+        ),
         ("t.store", "h.csv", {"ids": tmp_path / "ids.csv"}),
     ]
     for place, other, options in ways:
         found = load_joined(tmp_path / place, tmp_path / other, SCHEMA, id="id", **options)
         assert same(found, whole), (place, other)
     kept = load_joined(tmp_path / "t.csv", tmp_path / "h.csv", SCHEMA, id="id", unmatched="drop")
-    stored = load_joined(tmp_path / "t.store", tmp_path / "h.csv", SCHEMA, id="id", unmatched="drop", ids=tmp_path / "ids.csv")
+    stored = load_joined(
+        tmp_path / "t.store",
+        tmp_path / "h.csv",
+        SCHEMA,
+        id="id",
+        unmatched="drop",
+        ids=tmp_path / "ids.csv",
+    )
     assert same(kept, stored)
     assert sum(block.rows for block in kept.blocks()) == 1600
-    assert matched(tmp_path / "t.csv", tmp_path / "h.csv", SCHEMA, id="id") == Matched(2000, 1600, 100)
+    assert matched(tmp_path / "t.csv", tmp_path / "h.csv", SCHEMA, id="id") == Matched(
+        2000, 1600, 100
+    )
 
 
 def test_a_store_needs_an_id_for_each_row(company: Path, tmp_path: Path) -> None:
@@ -237,9 +279,15 @@ def test_a_store_needs_an_id_for_each_row(company: Path, tmp_path: Path) -> None
         load_joined(tmp_path / "t.store", held, SCHEMA, id="id", ids=tmp_path / "ids.csv")
 
 
-def test_a_register_of_those_who_have_something_makes_two_groups(company: Path, tmp_path: Path) -> None:
+def test_a_register_of_those_who_have_something_makes_two_groups(
+    company: Path, tmp_path: Path
+) -> None:
     """Who is not in it counts as false: whether somebody is in it is what is protected."""
-    columns = {"score": Number(0, 10), "ill": Boolean(missing=False), "hired": Category(("no", "yes"))}
+    columns = {
+        "score": Number(0, 10),
+        "ill": Boolean(missing=False),
+        "hired": Category(("no", "yes")),
+    }
     schema = Schema(columns, target="hired", sensitive="ill")
     (tmp_path / "ill.csv").write_text("id,ill\nb2,true\n")
     (block,) = load_joined(company, tmp_path / "ill.csv", schema, id="id").blocks()

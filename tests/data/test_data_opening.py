@@ -70,8 +70,15 @@ def places(tmp_path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def arrays(source: Any) -> list[np.ndarray]:
     blocks = list(source.blocks())
-    joined = [np.concatenate([getattr(block, name) for block in blocks], axis=-1) for name in ("numbers", "codes")]
-    return [*joined, np.concatenate([block.labels for block in blocks]), np.hstack([block.sensitive for block in blocks])]
+    joined = [
+        np.concatenate([getattr(block, name) for block in blocks], axis=-1)
+        for name in ("numbers", "codes")
+    ]
+    return [
+        *joined,
+        np.concatenate([block.labels for block in blocks]),
+        np.hstack([block.sensitive for block in blocks]),
+    ]
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -107,7 +114,12 @@ def test_guarantee_1_encode_with_out_writes_any_source(places, tmp_path) -> None
         if name == "store":
             continue
         store = data.encode(
-            address, SCHEMA, tmp_path / f"{name}.store", block_rows=128, progress=lambda *at: seen.append(at), **options
+            address,
+            SCHEMA,
+            tmp_path / f"{name}.store",
+            block_rows=128,
+            progress=lambda *at: seen.append(at),
+            **options,
         )
         assert isinstance(store, data.Store)
         assert alike(store, told), name
@@ -128,7 +140,9 @@ def test_guarantee_1_encode_with_out_writes_any_source(places, tmp_path) -> None
         ("strange.csv", {"schema": SCHEMA}, SchemaError, "another value"),
     ],
 )
-def test_guarantee_2_errors_name_the_way_out(tmp_path, monkeypatch, source, options, error, words) -> None:
+def test_guarantee_2_errors_name_the_way_out(
+    tmp_path, monkeypatch, source, options, error, words
+) -> None:
     monkeypatch.chdir(tmp_path)
     table(20).to_csv("people.csv", index=False)
     table(20).assign(job="planted-value").to_csv("strange.csv", index=False)

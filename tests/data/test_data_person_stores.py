@@ -27,7 +27,11 @@ from fairveil.privacy import Promise, Unit
 from fairveil.privacy.noise.sources import NoiseSource
 
 SCHEMA = data.Schema(
-    {"age": data.Number(17, 90), "sex": data.Category(("f", "m")), "hired": data.Category(("no", "yes"))},
+    {
+        "age": data.Number(17, 90),
+        "sex": data.Category(("f", "m")),
+        "hired": data.Category(("no", "yes")),
+    },
     target="hired",
     sensitive="sex",
     unit="patient",
@@ -43,7 +47,9 @@ def table(rows: int = 900, people: int = 250, seed: int = 0) -> pd.DataFrame:
     sex, age = rng.integers(2, size=rows), rng.integers(17, 90, rows)
     hired = np.where(age + 15 * sex + rng.normal(0, 20, rows) > 60, "yes", "no")
     whose = [f"planted-{i}" for i in ids]
-    return pd.DataFrame({"age": age, "sex": np.array(["f", "m"])[sex], "hired": hired, "patient": whose})
+    return pd.DataFrame(
+        {"age": age, "sex": np.array(["f", "m"])[sex], "hired": hired, "patient": whose}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +70,15 @@ class Here(ShardedSource):
         """Nothing is held."""
 
 
-# ---- guarantee 1: whole persons, in the order of their first rows --------------------------------------------------------
+# ---- guarantee 1: whole persons, in the order of their first rows
+# --------------------------------------------------------
 
 
 @pytest.mark.parametrize("of_a_file", [1 << 26, 9000])
 @pytest.mark.parametrize("block_rows", [1, 30, 10_000])
-def test_guarantee_1_no_person_has_rows_in_two_blocks(monkeypatch, of_a_file: int, block_rows: int) -> None:
+def test_guarantee_1_no_person_has_rows_in_two_blocks(
+    monkeypatch, of_a_file: int, block_rows: int
+) -> None:
     monkeypatch.setattr(grouping, "OF_A_FILE", of_a_file)
     people = table()
     store = data.encode(people, SCHEMA, "people.store", block_rows=block_rows)
@@ -88,9 +97,13 @@ def test_guarantee_1_no_person_has_rows_in_two_blocks(monkeypatch, of_a_file: in
         seen |= set(mine)
         start += block.rows
     told = next(data.encode(people, SCHEMA, block_rows=10_000).blocks())
-    assert np.array_equal(np.concatenate([block.numbers for block in blocks], axis=1), told.numbers[:, places])
+    assert np.array_equal(
+        np.concatenate([block.numbers for block in blocks], axis=1), told.numbers[:, places]
+    )
     assert np.array_equal(np.concatenate([block.labels for block in blocks]), told.labels[places])
-    assert np.array_equal(np.concatenate([block.sensitive for block in blocks], axis=1), told.sensitive[:, places])
+    assert np.array_equal(
+        np.concatenate([block.sensitive for block in blocks], axis=1), told.sensitive[:, places]
+    )
 
 
 def test_guarantee_1_blocks_with_a_part_of_a_person_are_refused() -> None:
@@ -104,7 +117,12 @@ def test_guarantee_1_blocks_with_a_part_of_a_person_are_refused() -> None:
             for a, b in ((0, 2), (2, found.rows)):
                 persons = found.persons[a:b]
                 yield type(found)(
-                    found.numbers[:, a:b], found.codes[:, a:b], found.labels[a:b], found.sensitive[:, a:b], None, persons
+                    found.numbers[:, a:b],
+                    found.codes[:, a:b],
+                    found.labels[a:b],
+                    found.sensitive[:, a:b],
+                    None,
+                    persons,
                 )
 
     store = data.encode(table(), SCHEMA, "people.store")
@@ -122,11 +140,13 @@ def test_guarantee_2_nothing_is_left_and_nobody_is_named() -> None:
     assert not any(b"planted" in path.read_bytes() for path in Path("people.store").iterdir())
 
 
-# ---- fits ----------------------------------------------------------------------------------------------------------------
+# ---- fits
+# --------------------------------------------------------------------------------------------------
 
 
 def sources() -> dict[str, Any]:
-    """The same rows in memory, as a stream that spills, as a store, some of a store (all), and in shards."""
+    """The same rows in memory, as a stream that spills, as a store, some of a store (all), and in
+    shards."""
     people = table()
     people.to_csv("people.csv", index=False)
     store = data.encode("people.csv", SCHEMA, "people.store", block_rows=50, overwrite=True)
@@ -145,15 +165,24 @@ def sources() -> dict[str, Any]:
     [
         (fv.RateConstrainedClassifier, {"epsilon": 3.0}),
         (fv.FermiClassifier, {"epsilon": 3.0}),
-        (fv.RateConstrainedClassifier, {"epsilon": 3.0, "protects": "sensitive_features", "max_rows_per_unit": 60}),
+        (
+            fv.RateConstrainedClassifier,
+            {"epsilon": 3.0, "protects": "sensitive_features", "max_rows_per_unit": 60},
+        ),
     ],
 )
-def test_estimators_give_the_bits_of_the_table_from_every_source(monkeypatch, kind, options) -> None:
+def test_estimators_give_the_bits_of_the_table_from_every_source(
+    monkeypatch, kind, options
+) -> None:
     people = table()
-    asked = "demographic_parity:0.1" if kind is fv.RateConstrainedClassifier else "demographic_parity"
+    asked = (
+        "demographic_parity:0.1" if kind is fv.RateConstrainedClassifier else "demographic_parity"
+    )
 
     def fitted(X: Any, *rest: Any, **more: Any) -> Any:
-        clf = kind(asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options).fit(X, *rest, **more)
+        clf = kind(asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options).fit(
+            X, *rest, **more
+        )
         return clf.coef_.tobytes(), clf.privacy_.epsilon
 
     told = fitted(people.drop(columns="hired"), people["hired"], sensitive_features="sex")
@@ -176,7 +205,9 @@ def test_batches_of_persons_are_the_same_from_store_and_shards() -> None:
     for name, rows in held.items():
         curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
         question = CellCounts(rows.cells())
-        answers[name] = [curator.answer([(question, 4.0)], batch=Poisson(0.3))[0].tolist() for _ in range(3)]
+        answers[name] = [
+            curator.answer([(question, 4.0)], batch=Poisson(0.3))[0].tolist() for _ in range(3)
+        ]
         assert rows.most_per_person >= 40
     assert len({str(one) for one in answers.values()}) == 1
 
@@ -190,7 +221,10 @@ def test_a_worker_that_is_killed_is_told_again_which_rows_are_read() -> None:
             ("here", Rows(data.open("people.store"))),
             ("workers", ShardedRows(shards, Taking(source.layout), source)),
         ):
-            curator, question = Curator(rows, promise, noise=NoiseSource.seeded(0)), CellCounts(rows.cells())
+            curator, question = (
+                Curator(rows, promise, noise=NoiseSource.seeded(0)),
+                CellCounts(rows.cells()),
+            )
             answers[name] = [curator.answer([(question, 4.0)])[0].tolist()]
             if name == "workers":
                 os.kill(shards.process_ids[0], signal.SIGKILL)  # type: ignore[attr-defined]
@@ -204,15 +238,23 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
     keep = ~people["patient"].isin([f"planted-{i}" for i in range(60)]).to_numpy()
     store = data.encode(people, SCHEMA, "people.store", block_rows=40)
     places = np.concatenate([block.persons["place"] for block in store.blocks()])
-    for name, X in (("table", data.encode(people[keep], SCHEMA)), ("store", store.chosen(np.flatnonzero(keep[places])))):
+    for name, X in (
+        ("table", data.encode(people[keep], SCHEMA)),
+        ("store", store.chosen(np.flatnonzero(keep[places]))),
+    ):
         clf = fv.RateConstrainedClassifier(
-            "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3), random_state=0, schema=SCHEMA
+            "demographic_parity:0.1",
+            epsilon=3.0,
+            solver=fv.Descent(rounds=3),
+            random_state=0,
+            schema=SCHEMA,
         )
         out[name] = clf.fit(X).coef_.tobytes()
     assert out["table"] == out["store"]
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------------
+# ---- what is refused
+# --------------------------------------------------------------------------------------------------
 
 
 def test_streams_that_are_not_grouped_are_refused_with_the_way_out() -> None:
@@ -223,21 +265,25 @@ def test_streams_that_are_not_grouped_are_refused_with_the_way_out() -> None:
 
 def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     people, store = table(), data.encode(table(), SCHEMA, "people.store")
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3))
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)
+    )
     with pytest.raises(PrivacyError):  # rows would be protected, not persons
         clf.fit(store)
-    with pytest.raises(InputError, match="unit"):  # in the order of the table, which the store does not have
+    # in the order of the table, which the store does not have
+    with pytest.raises(InputError, match="unit"):
         clf.set_params(unit={"patient": people["patient"]}, max_rows_per_unit=3).fit(store)
     with pytest.raises(InputError, match="rows that know"):
         clf.set_params(unit="other").fit(store)
     with pytest.raises(SchemaError, match="unit"):
         store.rows(SCHEMA.with_unit("other"))
-    assert fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)).fit(
-        store.rows(SCHEMA.without_unit())
-    )
+    assert fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)
+    ).fit(store.rows(SCHEMA.without_unit()))
     with pytest.raises(FairveilError):
         fv.OracleGameClassifier("demographic_parity:0.1", epsilon=3.0).fit(store)
     with pytest.raises(InputError, match="person for every row"):
         data.encode(people.assign(patient=[None, *people["patient"][1:]]), SCHEMA, "missing.store")
     assert not Path("missing.store").exists()
-    assert len(pieces_of("people.store", shards=3)[1]) == 1  # one block: a shard is never less than a block
+    # one block: a shard is never less than a block
+    assert len(pieces_of("people.store", shards=3)[1]) == 1

@@ -19,7 +19,8 @@ def gathered(sources: Any) -> dict[str, np.ndarray]:
     """All rows of some sources, one after another."""
     blocks = [block for source in sources for block in source.blocks()]
     return {
-        name: np.concatenate([getattr(block, name) for block in blocks], axis=-1) for name in ("numbers", "codes", "labels")
+        name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
+        for name in ("numbers", "codes", "labels")
     }
 
 
@@ -29,7 +30,8 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A folder of Parquet files and one of CSV files, with what other programs leave beside them; a store."""
+    """A folder of Parquet files and one of CSV files, with what other programs leave beside them; a
+    store."""
     rows = table(1000)
     for ending in ("parquet", "csv"):
         folder = tmp_path / ending
@@ -43,26 +45,39 @@ def files(tmp_path: Path) -> Path:
         (folder / "_SUCCESS").touch()
         (folder / f".part-0.{ending}.crc").write_bytes(b"crc")
         (folder / f"_old.{ending}").write_bytes(b"not rows")
-    data.write_store(data.encode(rows, SCHEMA, block_rows=64), tmp_path / "people.store", block_rows=64)
+    data.write_store(
+        data.encode(rows, SCHEMA, block_rows=64), tmp_path / "people.store", block_rows=64
+    )
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["parquet", "csv", "people.store", "parquet/part-*.parquet", "csv/*.csv"])
+@pytest.mark.parametrize(
+    "name", ["parquet", "csv", "people.store", "parquet/part-*.parquet", "csv/*.csv"]
+)
 @pytest.mark.parametrize("shards", [1, 3, 100])
-def test_guarantee_1_pieces_are_all_rows_in_their_order(files: Path, name: str, shards: int) -> None:
+def test_guarantee_1_pieces_are_all_rows_in_their_order(
+    files: Path, name: str, shards: int
+) -> None:
     if "*" in name and "csv" in name:
         (files / "csv" / "_old.csv").unlink()
     encoding, found = pieces_of(files / name, SCHEMA, shards=shards)
     assert encoding == data.Encoding(SCHEMA)
     if "csv" not in name:
-        assert len(found) == {"people.store": {1: 1, 3: 3, 100: 16}}.get(name, {1: 4, 3: 4, 100: 20})[shards]
+        assert (
+            len(found)
+            == {"people.store": {1: 1, 3: 3, 100: 16}}.get(name, {1: 4, 3: 4, 100: 20})[shards]
+        )
     found = pickle.loads(pickle.dumps(found))  # they travel
-    assert same(gathered([one.open() for one in found]), gathered([data.encode(table(1000), SCHEMA)]))
+    assert same(
+        gathered([one.open() for one in found]), gathered([data.encode(table(1000), SCHEMA)])
+    )
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_folders_and_patterns_are_read_as_one_table(files: Path, ending: str, in_memory: bool) -> None:
+def test_folders_and_patterns_are_read_as_one_table(
+    files: Path, ending: str, in_memory: bool
+) -> None:
     load = data.load_parquet if ending == "parquet" else data.load_csv
     truth = gathered([data.encode(table(1000), SCHEMA)])
     for path in (files / ending, files / ending / f"part-*.{ending}"):
@@ -73,7 +88,9 @@ def test_folders_and_patterns_are_read_as_one_table(files: Path, ending: str, in
         load(files / ("csv" if ending == "parquet" else "parquet"), SCHEMA)
 
 
-def test_guarantee_1_a_file_that_comes_or_goes_is_no_row_of_a_source_that_streams(files: Path) -> None:
+def test_guarantee_1_a_file_that_comes_or_goes_is_no_row_of_a_source_that_streams(
+    files: Path,
+) -> None:
     source = data.load_csv(files / "csv", SCHEMA)
     (files / "csv" / "part-1.csv").unlink()
     with pytest.raises((PrivacyError, OSError)):
@@ -85,7 +102,9 @@ def test_guarantee_2_another_file_is_refused(files: Path, name: str) -> None:
     _, found = pieces_of(files / name, SCHEMA, shards=2)
     other = table(1000, seed=1)
     if name == "people.store":
-        data.write_store(data.encode(other, SCHEMA, block_rows=64), files / name, block_rows=64, overwrite=True)
+        data.write_store(
+            data.encode(other, SCHEMA, block_rows=64), files / name, block_rows=64, overwrite=True
+        )
     elif name == "csv":
         other.iloc[:250].to_csv(files / "csv" / "part-0.csv", index=False)
     else:
@@ -102,8 +121,12 @@ def test_guarantee_1_a_folder_of_stores_is_one_table(files: Path) -> None:
     encoding, found = pieces_of(files / "stores", shards=5)
     assert len(found) == 6
     assert encoding == data.Encoding(SCHEMA)
-    assert same(gathered([one.open() for one in found]), gathered([data.encode(table(1000), SCHEMA)]))
-    data.write_store(data.encode(table(10), SCHEMA, precision="float32"), files / "stores" / "part-9")
+    assert same(
+        gathered([one.open() for one in found]), gathered([data.encode(table(1000), SCHEMA)])
+    )
+    data.write_store(
+        data.encode(table(10), SCHEMA, precision="float32"), files / "stores" / "part-9"
+    )
     with pytest.raises(InputError, match="one encoding in all stores"):
         pieces_of(files / "stores", shards=5)
 

@@ -1,4 +1,5 @@
-"""Named sets: found, checked and copied as they should be, and what their schemas say is true of them."""
+"""Named sets: found, checked and copied as they should be, and what their schemas say is true of
+them."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_every_set_is_what_its_sources_say(name: str, data_folder: Path) -> None
     assert Schema.from_toml(found.schema.to_toml()) == found.schema
 
 
-def test_adult_and_its_carrier_have_the_same_training_rows(data_folder: Path, nowhere: Path) -> None:
+def test_adult_and_its_carrier_have_the_same_training_rows(
+    data_folder: Path, nowhere: Path
+) -> None:
     original = data.get("adult", data_folder)
     try:
         carried = data.get("adult")
@@ -109,9 +112,13 @@ def little(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from fairveil.data import raw_sets
     from fairveil.facts import Category, Number
 
-    schema = Schema({"a": Number(0, 2), "b": Category(("x", "y"))}, target="b", rows=2, source="made up")
+    schema = Schema(
+        {"a": Number(0, 2), "b": Category(("x", "y"))}, target="b", rows=2, source="made up"
+    )
     sha = hashlib.sha256(TEXT).hexdigest()
-    edition = registry.Edition((File("one.csv", sha), File("two.csv", sha)), raw_sets.with_header, rows=2)
+    edition = registry.Edition(
+        (File("one.csv", sha), File("two.csv", sha)), raw_sets.with_header, rows=2
+    )
     carried = registry.Edition(
         (File("box.csv", sha),),
         raw_sets.with_header,
@@ -151,7 +158,8 @@ def test_nothing_found_says_what_to_fetch_and_a_given_path_is_the_only_place(
     put(places.cache_folder())
     (little / "one.csv").write_bytes(TEXT)
     with pytest.raises(
-        DataNotFoundError, match=r"one.csv, two.csv.*path=.*FAIRVEIL_DATA.*pip install --no-deps no-such-box==1.0"
+        DataNotFoundError,
+        match=r"one.csv, two.csv.*path=.*FAIRVEIL_DATA.*pip install --no-deps no-such-box==1.0",
     ):
         data.get("little", little)
     with pytest.raises(InputError, match="'little'"):
@@ -186,7 +194,10 @@ def test_a_wrong_checksum_is_an_error_even_where_another_place_is_right(
     monkeypatch.setenv("FAIRVEIL_DATA", str(little))
     sha = hashlib.sha256(TEXT).hexdigest()
     for work in (data.get, registry.fetch):
-        with pytest.raises(ChecksumError, match=rf"two.csv.gz: expected content with SHA-256 {sha}, got .*fetch it anew"):
+        with pytest.raises(
+            ChecksumError,
+            match=rf"two.csv.gz: expected content with SHA-256 {sha}, got .*fetch it anew",
+        ):
             work("little")
 
 
@@ -200,7 +211,9 @@ def test_fetch_copies_checked_files_into_the_cache(little: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
-def test_an_interrupted_copy_leaves_nothing_half_written(stop: Any, little: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_copy_leaves_nothing_half_written(
+    stop: Any, little: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(little)
     whole = Path.write_bytes
 
@@ -214,7 +227,9 @@ def test_an_interrupted_copy_leaves_nothing_half_written(stop: Any, little: Path
     assert list(places.cache_folder().iterdir()) == []
 
 
-def test_a_copy_cut_short_in_silence_is_caught(little: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_cut_short_in_silence_is_caught(
+    little: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(little)
     whole = Path.write_bytes
     monkeypatch.setattr(Path, "write_bytes", lambda path, content: whole(path, content[:-1]))

@@ -41,7 +41,9 @@ def file_of(folder: Path, kind: str, rows: int = 1000) -> Path:
 
 
 @pytest.mark.parametrize("kind", LOADERS)
-def test_guarantee_1_fits_of_streams_are_those_of_memory_wherever_rows_lie(tmp_path: Path, small: Path, kind: str) -> None:
+def test_guarantee_1_fits_of_streams_are_those_of_memory_wherever_rows_lie(
+    tmp_path: Path, small: Path, kind: str
+) -> None:
     path, fits = file_of(tmp_path, kind), []
     for source in (
         lambda: LOADERS[kind](path, SCHEMA),
@@ -75,21 +77,31 @@ def test_guarantee_2_a_full_disk_is_found_before_a_row_is_written_or_charged(
         raise InputError("no room")
 
     monkeypatch.setattr(store_writer, "require_room", full)
-    book = fv.Ledger.create(f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5)
+    book = fv.Ledger.create(
+        f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5
+    )
     source = data.load_csv(file_of(tmp_path, "csv"), SCHEMA)
-    with pytest.warns(RowsOnDisk, match="GiB of coded rows"), pytest.raises(InputError, match="no room"):
+    with (
+        pytest.warns(RowsOnDisk, match="GiB of coded rows"),
+        pytest.raises(InputError, match="no room"),
+    ):
         fv.RateConstrainedClassifier("demographic_parity:0.1", ledger=book).fit(source)
     assert book.is_untouched
     assert not list(small.iterdir())
 
 
-def test_guarantee_3_the_folder_is_its_owners_and_goes_with_the_last_use(tmp_path: Path, small: Path) -> None:
+def test_guarantee_3_the_folder_is_its_owners_and_goes_with_the_last_use(
+    tmp_path: Path, small: Path
+) -> None:
     source = data.load_csv(file_of(tmp_path, "csv"), SCHEMA)
     with pytest.warns(RowsOnDisk):
         found = source.settled()
     (folder,) = small.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in (folder / spilling.STORE).iterdir())
+    assert all(
+        stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
+        for file in (folder / spilling.STORE).iterdir()
+    )
     half = found.chosen(np.arange(0, 1000, 2))
     del found
     gc.collect()
@@ -134,13 +146,18 @@ def test_guarantee_3_what_a_killed_process_left_is_removed_by_the_next_and_what_
 
 def test_the_limit_is_a_share_of_memory_or_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(spilling.LIMIT, raising=False)
-    assert 0 < spilling.most_in_memory() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    assert (
+        0
+        < spilling.most_in_memory()
+        <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    )
     monkeypatch.setenv(spilling.LIMIT, "2 GB")
     with pytest.raises(InputError, match="bytes"):
         spilling.most_in_memory()
 
 
-# ---- chosen rows ---------------------------------------------------------------------------------------------------------
+# ---- chosen rows
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block_rows", [7, 64, 1000])
@@ -154,9 +171,16 @@ def test_chosen_rows_are_those_that_a_copy_has(tmp_path: Path, block_rows: int) 
     def whole(rows: Any, name: str) -> Any:
         return np.concatenate([getattr(block, name) for block in rows.blocks()], axis=-1)
 
-    assert all(np.array_equal(whole(copied, one), whole(gathered, one)) for one in ("numbers", "codes", "labels", "sensitive"))
+    assert all(
+        np.array_equal(whole(copied, one), whole(gathered, one))
+        for one in ("numbers", "codes", "labels", "sensitive")
+    )
     fits = [
-        fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=1.0, model=fv.Additive(), random_state=0).fit(rows).coef_
+        fv.RateConstrainedClassifier(
+            "demographic_parity:0.1", epsilon=1.0, model=fv.Additive(), random_state=0
+        )
+        .fit(rows)
+        .coef_
         for rows in (copied, gathered)
     ]
     assert np.array_equal(*fits)

@@ -29,7 +29,9 @@ def base(people: dict[str, Any], tmp_path: Path) -> Path:
     return path
 
 
-def test_sqlite_gives_the_bits_of_the_table(base: Path, people: Any, schema: Schema, same_bits: Same) -> None:
+def test_sqlite_gives_the_bits_of_the_table(
+    base: Path, people: Any, schema: Schema, same_bits: Same
+) -> None:
     expected = encode(people, schema, block_rows=300)
     for url in (base, f"sqlite:///{base}"):
         rows = load_sql(url, "the people", schema, block_rows=300)
@@ -41,10 +43,14 @@ def test_sqlite_gives_the_bits_of_the_table(base: Path, people: Any, schema: Sch
     assert same_bits(load_sql(base, query, schema), encode(some, schema))
     order = people["age"].argsort()
     ordered = {name: column[order] for name, column in people.items()}
-    assert same_bits(load_sql(base, "the people", schema, order_by=["age"]), encode(ordered, schema))
+    assert same_bits(
+        load_sql(base, "the people", schema, order_by=["age"]), encode(ordered, schema)
+    )
 
 
-def test_duckdb_gives_the_bits_of_the_table(people: Any, schema: Schema, tmp_path: Path, same_bits: Same) -> None:
+def test_duckdb_gives_the_bits_of_the_table(
+    people: Any, schema: Schema, tmp_path: Path, same_bits: Same
+) -> None:
     frame = pd.DataFrame(people)
     connection = duckdb.connect(str(tmp_path / "people.duckdb"))
     connection.register("frame", frame)
@@ -57,8 +63,15 @@ def test_duckdb_gives_the_bits_of_the_table(people: Any, schema: Schema, tmp_pat
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, schema: Schema) -> None:
-    for url in (f"sqlite:///{tmp_path}/none.db", tmp_path / "none.db", f"duckdb:///{tmp_path}/none.duckdb", tmp_path):
-        with pytest.raises(DataNotFoundError, match=r"expected a (sqlite|duckdb) database, got '(no file|a folder)"):
+    for url in (
+        f"sqlite:///{tmp_path}/none.db",
+        tmp_path / "none.db",
+        f"duckdb:///{tmp_path}/none.duckdb",
+        tmp_path,
+    ):
+        with pytest.raises(
+            DataNotFoundError, match=r"expected a (sqlite|duckdb) database, got '(no file|a folder)"
+        ):
             load_sql(url, "people", schema)
     assert list(tmp_path.iterdir()) == []
 
@@ -110,12 +123,18 @@ def test_rows_that_changed_are_refused(base: Path) -> None:
 def test_passwords_never_appear(url: str, schema: Schema) -> None:
     with pytest.raises(FairveilError) as caught:
         load_sql(url, "people", schema)
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.__context__)
+    told = (
+        "".join(traceback.format_exception(caught.value))
+        + repr(caught.value)
+        + repr(caught.value.__context__)
+    )
     assert "ter2" not in told
     assert "expected" in str(caught.value)
 
 
-def test_postgresql_gives_the_bits_of_the_table(postgres_url: str, people: Any, schema: Schema, same_bits: Same) -> None:
+def test_postgresql_gives_the_bits_of_the_table(
+    postgres_url: str, people: Any, schema: Schema, same_bits: Same
+) -> None:
     server = postgres_url
     engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
@@ -127,13 +146,24 @@ def test_postgresql_gives_the_bits_of_the_table(postgres_url: str, people: Any, 
     assert same_bits(rows, expected)
     query = "SELECT *, '100%:x'::text AS odd FROM people WHERE job NOT LIKE '%zz%' ORDER BY age"
     order = people["age"].argsort()
-    assert same_bits(load_sql(server, query, schema), encode({name: column[order] for name, column in people.items()}, schema))
+    assert same_bits(
+        load_sql(server, query, schema),
+        encode({name: column[order] for name, column in people.items()}, schema),
+    )
     for bad, what, words in (
         (server, "peple", "peple"),
         (server, "DELETE FROM people", "query that runs"),
-        (server, "WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone", "query that runs"),
+        (
+            server,
+            "WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone",
+            "query that runs",
+        ),
         (server.replace("s3cret", "wrong"), "people", "a database that answers"),
-        (server.replace("/postgres", "/none").replace("none://", "postgresql://"), "people", "a database that answers"),
+        (
+            server.replace("/postgres", "/none").replace("none://", "postgresql://"),
+            "people",
+            "a database that answers",
+        ),
     ):
         with pytest.raises(DataNotFoundError, match=words) as caught:
             load_sql(bad, what, schema)

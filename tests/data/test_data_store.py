@@ -1,4 +1,5 @@
-"""Coded stores: the guarantees of `data/store.py`. Writers are killed for real, in processes of their own."""
+"""Coded stores: the guarantees of `data/store.py`. Writers are killed for real, in processes of
+their own."""
 
 from __future__ import annotations
 
@@ -64,12 +65,15 @@ def same(one: Any, other: Any) -> bool:
     )  # fmt: skip
 
 
-# ---- guarantee 1 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 1
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("rows", [0, 1, 63, 64, 1000])
-def test_guarantee_1_blocks_are_those_that_were_written(tmp_path: Path, precision: str, rows: int) -> None:
+def test_guarantee_1_blocks_are_those_that_were_written(
+    tmp_path: Path, precision: str, rows: int
+) -> None:
     source = data.encode(table(rows), SCHEMA, block_rows=64, precision=precision)
     found = data.write_store(source, tmp_path / "people.store", block_rows=64)
     assert same(found, source)
@@ -91,19 +95,29 @@ def test_guarantee_1_a_numeric_target_and_no_groups_survive(tmp_path: Path) -> N
     "clf",
     [
         fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, random_state=0),
-        fv.RateConstrainedClassifier(epsilon=2.0, random_state=0, solver=fv.Descent(sampling_rate=0.1, rounds=30)),
+        fv.RateConstrainedClassifier(
+            epsilon=2.0, random_state=0, solver=fv.Descent(sampling_rate=0.1, rounds=30)
+        ),
         fv.FermiClassifier(epsilon=2.0, random_state=0),
         fv.OracleGameClassifier("equalized_odds:0.1", epsilon=2.0, rounds=5, random_state=0),
         fv.GroupObjectiveClassifier(
-            "error", "demographic_parity:0.1", epsilon=2.0, solver=fv.LinearOracle(rounds=5), random_state=0
+            "error",
+            "demographic_parity:0.1",
+            epsilon=2.0,
+            solver=fv.LinearOracle(rounds=5),
+            random_state=0,
         ),
         fv.TailoredClassifier(epsilon=2.0, random_state=0),
-        fv.RateConstrainedClassifier("equalized_odds:0.1", protects="sensitive_features", random_state=0),
+        fv.RateConstrainedClassifier(
+            "equalized_odds:0.1", protects="sensitive_features", random_state=0
+        ),
     ],
     ids=lambda clf: f"{type(clf).__name__}-{clf.protects}",
 )
 @pytest.mark.filterwarnings("ignore")
-def test_guarantee_1_fits_on_a_store_are_those_on_the_rows_in_memory(tmp_path: Path, clf: Any) -> None:
+def test_guarantee_1_fits_on_a_store_are_those_on_the_rows_in_memory(
+    tmp_path: Path, clf: Any
+) -> None:
     source = data.encode(table(800), SCHEMA, block_rows=256)
     store = data.write_store(source, tmp_path / "people.store", block_rows=256)
     probabilities = []
@@ -114,16 +128,24 @@ def test_guarantee_1_fits_on_a_store_are_those_on_the_rows_in_memory(tmp_path: P
 
 
 def test_a_mapped_table_keeps_no_second_copy(tmp_path: Path) -> None:
-    """Rows of a store stay views of the file, also once they were scaled; what is made of them is the same to the bit."""
+    """Rows of a store stay views of the file, also once they were scaled; what is made of them is
+    the same to the bit."""
     source = data.encode(table(500), SCHEMA, block_rows=128)
     store = data.write_store(source, tmp_path / "s", block_rows=128)
     mapped, held = Rows(store), Rows(source)
     scale, shift = np.array([2.0, 0.5]), np.array([0.1, -0.3])
-    pairs = zip(mapped.rescaled(scale, shift).blocks(), held.rescaled(scale, shift).blocks(), strict=True)
+    pairs = zip(
+        mapped.rescaled(scale, shift).blocks(), held.rescaled(scale, shift).blocks(), strict=True
+    )
     assert all(np.array_equal(a.numbers, b.numbers) for a, b in pairs)
     assert all(not block.numbers.flags.owndata and block.is_mapped for block in mapped.blocks())
-    question = PredictionHistogram(Linear(np.ones((1, 1 + SCHEMA_WIDTH))), held.cells(), "hard", by_label=True)
-    answers = [Curator(rows, fv.Promise(float("inf"), 0.0)).answer([(question, 0.0)])[0] for rows in (mapped, held)]
+    question = PredictionHistogram(
+        Linear(np.ones((1, 1 + SCHEMA_WIDTH))), held.cells(), "hard", by_label=True
+    )
+    answers = [
+        Curator(rows, fv.Promise(float("inf"), 0.0)).answer([(question, 0.0)])[0]
+        for rows in (mapped, held)
+    ]
     assert np.array_equal(*answers)
     assert all(not block.in_order for block in mapped.blocks())
 
@@ -131,7 +153,8 @@ def test_a_mapped_table_keeps_no_second_copy(tmp_path: Path) -> None:
 SCHEMA_WIDTH = data.Encoding(SCHEMA).layout.width
 
 
-# ---- guarantee 2 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 2
+# --------------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys, time
@@ -149,10 +172,19 @@ data.write_store(data.load_csv(sys.argv[2], schema), sys.argv[3], block_rows=64,
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX systems")
 @pytest.mark.parametrize("after", [1, 7, 20])
-def test_guarantee_2_a_writer_that_was_killed_is_gone_on_with_and_ends_in_the_same_bytes(tmp_path: Path, after: int) -> None:
+def test_guarantee_2_a_writer_that_was_killed_is_gone_on_with_and_ends_in_the_same_bytes(
+    tmp_path: Path, after: int
+) -> None:
     SCHEMA.save(tmp_path / "t.toml")
     table(2000).to_csv(tmp_path / "t.csv", index=False)
-    arguments = [sys.executable, "-c", WRITER, str(tmp_path / "t.toml"), str(tmp_path / "t.csv"), str(tmp_path / "s")]
+    arguments = [
+        sys.executable,
+        "-c",
+        WRITER,
+        str(tmp_path / "t.toml"),
+        str(tmp_path / "t.csv"),
+        str(tmp_path / "s"),
+    ]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
@@ -161,18 +193,25 @@ def test_guarantee_2_a_writer_that_was_killed_is_gone_on_with_and_ends_in_the_sa
                 break
     assert not (tmp_path / "s").exists()
     left = tmp_path / ".s.part"
-    assert len((left / store_writer.JOURNAL).read_text().splitlines()) >= after  # the head, and blocks that are on the disk
+    # the head, and blocks that are on the disk
+    assert len((left / store_writer.JOURNAL).read_text().splitlines()) >= after
     done: list[int] = []
     source = data.load_csv(tmp_path / "t.csv", SCHEMA)
-    found = data.write_store(source, tmp_path / "s", block_rows=64, progress=lambda block, _: done.append(block))
+    found = data.write_store(
+        source, tmp_path / "s", block_rows=64, progress=lambda block, _: done.append(block)
+    )
     assert done[0] >= after  # what was there is not written again
     assert not left.exists()
-    whole = data.write_store(data.load_csv(tmp_path / "t.csv", SCHEMA), tmp_path / "w", block_rows=64)
+    whole = data.write_store(
+        data.load_csv(tmp_path / "t.csv", SCHEMA), tmp_path / "w", block_rows=64
+    )
     assert (tmp_path / "s" / ROWS_FILE).read_bytes() == (tmp_path / "w" / ROWS_FILE).read_bytes()
     assert same(found, whole)
 
 
-def test_guarantee_2_another_source_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_another_source_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_writer, "SYNCED", 1)
     table(500, seed=1).to_csv(tmp_path / "one.csv", index=False)
     table(500, seed=2).to_csv(tmp_path / "two.csv", index=False)
@@ -182,10 +221,18 @@ def test_guarantee_2_another_source_begins_anew(tmp_path: Path, monkeypatch: pyt
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        data.write_store(data.load_csv(tmp_path / "one.csv", SCHEMA), tmp_path / "s", block_rows=64, progress=breaks)
+        data.write_store(
+            data.load_csv(tmp_path / "one.csv", SCHEMA),
+            tmp_path / "s",
+            block_rows=64,
+            progress=breaks,
+        )
     assert not (tmp_path / "s").exists()
     other = data.load_csv(tmp_path / "two.csv", SCHEMA)
-    assert same(data.write_store(other, tmp_path / "s", block_rows=64), data.encode(table(500, seed=2), SCHEMA, block_rows=64))
+    assert same(
+        data.write_store(other, tmp_path / "s", block_rows=64),
+        data.encode(table(500, seed=2), SCHEMA, block_rows=64),
+    )
 
 
 def test_guarantee_2_a_source_that_changes_under_way_leaves_no_store(tmp_path: Path) -> None:
@@ -195,7 +242,9 @@ def test_guarantee_2_a_source_that_changes_under_way_leaves_no_store(tmp_path: P
 
         def blocks(self) -> Any:
             Changing.passes += 1
-            yield from data.encode(table(100 + 50 * Changing.passes), SCHEMA, block_rows=64).blocks()
+            yield from data.encode(
+                table(100 + 50 * Changing.passes), SCHEMA, block_rows=64
+            ).blocks()
 
     with pytest.raises(InputError, match="rows of the first pass"):
         data.write_store(Changing(), tmp_path / "s", block_rows=64)
@@ -215,7 +264,8 @@ def test_two_writers_of_one_store_refuse_each_other(tmp_path: Path) -> None:
     assert same(data.open_store(tmp_path / "s"), source)
 
 
-# ---- guarantee 3 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 3
+# --------------------------------------------------------------------------------------------------
 
 
 def test_guarantee_3_every_changed_byte_is_found_when_a_store_is_opened(tmp_path: Path) -> None:
@@ -263,7 +313,8 @@ def test_guarantee_3_rows_that_change_while_a_store_is_used_are_refused(tmp_path
         list(store.blocks())
 
 
-# ---- guarantee 4, and around -----------------------------------------------------------------------------------------------
+# ---- guarantee 4, and around
+# -----------------------------------------------------------------------------------------------
 
 
 def test_guarantee_4_a_disk_without_room_is_found_before_a_row_is_written(
@@ -286,7 +337,9 @@ def test_a_store_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "s").iterdir()} == {0o600}
 
 
-def test_only_a_store_is_ever_replaced_and_deletion_takes_its_own_files_alone(tmp_path: Path) -> None:
+def test_only_a_store_is_ever_replaced_and_deletion_takes_its_own_files_alone(
+    tmp_path: Path,
+) -> None:
     source = data.encode(table(50), SCHEMA)
     store = data.write_store(source, tmp_path / "s")
     with pytest.raises(InputError, match="not there yet"):
@@ -325,8 +378,11 @@ def test_what_is_no_coded_table_is_refused(tmp_path: Path) -> None:
         data.write_store(data.encode(table(5), SCHEMA), tmp_path / "file")
 
 
-def test_a_schema_of_persons_needs_their_column_and_rows_coded_by_one_protect_no_rows_alone(tmp_path: Path) -> None:
-    """Without the column nobody can tell who would be protected. And rows that were coded are not taken for persons."""
+def test_a_schema_of_persons_needs_their_column_and_rows_coded_by_one_protect_no_rows_alone(
+    tmp_path: Path,
+) -> None:
+    """Without the column nobody can tell who would be protected. And rows that were coded are not
+    taken for persons."""
     people = SCHEMA.with_unit("person", 3)
     source = data.encode(table(50), people)
     with pytest.raises(InputError, match="whose each row is"):

@@ -1,4 +1,5 @@
-"""Synthetic data against their stated truth. Each comparison allows 5 standard errors: a false alarm in 1.7 million cells."""
+"""Synthetic data against their stated truth. Each comparison allows 5 standard errors: a false
+alarm in 1.7 million cells."""
 
 from __future__ import annotations
 
@@ -28,23 +29,30 @@ def test_drawn_rows_have_the_stated_rates(options: dict[str, Any]) -> None:
     rows = 200_000
     table = population.draw(rows, 3)
     group = np.ravel_multi_index(
-        [table[f"group{j}"] for j in range(len(population.sensitive_sizes))], population.sensitive_sizes
+        [table[f"group{j}"] for j in range(len(population.sensitive_sizes))],
+        population.sensitive_sizes,
     )
     counts = np.zeros((*population.weights.shape, population.classes))
     np.add.at(counts, (group, table["label"], population.predict(table)), 1)
     cells = counts.sum(axis=-1)
-    assert np.all(np.abs(cells / rows - population.weights) <= 5 * np.sqrt(population.weights / rows))
+    assert np.all(
+        np.abs(cells / rows - population.weights) <= 5 * np.sqrt(population.weights / rows)
+    )
     truth = population.bayes
     error = 5 * np.sqrt(np.maximum(truth.rates * (1 - truth.rates), 1e-4) / cells[..., np.newaxis])
     assert np.all(np.abs(counts / cells[..., np.newaxis] - truth.rates) <= error)
     accuracy = np.einsum("ayy->", counts) / rows
     assert abs(accuracy - truth.accuracy) <= 5 * 0.5 / np.sqrt(rows)
-    layout = encode({name: column[:100] for name, column in table.items()}, population.schema()).layout
+    layout = encode(
+        {name: column[:100] for name, column in table.items()}, population.schema()
+    ).layout
     assert layout.code_sizes == population.category_sizes
 
 
 def test_the_bayes_accuracy_is_that_of_an_independent_integral() -> None:
-    population = GroupedClasses(classes=3, sensitive_sizes=(3,), numbers=2, category_sizes=(4,), shift=1.5)
+    population = GroupedClasses(
+        classes=3, sensitive_sizes=(3,), numbers=2, category_sizes=(4,), shift=1.5
+    )
     total = 0.0
     for value in range(4):
         chances = population.weights * population.category_chances[:, value]
@@ -62,13 +70,18 @@ def test_no_other_cut_beats_the_best_classifier_and_equal_groups_have_no_gap() -
     assert population.bayes.accuracy == pytest.approx(best, abs=1e-6)
     equal = GroupedClasses(shift=0.0, slope=0.0).bayes
     assert max(equal.demographic_parity_gap, equal.equalized_odds_gap) < 1e-12
-    one_cut = GroupedClasses(shift=1.0, slope=0.0, category_sizes=(), separation=2.0).threshold([0.0])
+    one_cut = GroupedClasses(shift=1.0, slope=0.0, category_sizes=(), separation=2.0).threshold(
+        [0.0]
+    )
     assert one_cut.equalized_odds_gap == pytest.approx(norm.cdf(1.5) - norm.cdf(0.5), abs=1e-12)
 
 
 def test_lines_have_the_stated_coefficients_and_losses() -> None:
     lines = GroupedLines(
-        shares=(50, 1, 3), slopes=((-1.0, 2.0), (3.0, 0.0), (0.5, 0.5)), intercepts=(0.0, 1.0, -1.0), noise=(1.0, 0.5, 2.0)
+        shares=(50, 1, 3),
+        slopes=((-1.0, 2.0), (3.0, 0.0), (0.5, 0.5)),
+        intercepts=(0.0, 1.0, -1.0),
+        noise=(1.0, 0.5, 2.0),
     )
     rows = 108_000
     table = lines.draw(rows, 0)

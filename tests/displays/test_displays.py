@@ -1,4 +1,5 @@
-"""Displays: `from_...`, then `plot(ax=...)`; what is drawn is what was released, in the units and words of the figures."""
+"""Displays: `from_...`, then `plot(ax=...)`; what is drawn is what was released, in the units and
+words of the figures."""
 
 from __future__ import annotations
 
@@ -45,12 +46,15 @@ def test_rates_by_group_are_those_of_the_table_on_the_axes_that_were_given() -> 
     assert [label.get_text() for label in axes.get_yticklabels()] == ["f", "m", "Everyone"]
     assert axes.get_xlabel() == "Selection rate of True (per cent)"
     axes.figure.canvas.draw()
-    assert "50" in [label.get_text() for label in axes.get_xticklabels()]  # per cent, though a fraction is drawn
+    # per cent, though a fraction is drawn
+    assert "50" in [label.get_text() for label in axes.get_xticklabels()]
     assert "m: " in display.description
 
 
 def test_a_rate_may_be_chosen_and_an_unknown_one_is_refused() -> None:
-    display = fv.GroupRatesDisplay.from_predictions(Y, DECIDED, sensitive_features=SEX, rate="error", confidence=0.9)
+    display = fv.GroupRatesDisplay.from_predictions(
+        Y, DECIDED, sensitive_features=SEX, rate="error", confidence=0.9
+    )
     assert display.ax_.get_xlabel() == "Error (per cent)"
     assert "90%" in display.description
     with pytest.raises(InputError, match="Known: selection_rate"):
@@ -70,11 +74,17 @@ def test_rates_of_a_private_table_and_of_a_certificate_are_drawn() -> None:
 def test_a_small_group_is_hollow_and_an_undefined_rate_is_said() -> None:
     groups, labels = np.array(["few"] * 5 + ["many"] * 100), np.arange(105) < 50
     decided, options = np.full(105, True), {"sensitive_features": groups}
-    display = fv.GroupRatesDisplay.from_predictions(labels, decided, rate="false_positive_rate[True]", **options)
+    display = fv.GroupRatesDisplay.from_predictions(
+        labels, decided, rate="false_positive_rate[True]", **options
+    )
     assert [text.get_text() for text in display.ax_.texts] == ["undefined"]
     assert len(display.artists_) == 2
     display = fv.GroupRatesDisplay.from_predictions(labels, decided, **options)
-    assert [artist.get_markerfacecolor() == "white" for artist in display.artists_] == [True, False, False]
+    assert [artist.get_markerfacecolor() == "white" for artist in display.artists_] == [
+        True,
+        False,
+        False,
+    ]
 
 
 LINES = (
@@ -89,7 +99,8 @@ def test_constraints_have_their_bound_both_intervals_and_the_verdict() -> None:
     report = ConstraintReport(LINES, 10, "all rounds of the plan were done")
     display = fv.ConstraintDisplay.from_report(report)
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert labels == ["f - m\nmet", "missed <b>\nnot met", "nobody\ncannot be told"]  # m - f says the same as f - m
+    # m - f says the same as f - m
+    assert labels == ["f - m\nmet", "missed <b>\nnot met", "nobody\ncannot be told"]
     assert [artist.get_xdata()[0] for artist in display.artists_] == [0.03, 0.2]
     assert [artist.get_marker() for artist in display.artists_] == ["o", "x"]
     ends = [part.get_segments()[0][:, 0].tolist() for part in display.ax_.collections]
@@ -97,8 +108,9 @@ def test_constraints_have_their_bound_both_intervals_and_the_verdict() -> None:
     assert ends[0] == pytest.approx([0.05, 0.05])
     assert ends[1] == pytest.approx([0.03 - both, 0.03 + both])
     assert ends[2] == pytest.approx([0.03 - noise, 0.03 + noise])
-    assert "f - m: 3.0 points, 95% interval over the noise 2.6 to 3.4 points, required: at most 5.0 points, met." in (
-        display.description
+    assert (
+        "f - m: 3.0 points, 95% interval over the noise 2.6 to 3.4 points, required: at most 5.0 "
+        "points, met." in (display.description)
     )
 
 
@@ -150,7 +162,11 @@ def test_a_budget_has_a_row_a_release_and_what_is_left() -> None:
 
 def test_the_noise_of_a_plan_is_drawn_with_the_required_bound() -> None:
     schema = fv.data.Schema(
-        {"x": fv.data.Number(0, 1), "sex": fv.data.Category(("f", "m")), "y": fv.data.Category(("no", "yes"))},
+        {
+            "x": fv.data.Number(0, 1),
+            "sex": fv.data.Category(("f", "m")),
+            "y": fv.data.Category(("no", "yes")),
+        },
         target="y",
         sensitive="sex",
         rows=20_000,
@@ -165,7 +181,9 @@ def test_the_noise_of_a_plan_is_drawn_with_the_required_bound() -> None:
 
 
 def test_a_statement_and_a_group_table_are_tables_in_a_notebook() -> None:
-    statement = fv.PrivacyStatement.of(fv.Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)])
+    statement = fv.PrivacyStatement.of(
+        fv.Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)]
+    )
     shown = statement._repr_html_()
     assert ">Not covered</th>" in shown
     assert shown.count("<tr>") == 18
@@ -178,7 +196,16 @@ def test_a_statement_and_a_group_table_are_tables_in_a_notebook() -> None:
 
 def test_baselines_and_shares_are_tables_in_a_notebook() -> None:
     nan = float("nan")
-    told = TailoringReport(("f", "<m>"), "equal", "equal shares", (0.5, 0.5), (nan, nan), (70.0, 30.0), (1.0, 1.0), True)
+    told = TailoringReport(
+        ("f", "<m>"),
+        "equal",
+        "equal shares",
+        (0.5, 0.5),
+        (nan, nan),
+        (70.0, 30.0),
+        (1.0, 1.0),
+        True,
+    )
     assert "&lt;m&gt;" in told._repr_html_()
     assert told._repr_html_().count("<tr>") == 1 + 2
     line = Compared("constant", "<always>", 0.25, -0.1, 0.01, True)
@@ -191,7 +218,13 @@ def test_baselines_and_shares_are_tables_in_a_notebook() -> None:
 def test_wrong_axes_and_wrong_contents_are_refused(wrong: object) -> None:
     with pytest.raises(InputError, match="one pair of axes"):
         fv.GroupRatesDisplay.from_predictions(Y, DECIDED, sensitive_features=SEX, ax=wrong)
-    for display in (fv.BudgetDisplay, fv.ConstraintDisplay, fv.FrontierDisplay, fv.GroupRatesDisplay, fv.NoiseDisplay):
+    for display in (
+        fv.BudgetDisplay,
+        fv.ConstraintDisplay,
+        fv.FrontierDisplay,
+        fv.GroupRatesDisplay,
+        fv.NoiseDisplay,
+    ):
         with pytest.raises(InputError, match="contents"):
             display(wrong)  # type: ignore[arg-type]
 

@@ -19,7 +19,14 @@ def people() -> Columns:
     age = rng.integers(18, 80, size=rows)
     hours = rng.uniform(0, 60, size=rows)
     job = np.array(["clerk", "none", "smith"])[rng.integers(3, size=rows)]
-    score = hours / 30 - 1 + (job == "smith") - (job == "none") + 0.3 * (sex == "m") + rng.normal(size=rows)
+    score = (
+        hours / 30
+        - 1
+        + (job == "smith")
+        - (job == "none")
+        + 0.3 * (sex == "m")
+        + rng.normal(size=rows)
+    )
     return {
         "age": age,
         "hours": hours,

@@ -1,4 +1,5 @@
-"""Short fits, and what tables of people are, for the tests of estimators. A name of its own: conftests are many."""
+"""Short fits, and what tables of people are, for the tests of estimators. A name of its own:
+conftests are many."""
 
 from __future__ import annotations
 
@@ -14,4 +15,8 @@ Columns = dict[str, npt.NDArray[Any]]
 
 def short(constraints: Any = None, **options: Any) -> fv.RateConstrainedClassifier:
     """A seeded fit of few rounds."""
-    return made(fv.RateConstrainedClassifier, constraints, **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options})
+    return made(
+        fv.RateConstrainedClassifier,
+        constraints,
+        **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options},
+    )

@@ -1,4 +1,5 @@
-"""Short fits of penalised classifiers and small networks, for the tests of `FermiClassifier` and of `model=`."""
+"""Short fits of penalised classifiers and small networks, for the tests of `FermiClassifier` and of
+`model=`."""
 
 from __future__ import annotations
 
@@ -19,13 +20,24 @@ torch.set_num_threads(1)  # bits are compared: sums of several threads are added
 Table = tuple[Any, Any, Any]
 
 
-def penalised(notion: str = "demographic_parity", strength: float = 3.0, model: Any = None, **options: Any) -> Any:
+def penalised(
+    notion: str = "demographic_parity", strength: float = 3.0, model: Any = None, **options: Any
+) -> Any:
     """A seeded fit of few rounds."""
-    return made(fv.FermiClassifier, notion, strength, model, **{"random_state": 0, "rounds": 8, "epsilon": 3.0, **options})
+    return made(
+        fv.FermiClassifier,
+        notion,
+        strength,
+        model,
+        **{"random_state": 0, "rounds": 8, "epsilon": 3.0, **options},
+    )
 
 
-def unfair(rows: int = 1500, classes: int = 2, groups: int = 2, width: int = 3, seed: int = 0) -> Table:
-    """The first feature depends on the group, and labels on all of them: a model can do without the first."""
+def unfair(
+    rows: int = 1500, classes: int = 2, groups: int = 2, width: int = 3, seed: int = 0
+) -> Table:
+    """The first feature depends on the group, and labels on all of them: a model can do without the
+    first."""
     rng = np.random.default_rng(seed)
     A = rng.integers(groups, size=rows)
     X = rng.normal(size=(rows, width))

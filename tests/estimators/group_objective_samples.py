@@ -21,13 +21,17 @@ GROUPS = {"protects": "sensitive_features"}
 METHODS = ("linear-oracle", "frank-wolfe", "exponential")
 
 
-def sample(classes: int = 2, groups: int = 2, columns: int = 1, seed: int = 0, rows: int = ROWS) -> Any:
+def sample(
+    classes: int = 2, groups: int = 2, columns: int = 1, seed: int = 0, rows: int = ROWS
+) -> Any:
     """Features, labels that hang on them, and sensitive columns of which the first does, too."""
     rng = np.random.default_rng(seed)
     A = {f"a{j}": rng.integers(groups if j == 0 else 2, size=rows) for j in range(columns)}
     X = rng.normal(size=(rows, 3))
     X[:, 0] += 1.6 * (A["a0"] % 2)
-    scores = X @ np.random.default_rng(5).normal(size=(3, classes)) * 1.5 + rng.gumbel(size=(rows, classes))
+    scores = X @ np.random.default_rng(5).normal(size=(3, classes)) * 1.5 + rng.gumbel(
+        size=(rows, classes)
+    )
     return X, scores.argmax(axis=1), A
 
 
@@ -36,11 +40,21 @@ SEX = A["a0"]
 
 
 def fair(
-    objective: Any = "error", constraint: Any = ODDS, method: str = "linear-oracle", decisions: Any = None, **options: Any
+    objective: Any = "error",
+    constraint: Any = ODDS,
+    method: str = "linear-oracle",
+    decisions: Any = None,
+    **options: Any,
 ) -> fv.GroupObjectiveClassifier:
     """A seeded estimator of few rounds."""
     rounds = {} if method == "exponential" else {"rounds": 12}
-    options = {"epsilon": 3.0, "random_state": 0, "unsafe_data_dependent_bounds": True, **rounds, **options}
+    options = {
+        "epsilon": 3.0,
+        "random_state": 0,
+        "unsafe_data_dependent_bounds": True,
+        **rounds,
+        **options,
+    }
     return made(fv.GroupObjectiveClassifier, objective, constraint, method, decisions, **options)
 
 
@@ -71,8 +85,11 @@ def largest(constant: float = 1.0, **options: Any) -> objectives.Custom:
     return objectives.Custom(value, gradient, constant, **options)
 
 
-def verified(clf: fv.GroupObjectiveClassifier, epsilon: float = 3.0, delta: float = 1e-6) -> PrivacyStatement:
-    """The statement, which agrees with itself, with the promise, and with the price of its events."""
+def verified(
+    clf: fv.GroupObjectiveClassifier, epsilon: float = 3.0, delta: float = 1e-6
+) -> PrivacyStatement:
+    """The statement, which agrees with itself, with the promise, and with the price of its
+    events."""
     statement: PrivacyStatement = clf.privacy_
     assert statement.check() == []
     assert statement.promise.epsilon == epsilon

@@ -1,8 +1,9 @@
-"""Hostile inputs, each by a name: what people pass by mistake, and what must never become a wrong result in silence.
+"""Hostile inputs, each by a name: what people pass by mistake, and what must never become a wrong
+result in silence.
 
-A case is a place ("X", "y", "sensitive_features", "sample_weight", "option") and a function of a good sample that gives what
-stands there instead. `FITS` lists those that are good after all. Used by the tests, and at length by
-`benchmarks/hostile_inputs.py`.
+A case is a place ("X", "y", "sensitive_features", "sample_weight", "option") and a function of a
+good sample that gives what stands there instead. `FITS` lists those that are good after all. Used
+by the tests, and at length by `benchmarks/hostile_inputs.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ def sample(rows: int = ROWS) -> Sample:
     """Seeded."""
     rng = np.random.default_rng(8)
     X = np.clip(rng.normal(size=(rows, 2)), -1, 1)
-    return Sample(X, (X[:, 0] + 0.3 * rng.normal(size=rows) > 0).astype(int), X[:, 0] / 2, rng.choice(["a", "b"], rows))
+    return Sample(
+        X,
+        (X[:, 0] + 0.3 * rng.normal(size=rows) > 0).astype(int),
+        X[:, 0] / 2,
+        rng.choice(["a", "b"], rows),
+    )
 
 
 def _base() -> Any:
@@ -59,14 +65,28 @@ def makers() -> dict[str, Callable[..., Any]]:
     common: dict[str, Any] = {"epsilon": 1.0, "public_rows": ROWS, "random_state": 0}
     gap = fv.DemographicParity(max_gap=0.9)
     return {
-        "RateConstrainedClassifier": lambda **o: made(fv.RateConstrainedClassifier, gap, **{**common, "rounds": 3, **o}),
+        "RateConstrainedClassifier": lambda **o: made(
+            fv.RateConstrainedClassifier, gap, **{**common, "rounds": 3, **o}
+        ),
         "FermiClassifier": lambda **o: made(fv.FermiClassifier, **{**common, "rounds": 3, **o}),
-        "OracleGameClassifier": lambda **o: made(fv.OracleGameClassifier, gap, **{**common, "rounds": 3, **o}),
-        "GroupObjectiveClassifier": lambda **o: made(fv.GroupObjectiveClassifier, **{**common, "rounds": 3, **o}),
-        "GroupObjectiveRegressor": lambda **o: made(fv.GroupObjectiveRegressor, **{**common, "target_bounds": (-1, 1), **o}),
-        "TailoredClassifier": lambda **o: made(fv.TailoredClassifier, **{**common, "rounds": 3, **o}),
-        "TailoredRegressor": lambda **o: made(fv.TailoredRegressor, **{**common, "target_bounds": (-1, 1), **o}),
-        "OddsPostProcessor": lambda **o: made(fv.OddsPostProcessor, _base(), gap, **{**common, "public_base": True, **o}),
+        "OracleGameClassifier": lambda **o: made(
+            fv.OracleGameClassifier, gap, **{**common, "rounds": 3, **o}
+        ),
+        "GroupObjectiveClassifier": lambda **o: made(
+            fv.GroupObjectiveClassifier, **{**common, "rounds": 3, **o}
+        ),
+        "GroupObjectiveRegressor": lambda **o: made(
+            fv.GroupObjectiveRegressor, **{**common, "target_bounds": (-1, 1), **o}
+        ),
+        "TailoredClassifier": lambda **o: made(
+            fv.TailoredClassifier, **{**common, "rounds": 3, **o}
+        ),
+        "TailoredRegressor": lambda **o: made(
+            fv.TailoredRegressor, **{**common, "target_bounds": (-1, 1), **o}
+        ),
+        "OddsPostProcessor": lambda **o: made(
+            fv.OddsPostProcessor, _base(), gap, **{**common, "public_base": True, **o}
+        ),
     }
 
 
@@ -89,7 +109,11 @@ def _entry(value: Any, *, at: int = 3) -> Change:
     """A column with one entry replaced."""
 
     def change(y: Any) -> Any:
-        out = np.array(y, dtype=object) if not isinstance(value, float) else np.array(y, dtype=np.float64)
+        out = (
+            np.array(y, dtype=object)
+            if not isinstance(value, float)
+            else np.array(y, dtype=np.float64)
+        )
         out[at] = value
         return out
 
@@ -111,7 +135,9 @@ def _polars(kind: Any, of: Callable[[Any], list[Any]]) -> Change:
 
 
 def _arrow(kind: Any, of: Callable[[Any], list[Any]]) -> Change:
-    return lambda X: pa.table({"a": X[:, 0], "b": pa.chunked_array([pa.array(of(X[:, 1].tolist()), kind)])})
+    return lambda X: pa.table(
+        {"a": X[:, 0], "b": pa.chunked_array([pa.array(of(X[:, 1].tolist()), kind)])}
+    )
 
 
 def _dates(rows: int, missing: bool) -> Any:
@@ -190,13 +216,23 @@ BAD_X: dict[str, Change] = {
     "structured, a matrix field": lambda X: np.zeros(len(X), [("a", "f8", (2,))]),
     "datetime64": lambda X: np.stack([_dates(len(X), False)] * 2, axis=1),
     "datetime64 with NaT": lambda X: np.stack([_dates(len(X), True)] * 2, axis=1),
-    "timedelta64": lambda X: np.stack([_dates(len(X), False) - np.datetime64("2020-01-01")] * 2, axis=1),
-    "timedelta64 with NaT": lambda X: np.stack([_dates(len(X), True) - np.datetime64("2020-01-01")] * 2, axis=1),
+    "timedelta64": lambda X: np.stack(
+        [_dates(len(X), False) - np.datetime64("2020-01-01")] * 2, axis=1
+    ),
+    "timedelta64 with NaT": lambda X: np.stack(
+        [_dates(len(X), True) - np.datetime64("2020-01-01")] * 2, axis=1
+    ),
     "a frame with datetime64": _frame(lambda column: _dates(len(column), False)),
     "a frame with NaT": _frame(lambda column: _dates(len(column), True)),
-    "a frame with zones": _frame(lambda column: pd.date_range("2020", periods=len(column), tz="UTC")),
-    "a frame with timedelta64": _frame(lambda column: pd.to_timedelta(np.arange(len(column)), unit="D")),
-    "a frame with periods": _frame(lambda column: pd.period_range("2020", periods=len(column), freq="D")),
+    "a frame with zones": _frame(
+        lambda column: pd.date_range("2020", periods=len(column), tz="UTC")
+    ),
+    "a frame with timedelta64": _frame(
+        lambda column: pd.to_timedelta(np.arange(len(column)), unit="D")
+    ),
+    "a frame with periods": _frame(
+        lambda column: pd.period_range("2020", periods=len(column), freq="D")
+    ),
     "a frame with intervals": _frame(lambda column: pd.cut(column, [-2, 0, 2])),
     "a frame with complex": _frame(lambda column: column.to_numpy() * 1j),
     "a dict with datetime64": lambda X: {"a": X[:, 0], "b": _dates(len(X), True)},
@@ -204,33 +240,61 @@ BAD_X: dict[str, Change] = {
     "a list of dates": lambda X: [[day, day] for day in pd.date_range("2020", periods=len(X))],
     "masked": lambda X: _with_mask(X),
     "masked whole numbers": lambda X: _with_mask((X * 9).astype(int)),
-    "a masked list of rows": lambda X: [_with_mask(row) if at == 4 else row for at, row in enumerate(np.tile(X, 2))],
+    "a masked list of rows": lambda X: [
+        _with_mask(row) if at == 4 else row for at, row in enumerate(np.tile(X, 2))
+    ],
     "Int64 with NA": _frame(lambda column: pd.array([None, *range(1, len(column))], dtype="Int64")),
     "Float64 with NA": _frame(lambda column: pd.array([None, *column[1:]], dtype="Float64")),
-    "boolean with NA": _frame(lambda column: pd.array([None, *([True] * (len(column) - 1))], dtype="boolean")),
-    "a category with NaN": _frame(lambda column: pd.Categorical([None, *(["u"] * (len(column) - 1))], ["u", "v"])),
-    "strings with NA": _frame(lambda column: pd.array([None, *(["u"] * (len(column) - 1))], dtype="string")),
+    "boolean with NA": _frame(
+        lambda column: pd.array([None, *([True] * (len(column) - 1))], dtype="boolean")
+    ),
+    "a category with NaN": _frame(
+        lambda column: pd.Categorical([None, *(["u"] * (len(column) - 1))], ["u", "v"])
+    ),
+    "strings with NA": _frame(
+        lambda column: pd.array([None, *(["u"] * (len(column) - 1))], dtype="string")
+    ),
     "arrow timestamps": _frame(
-        lambda column: pd.array(list(pd.date_range("2020", periods=len(column))), dtype=pd.ArrowDtype(pa.timestamp("us")))
+        lambda column: pd.array(
+            list(pd.date_range("2020", periods=len(column))),
+            dtype=pd.ArrowDtype(pa.timestamp("us")),
+        )
     ),
     "arrow durations": _frame(
-        lambda column: pd.array(list(pd.to_timedelta(np.arange(len(column)), unit="D")), dtype=pd.ArrowDtype(pa.duration("us")))
+        lambda column: pd.array(
+            list(pd.to_timedelta(np.arange(len(column)), unit="D")),
+            dtype=pd.ArrowDtype(pa.duration("us")),
+        )
     ),
-    "arrow doubles with null": _frame(lambda column: pd.array([None, *column[1:]], dtype=pd.ArrowDtype(pa.float64()))),
-    "polars Datetime": _polars(pl.Datetime, lambda column: list(pd.date_range("2020", periods=len(column)))),
+    "arrow doubles with null": _frame(
+        lambda column: pd.array([None, *column[1:]], dtype=pd.ArrowDtype(pa.float64()))
+    ),
+    "polars Datetime": _polars(
+        pl.Datetime, lambda column: list(pd.date_range("2020", periods=len(column)))
+    ),
     "polars Duration": _polars(pl.Duration, lambda column: [pd.Timedelta(days=1)] * len(column)),
     "polars List": _polars(pl.List(pl.Float64), lambda column: [[value] for value in column]),
-    "polars Struct": _polars(pl.Struct({"u": pl.Float64}), lambda column: [{"u": value} for value in column]),
-    "polars Array": _polars(pl.Array(pl.Float64, 2), lambda column: [[value, value] for value in column]),
+    "polars Struct": _polars(
+        pl.Struct({"u": pl.Float64}), lambda column: [{"u": value} for value in column]
+    ),
+    "polars Array": _polars(
+        pl.Array(pl.Float64, 2), lambda column: [[value, value] for value in column]
+    ),
     "polars Null": _polars(pl.Null, lambda column: [None] * len(column)),
-    "polars Object": lambda X: pl.DataFrame({"a": X[:, 0], "b": pl.Series([Odd() for _ in X], dtype=pl.Object)}),
+    "polars Object": lambda X: pl.DataFrame(
+        {"a": X[:, 0], "b": pl.Series([Odd() for _ in X], dtype=pl.Object)}
+    ),
     "polars null": _polars(pl.Float64, lambda column: [None, *column[1:]]),
     "polars NaN": _polars(pl.Float64, lambda column: [float("nan"), *column[1:]]),
     "polars Binary": _polars(pl.Binary, lambda column: [b"x"] * len(column)),
     "a lazy polars table": lambda X: pl.LazyFrame({"a": X[:, 0], "b": X[:, 1]}),
     "arrow list": _arrow(pa.list_(pa.float64()), lambda column: [[value] for value in column]),
-    "arrow struct": _arrow(pa.struct([("u", pa.float64())]), lambda column: [{"u": value} for value in column]),
-    "arrow timestamp": _arrow(pa.timestamp("us"), lambda column: list(pd.date_range("2020", periods=len(column)))),
+    "arrow struct": _arrow(
+        pa.struct([("u", pa.float64())]), lambda column: [{"u": value} for value in column]
+    ),
+    "arrow timestamp": _arrow(
+        pa.timestamp("us"), lambda column: list(pd.date_range("2020", periods=len(column)))
+    ),
     "arrow duration": _arrow(pa.duration("us"), lambda column: list(range(len(column)))),
     "arrow date": _arrow(pa.date32(), lambda column: list(range(len(column)))),
     "arrow time": _arrow(pa.time64("us"), lambda column: list(range(len(column)))),
@@ -253,7 +317,9 @@ BAD_X: dict[str, Change] = {
     "what cannot be read": lambda X: Unreadable(),
     "a type": lambda X: np.ndarray,
     "a function": lambda X: len,
-    "a long double beyond a float": lambda X: np.where(np.arange(2) == 0, np.longdouble("1e4000"), X.astype(np.longdouble)),
+    "a long double beyond a float": lambda X: np.where(
+        np.arange(2) == 0, np.longdouble("1e4000"), X.astype(np.longdouble)
+    ),
 }
 
 GOOD_X: dict[str, Change] = {
@@ -267,8 +333,12 @@ GOOD_X: dict[str, Change] = {
     "a list of arrays": lambda X: list(X),
     "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "objects that are numbers": lambda X: X.astype(object),
-    "objects that are decimals": lambda X: np.array([[decimal.Decimal(str(v)) for v in row] for row in X.tolist()], object),
-    "words beside numbers": lambda X: np.column_stack([X[:, 0].astype(object), np.where(X[:, 1] > 0, "u", "v")]),
+    "objects that are decimals": lambda X: np.array(
+        [[decimal.Decimal(str(v)) for v in row] for row in X.tolist()], object
+    ),
+    "words beside numbers": lambda X: np.column_stack(
+        [X[:, 0].astype(object), np.where(X[:, 1] > 0, "u", "v")]
+    ),
     "a mask without a masked cell": lambda X: np.ma.array(X, mask=np.zeros(X.shape, bool)),
     "a frame": _with_names(["a", "b"]),
     "a control character in a name": _with_names(["a\n\x1b[31m", "b"]),
@@ -279,14 +349,24 @@ GOOD_X: dict[str, Change] = {
         lambda column: pd.Categorical(["u", "v"] * (len(column) // 2), ["u", "v", "w"])
     ),
     "a pandas sparse column": _frame(lambda column: pd.arrays.SparseArray(column)),
-    "arrow strings": _frame(lambda column: pd.array(["u", "v"] * (len(column) // 2), dtype=pd.ArrowDtype(pa.string()))),
-    "arrow doubles": _frame(lambda column: pd.array(list(column), dtype=pd.ArrowDtype(pa.float64()))),
-    "arrow decimals": _arrow(pa.decimal128(10, 4), lambda column: [decimal.Decimal(f"{value:.4f}") for value in column]),
-    "polars decimals": _polars(pl.Decimal(10, 4), lambda column: [decimal.Decimal(f"{value:.4f}") for value in column]),
+    "arrow strings": _frame(
+        lambda column: pd.array(["u", "v"] * (len(column) // 2), dtype=pd.ArrowDtype(pa.string()))
+    ),
+    "arrow doubles": _frame(
+        lambda column: pd.array(list(column), dtype=pd.ArrowDtype(pa.float64()))
+    ),
+    "arrow decimals": _arrow(
+        pa.decimal128(10, 4), lambda column: [decimal.Decimal(f"{value:.4f}") for value in column]
+    ),
+    "polars decimals": _polars(
+        pl.Decimal(10, 4), lambda column: [decimal.Decimal(f"{value:.4f}") for value in column]
+    ),
     "polars": lambda X: pl.DataFrame({"a": X[:, 0], "b": X[:, 1]}),
     "polars words": _polars(pl.Categorical, lambda column: ["u", "v"] * (len(column) // 2)),
     "arrow": lambda X: pa.table({"a": X[:, 0], "b": X[:, 1]}),
-    "arrow dictionary": lambda X: pa.table({"a": X[:, 0], "b": pa.array(["u", "v"] * (len(X) // 2)).dictionary_encode()}),
+    "arrow dictionary": lambda X: pa.table(
+        {"a": X[:, 0], "b": pa.array(["u", "v"] * (len(X) // 2)).dictionary_encode()}
+    ),
     "a dict of lists": lambda X: {"a": X[:, 0].tolist(), "b": X[:, 1].tolist()},
     "a dict of series": lambda X: {"a": pd.Series(X[:, 0]), "b": pl.Series(X[:, 1])},
     "structured": lambda X: np.array(list(map(tuple, X)), [("a", "f8"), ("b", "f8")]),
@@ -355,7 +435,9 @@ BAD_TARGETS: dict[str, Change] = {
     "words": lambda y: np.where(np.asarray(y) > 0, "u", "v"),
     "bytes": lambda y: np.where(np.asarray(y) > 0, b"1", b"2"),
     "numbers as texts": lambda y: np.asarray(y).astype(str),
-    "a long double beyond a float": lambda y: np.where(np.arange(len(y)) == 1, np.longdouble("1e4000"), 0),
+    "a long double beyond a float": lambda y: np.where(
+        np.arange(len(y)) == 1, np.longdouble("1e4000"), 0
+    ),
     "a whole number beyond a float": _entry(10**400),
 }
 
@@ -396,8 +478,13 @@ BAD_GROUPS: dict[str, Change] = {
     "timedelta64": lambda g: np.where(np.asarray(g) == "a", *np.array([1, 2], "m8[D]")),
     "continuous": lambda g: np.linspace(0, 1, len(g)),
     "as many words as rows": lambda g: np.array([f"g{at}" for at in range(len(g))]),
-    "two columns of many values": lambda g: {"u": np.arange(len(g)) % 40, "v": np.arange(len(g)) // 3},
-    "periods": lambda g: pd.Series(pd.period_range("2020", periods=2, freq="D").take((np.asarray(g) == "a").astype(int))),
+    "two columns of many values": lambda g: {
+        "u": np.arange(len(g)) % 40,
+        "v": np.arange(len(g)) // 3,
+    },
+    "periods": lambda g: pd.Series(
+        pd.period_range("2020", periods=2, freq="D").take((np.asarray(g) == "a").astype(int))
+    ),
     "a category with NaN": lambda g: pd.Categorical([None, *np.asarray(g)[1:]]),
     "polars null": lambda g: pl.Series([None, *g.tolist()[1:]]),
     "polars List": lambda g: pl.Series([[value] for value in g.tolist()]),
@@ -456,13 +543,46 @@ BAD_WEIGHTS: dict[str, Change] = {
 BAD_OPTIONS: list[tuple[str, Any]] = [
     *(
         ("epsilon", value)
-        for value in ("1", None, True, float("nan"), -1.0, 0.0, 1j, [1.0], np.array([1.0]), b"1", {}, 10**400)
+        for value in (
+            "1",
+            None,
+            True,
+            float("nan"),
+            -1.0,
+            0.0,
+            1j,
+            [1.0],
+            np.array([1.0]),
+            b"1",
+            {},
+            10**400,
+        )
     ),
-    *(("delta", value) for value in ("1e-6", None, True, float("nan"), -1e-6, 1.0, 2.0, 1j, [1e-6], np.float64("nan"))),
-    *(("random_state", value) for value in ("0", 1.5, True, -1, float("nan"), [0], np.array([1, 2]), Odd(), b"0")),
+    *(
+        ("delta", value)
+        for value in (
+            "1e-6",
+            None,
+            True,
+            float("nan"),
+            -1e-6,
+            1.0,
+            2.0,
+            1j,
+            [1e-6],
+            np.float64("nan"),
+        )
+    ),
+    *(
+        ("random_state", value)
+        for value in ("0", 1.5, True, -1, float("nan"), [0], np.array([1, 2]), Odd(), b"0")
+    ),
     *(("protects", value) for value in ("rows", None, 1, ["records"], b"records")),
     *(("neighbours", value) for value in ("swap", 1, ["add-remove"], True)),
-    *(("public_rows", value) for value in (0, -5, 1.5, "120", True, float("nan"), [120], float("inf"))),
+    *(
+        ("public_rows", value)
+        for value in (0, -5, 1.5, "120", True, float("nan"), [120], float("inf"))
+    ),
     *(("max_sample_weight", value) for value in (0, -1.0, "1", None, float("nan"), True, [1.0])),
     *(("schema", value) for value in ("schema.toml", {}, 1, Odd(), [])),
     *(("ledger", value) for value in ("ledger.db", 1, Odd(), [])),
@@ -493,7 +613,11 @@ class Attempt:
 
 @contextlib.contextmanager
 def _heard(out: io.StringIO) -> Iterator[None]:
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), warnings.catch_warnings():
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         yield
 
@@ -512,7 +636,11 @@ def attempt(call: Callable[[], Any]) -> Attempt:
 
 def arguments(name: str, good: Sample) -> dict[str, Any]:
     """What a good fit is given."""
-    return {"X": good.X, "y": good.target if name in REGRESSORS else good.y, "sensitive_features": good.groups}
+    return {
+        "X": good.X,
+        "y": good.target if name in REGRESSORS else good.y,
+        "sensitive_features": good.groups,
+    }
 
 
 def empty_ledger(dataset: str) -> Ledger:

@@ -16,16 +16,26 @@ from knobs import made
 ROWS = 1200
 INF = float("inf")
 BOUNDS = (-10.0, 30.0)
-RELATIONS: list[dict[str, Any]] = [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
+RELATIONS: list[dict[str, Any]] = [
+    {},
+    {"neighbours": "replace-one"},
+    {"protects": "sensitive_features"},
+]
 
 
 def sample(rows: int = ROWS, seed: int = 0) -> Any:
-    """Numbers in [-1, 1], a target of about 10 +- 4, labels, and two columns of groups; the smaller group's line is another."""
+    """Numbers in [-1, 1], a target of about 10 +- 4, labels, and two columns of groups; the smaller
+    group's line is another."""
     rng = np.random.default_rng(seed)
     sex = np.array(["f", "m"])[(rng.random(rows) < 0.8).astype(int)]
     age = np.array(["old", "young"])[rng.integers(2, size=rows)]
     X = rng.uniform(-1, 1, size=(rows, 2))
-    y = 10 + 3 * X[:, 0] + np.where(sex == "f", 4.0, 1.0) * X[:, 1] + np.where(sex == "f", 2.0, 0.7) * rng.normal(size=rows)
+    y = (
+        10
+        + 3 * X[:, 0]
+        + np.where(sex == "f", 4.0, 1.0) * X[:, 1]
+        + np.where(sex == "f", 2.0, 0.7) * rng.normal(size=rows)
+    )
     labels = np.where(y > 10 + rng.logistic(size=rows), "yes", "no")
     return X, y, labels, sex, age
 
@@ -36,14 +46,20 @@ X, Y, LABELS, SEX, AGE = sample()
 def regressor(*given: Any, **options: Any) -> fv.TailoredRegressor:
     """A seeded one, of few rounds."""
     usual: dict[str, Any] = {"epsilon": 3.0, "random_state": 0, "target_bounds": BOUNDS}
-    if options.get("method") != "moments" and options.get("group_loss_bound") is None and len(given) < 2:
+    if (
+        options.get("method") != "moments"
+        and options.get("group_loss_bound") is None
+        and len(given) < 2
+    ):
         usual["rounds"] = 8
     return made(fv.TailoredRegressor, *given, **{**usual, **options})
 
 
 def classifier(*given: Any, **options: Any) -> fv.TailoredClassifier:
     """A seeded one, of few rounds."""
-    return made(fv.TailoredClassifier, *given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options})
+    return made(
+        fv.TailoredClassifier, *given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options}
+    )
 
 
 def quietly(estimator: Any, *given: Any, **named: Any) -> Any:
@@ -59,7 +75,13 @@ def verified(estimator: Any, epsilon: float = 3.0) -> PrivacyStatement:
     assert statement.check() == []
     assert statement.promise.epsilon == epsilon
     assert statement.plan is not None
-    assert accounting.epsilon(statement.events, 1e-6, statement.neighbours) <= statement.epsilon * (1 + 1e-9)
-    assert statement.epsilon == accounting.epsilon(statement.plan, 1e-6, statement.neighbours) <= epsilon
+    assert accounting.epsilon(statement.events, 1e-6, statement.neighbours) <= statement.epsilon * (
+        1 + 1e-9
+    )
+    assert (
+        statement.epsilon
+        == accounting.epsilon(statement.plan, 1e-6, statement.neighbours)
+        <= epsilon
+    )
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     return statement

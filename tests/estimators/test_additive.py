@@ -1,4 +1,5 @@
-"""Additive models in every estimator: what steps win, what they may never see, what is written, and what is refused."""
+"""Additive models in every estimator: what steps win, what they may never see, what is written, and
+what is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ from fairveil.privacy.events import compose
 from knobs import made
 
 ROWS = 3000
-COLUMNS = {"a": Number(-4, 4), "b": Number(0, 1000, edges=(5, 50)), "job": Category(("x", "y", "z"))}
+COLUMNS = {
+    "a": Number(-4, 4),
+    "b": Number(0, 1000, edges=(5, 50)),
+    "job": Category(("x", "y", "z")),
+}
 
 
 def schema(**others: Any) -> Schema:
@@ -37,12 +42,21 @@ def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any, Any]:
     rng = np.random.default_rng(seed)
     jobs = np.array(list("xyz"))[rng.integers(3, size=rows)]
     columns = {"a": rng.uniform(-2, 2, rows), "b": rng.uniform(0, 1000, rows), "job": jobs}
-    return columns, np.where(np.abs(columns["a"]) > 1.0, "yes", "no"), np.array(["f", "m"])[rng.integers(2, size=rows)]
+    return (
+        columns,
+        np.where(np.abs(columns["a"]) > 1.0, "yes", "no"),
+        np.array(["f", "m"])[rng.integers(2, size=rows)],
+    )
 
 
 def fitted(model: Any = "additive", **options: Any) -> fv.RateConstrainedClassifier:
     X, y, sex = table()
-    clf = made(fv.RateConstrainedClassifier, model=model, schema=schema(), **{"epsilon": 3.0, "random_state": 0, **options})
+    clf = made(
+        fv.RateConstrainedClassifier,
+        model=model,
+        schema=schema(),
+        **{"epsilon": 3.0, "random_state": 0, **options},
+    )
     return clf.fit(X, y, sensitive_features=sex)
 
 
@@ -61,7 +75,9 @@ CLASSIFIERS = [
 
 
 @pytest.mark.parametrize("clf", CLASSIFIERS, ids=lambda clf: type(clf).__name__)
-def test_a_curve_is_learned_that_no_line_fits_and_saved_to_the_bit(clf: Any, tmp_path: Path) -> None:
+def test_a_curve_is_learned_that_no_line_fits_and_saved_to_the_bit(
+    clf: Any, tmp_path: Path
+) -> None:
     X, y, sex = table()
     given = {"epsilon": 3.0, "random_state": 0, "schema": schema()}
     if clf.epsilon == float("inf"):
@@ -79,7 +95,11 @@ def test_a_curve_is_learned_that_no_line_fits_and_saved_to_the_bit(clf: Any, tmp
     assert again.model == "additive"
 
 
-@pytest.mark.parametrize("clf", [fv.GroupObjectiveRegressor(), fv.TailoredRegressor()], ids=lambda clf: type(clf).__name__)
+@pytest.mark.parametrize(
+    "clf",
+    [fv.GroupObjectiveRegressor(), fv.TailoredRegressor()],
+    ids=lambda clf: type(clf).__name__,
+)
 def test_a_number_is_predicted_by_steps(clf: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (ROWS, 1))
@@ -87,13 +107,19 @@ def test_a_number_is_predicted_by_steps(clf: Any) -> None:
     given = {"epsilon": 5.0, "random_state": 0, "target_bounds": (0, 2)}
     scores = []
     for model in (None, "additive"):
-        scores.append(clone(clf).set_params(model=model, **given).fit(X, y, sensitive_features=sex).score(X, y))
+        scores.append(
+            clone(clf)
+            .set_params(model=model, **given)
+            .fit(X, y, sensitive_features=sex)
+            .score(X, y)
+        )
     assert scores[0] < 0.05
     assert scores[1] > 0.15
 
 
 def test_raw_units_need_no_schema() -> None:
-    """Incomes beside ages: the linear model's gradients are all income; steps are bounded, and nothing warns of units."""
+    """Incomes beside ages: the linear model's gradients are all income; steps are bounded, and
+    nothing warns of units."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(18, 70, ROWS), rng.lognormal(9, 1, ROWS)])
     y = (X[:, 0] > 40).astype(int)
@@ -127,18 +153,23 @@ def test_a_pair_may_be_of_a_category_and_a_number() -> None:
     model = fv.Additive(interactions=(("job", "a"),))
     clf = fv.RateConstrainedClassifier(model=model, schema=schema(), epsilon=3.0, random_state=0)
     assert clf.fit(X, y, sensitive_features=sex).score(X, y) > 0.9
-    assert "job: x, a: 0 to 0.25" in clf.coef_names_ or any(name.startswith("job: x, a: 0 to") for name in clf.coef_names_)
+    assert "job: x, a: 0 to 0.25" in clf.coef_names_ or any(
+        name.startswith("job: x, a: 0 to") for name in clf.coef_names_
+    )
 
 
 # What they may see
 
 
 def test_nothing_is_read_from_the_rows() -> None:
-    """Edges are those of the schema, whatever the rows are; and the plan is the linear model's, to the last event."""
+    """Edges are those of the schema, whatever the rows are; and the plan is the linear model's, to
+    the last event."""
     X, y, sex = table()
     other = {**X, "a": X["a"] * 0.01, "b": X["b"] * 0.001}
     one = fitted()
-    two = fv.RateConstrainedClassifier(model="additive", schema=schema(), epsilon=3.0, random_state=0)
+    two = fv.RateConstrainedClassifier(
+        model="additive", schema=schema(), epsilon=3.0, random_state=0
+    )
     assert two.fit(other, y, sensitive_features=sex).coding_ == one.coding_
     assert one.privacy_.plan == two.privacy_.plan == fitted(None).privacy_.plan
     assert not [fact for fact in one.privacy_.facts if fact.origin == "read from the data"]
@@ -146,7 +177,9 @@ def test_nothing_is_read_from_the_rows() -> None:
     assert told.value.startswith("additive: steps of a at")
 
 
-@pytest.mark.parametrize("clf", CLASSIFIERS[:3] + CLASSIFIERS[4:], ids=lambda clf: type(clf).__name__)
+@pytest.mark.parametrize(
+    "clf", CLASSIFIERS[:3] + CLASSIFIERS[4:], ids=lambda clf: type(clf).__name__
+)
 def test_a_plan_without_rows_is_the_one_of_the_fit(clf: Any) -> None:
     X, y, sex = table()
     stated = replace(schema(), rows=ROWS)
@@ -159,13 +192,24 @@ def test_a_plan_without_rows_is_the_one_of_the_fit(clf: Any) -> None:
 
 def test_declared_edges_are_the_steps() -> None:
     names = fitted().coef_names_
-    assert [name for name in names if name.startswith("b:")] == ["b: below 5", "b: 5 to 50", "b: from 50"]
-    assert fitted(fv.Additive(columns=("b",))).coef_names_[-3:] == ("b: below 5", "b: 5 to 50", "b: from 50")
-    assert not [name for name in fitted(fv.Additive(columns=("b",))).coef_names_ if name.startswith("a:")]
+    assert [name for name in names if name.startswith("b:")] == [
+        "b: below 5",
+        "b: 5 to 50",
+        "b: from 50",
+    ]
+    assert fitted(fv.Additive(columns=("b",))).coef_names_[-3:] == (
+        "b: below 5",
+        "b: 5 to 50",
+        "b: from 50",
+    )
+    assert not [
+        name for name in fitted(fv.Additive(columns=("b",))).coef_names_ if name.startswith("a:")
+    ]
 
 
 def test_coefficients_are_the_score() -> None:
-    """In the units of the table: a line for each number, and the term of the step that it lies on."""
+    """In the units of the table: a line for each number, and the term of the step that it lies
+    on."""
     clf = fitted()
     X, _, _ = table(seed=5, rows=50)
     weights = dict(zip(clf.coef_names_, clf.coef_[0], strict=True))
@@ -194,13 +238,13 @@ def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
     known = ROWS_A_NUMBER * (MANY + 1)
-    many = fv.RateConstrainedClassifier(model="additive", random_state=0, solver=fv.Descent(rounds=3), public_rows=known).fit(
-        X, y
-    )
+    many = fv.RateConstrainedClassifier(
+        model="additive", random_state=0, solver=fv.Descent(rounds=3), public_rows=known
+    ).fit(X, y)
     assert len(many.coding_.shapes.steps) == MANY + 1
-    named = fv.RateConstrainedClassifier(model=fv.Additive(columns=("x3",)), random_state=0, solver=fv.Descent(rounds=3)).fit(
-        X, y
-    )
+    named = fv.RateConstrainedClassifier(
+        model=fv.Additive(columns=("x3",)), random_state=0, solver=fv.Descent(rounds=3)
+    ).fit(X, y)
     assert [side.name for side in named.coding_.shapes.steps] == ["x3"]
 
 
@@ -235,13 +279,18 @@ def test_too_many_cells_of_a_pair_are_refused() -> None:
     wide = schema(postcode=Category(tuple(map(str, range(500)))))
     X, y, sex = table()
     X["postcode"] = np.array(list(map(str, range(500))))[np.arange(ROWS) % 500]
-    clf = fv.RateConstrainedClassifier(model=fv.Additive(interactions=(("postcode", "a"),)), schema=wide)
+    clf = fv.RateConstrainedClassifier(
+        model=fv.Additive(interactions=(("postcode", "a"),)), schema=wide
+    )
     with pytest.raises(InputError, match="4096 cells"):
         clf.fit(X, y, sensitive_features=sex)
 
 
 def test_sparse_tables_and_modules_where_none_are_taken_are_refused() -> None:
-    X, y = sparse.random_array((50, 4), density=0.2, rng=np.random.default_rng(0), format="csr"), np.arange(50) % 2
+    X, y = (
+        sparse.random_array((50, 4), density=0.2, rng=np.random.default_rng(0), format="csr"),
+        np.arange(50) % 2,
+    )
     with pytest.raises(InputError, match="dense"):
         fv.RateConstrainedClassifier(model="additive").fit(X, y)
     with pytest.raises(InputError, match="'linear', 'additive'"):
@@ -274,7 +323,9 @@ def test_a_schema_with_edges_is_written_and_read(tmp_path: Path) -> None:
     assert Schema.from_dict(stated.to_dict()) == stated
     stated.save(tmp_path / "schema.toml")
     assert Schema.load(tmp_path / "schema.toml") == stated
-    plain = Schema({**dict(stated.columns), "b": Number(0, 1000)}, target="hired", sensitive=("sex",))
+    plain = Schema(
+        {**dict(stated.columns), "b": Number(0, 1000)}, target="hired", sensitive=("sex",)
+    )
     assert plain.fingerprint != stated.fingerprint
 
 

@@ -1,4 +1,5 @@
-"""Terms of additive models: they add up to the score, their bands hold the noise, and pictures of them can be read."""
+"""Terms of additive models: they add up to the score, their bands hold the noise, and pictures of
+them can be read."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from fairveil.facts import Category, Number, Schema
 from knobs import made
 
 ROWS = 4000
-SCHEMA = Schema({"a": Number(-4, 4), "b": Number(0, 10, edges=(2, 7)), "hired": Category(("no", "yes"))}, target="hired")
+SCHEMA = Schema(
+    {"a": Number(-4, 4), "b": Number(0, 10, edges=(2, 7)), "hired": Category(("no", "yes"))},
+    target="hired",
+)
 
 
 def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any]:
@@ -43,14 +47,17 @@ def test_terms_and_a_constant_add_up_to_the_score() -> None:
 
 
 def test_noise_of_a_step_is_within_its_bound_and_not_far_below() -> None:
-    """Guarantee 2. 60 seeds: the standard error of a standard deviation is 9 %, so that 1.4 is left behind by chance less than
-    once in 10,000 runs a step. The label is told by the line of a number, so that steps have little to say but noise."""
+    """Guarantee 2. 60 seeds: the standard error of a standard deviation is 9 %, so that 1.4 is left
+    behind by chance less than once in 10,000 runs a step. The label is told by the line of a
+    number, so that steps have little to say but noise."""
     rng = np.random.default_rng(1)
     X = {"a": rng.uniform(-4, 4, 3000), "b": rng.uniform(0, 10, 3000)}
     y = np.where(X["a"] > 0, "yes", "no")
     found, bounds = [], set()
     for seed in range(60):
-        clf = fv.RateConstrainedClassifier(model="additive", schema=SCHEMA, epsilon=0.5, random_state=seed, public_rows=3000)
+        clf = fv.RateConstrainedClassifier(
+            model="additive", schema=SCHEMA, epsilon=0.5, random_state=seed, public_rows=3000
+        )
         clf.fit(X, y)
         assert clf.outcome_.weight_noise is not None
         bounds.add(round(clf.outcome_.weight_noise, 12))

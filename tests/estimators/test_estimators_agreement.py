@@ -1,4 +1,5 @@
-"""Estimators whose parts contradict each other are refused when they are read; files are looked at before they are read."""
+"""Estimators whose parts contradict each other are refused when they are read; files are looked at
+before they are read."""
 
 from __future__ import annotations
 
@@ -31,11 +32,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
     table = {"a": X[:, 0], "b": X[:, 1], "w": np.array(["u", "v"], object)[A]}
     parity = fv.DemographicParity(0.9)
     fits = {
-        "table": made(fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=2), **common).fit(
-            table, y, sensitive_features="w"
+        "table": made(
+            fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=2), **common
+        ).fit(table, y, sensitive_features="w"),
+        "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(
+            X, y, sensitive_features=A
         ),
-        "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(X, y, sensitive_features=A),
-        "game": made(fv.OracleGameClassifier, constraints=parity, rounds=2, **common).fit(X, y, sensitive_features=A),
+        "game": made(fv.OracleGameClassifier, constraints=parity, rounds=2, **common).fit(
+            X, y, sensitive_features=A
+        ),
     }
     out = {}
     for name, one in fits.items():
@@ -44,7 +49,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
     return out
 
 
-def written(files: dict[str, bytes], folder: Path, change: Change | None = None, name: str = "estimator.json") -> Path:
+def written(
+    files: dict[str, bytes],
+    folder: Path,
+    change: Change | None = None,
+    name: str = "estimator.json",
+) -> Path:
     """A folder of these files, one of them changed, with checksums that fit."""
     files = dict(files)
     if change is not None:
@@ -69,32 +79,72 @@ CONTRADICTIONS: list[tuple[str, Change, str]] = [
     ("table", lambda d: d.update(features=5), "'columns'|columns"),
     ("table", lambda d: d.update(features=10**15), "features"),
     ("table", lambda d: d.update(features=3.7), "features: expected a whole number"),
-    ("table", lambda d: d.update(features="3"), "features: expected a whole number from 0 to .*, got '3'"),
+    (
+        "table",
+        lambda d: d.update(features="3"),
+        "features: expected a whole number from 0 to .*, got '3'",
+    ),
     ("table", lambda d: d.update(features=True), "features"),
     ("table", lambda d: d.update(features=-1), "features"),
     ("table", lambda d: d.update(columns=["a", "b"]), "columns: expected 3 names"),
     ("table", lambda d: d.update(columns="abw"), "columns: expected a list of texts"),
-    ("table", lambda d: d["coding"]["features"][0].update(name="z"), r"coding\.columns: expected the names of all features"),
+    (
+        "table",
+        lambda d: d["coding"]["features"][0].update(name="z"),
+        r"coding\.columns: expected the names of all features",
+    ),
     ("table", lambda d: d["coding"]["columns"].pop(), "coding|features"),
     ("table", lambda d: d["coding"]["features"].pop(), "a coding that fits the model|coding"),
-    ("table", lambda d: d["coding"].update(standard={"means": [0.0], "deviations": [1.0]}), "standard: expected means of 2"),
-    ("table", lambda d: d["coding"].update(standard={"means": [0.0] * 2, "deviations": [1.0, 0.0]}), "deviations above 0"),
+    (
+        "table",
+        lambda d: d["coding"].update(standard={"means": [0.0], "deviations": [1.0]}),
+        "standard: expected means of 2",
+    ),
+    (
+        "table",
+        lambda d: d["coding"].update(standard={"means": [0.0] * 2, "deviations": [1.0, 0.0]}),
+        "deviations above 0",
+    ),
     ("table", lambda d: d["outcome"]["names"].append("more"), r"one for each of 'names'"),
     ("table", lambda d: d["outcome"]["arrays"]["weights"].update(shape=[3, 1]), "weights of shape"),
     ("table", lambda d: d["outcome"]["arrays"]["weights"].update(shape=[3]), "weights of shape"),
-    ("table", lambda d: d["outcome"]["arrays"]["bounds"].update(values=[]), r"bounds\.values: expected a list of \d+ numbers"),
+    (
+        "table",
+        lambda d: d["outcome"]["arrays"]["bounds"].update(values=[]),
+        r"bounds\.values: expected a list of \d+ numbers",
+    ),
     ("table", lambda d: d["outcome"]["arrays"]["bounds"].update(shape=[2**60, 2**60]), "shape"),
     ("table", outcome(rounds="3"), "rounds: expected a whole number"),
     ("table", outcome(reason="because"), "reason: expected one of"),
     ("table", outcome(rows=["1"]), "rows: expected a number"),
-    ("table", lambda d: d["cells"].update(columns=[list(range(2000))] * 3, names=["a", "b", "c"]), "groups"),
+    (
+        "table",
+        lambda d: d["cells"].update(columns=[list(range(2000))] * 3, names=["a", "b", "c"]),
+        "groups",
+    ),
     ("table", lambda d: d["cells"].update(columns=[[["u"], {}]]), "cells"),
     ("table", lambda d: d["parameters"].update(constraints={"notion": 3}), "constraints"),
-    ("table", lambda d: d["parameters"].update(schema={"array": ["a", "b"]}), r"array\[1\]: expected a number|array\[0\]"),
-    ("table", lambda d: d["parameters"].update(schema={"number": "five"}), "number: expected a number"),
+    (
+        "table",
+        lambda d: d["parameters"].update(schema={"array": ["a", "b"]}),
+        r"array\[1\]: expected a number|array\[0\]",
+    ),
+    (
+        "table",
+        lambda d: d["parameters"].update(schema={"number": "five"}),
+        "number: expected a number",
+    ),
     ("table", lambda d: d["parameters"].update(schema={"by_group": [["a"]]}), "by_group"),
-    ("table", lambda d: d["parameters"].update(schema={"a": 1, "b": 2}), "schema: expected an object with one of"),
-    ("odds", lambda d: d.update(sensitive=["s", True]), r"sensitive\[0\]: expected a list of texts"),
+    (
+        "table",
+        lambda d: d["parameters"].update(schema={"a": 1, "b": 2}),
+        "schema: expected an object with one of",
+    ),
+    (
+        "odds",
+        lambda d: d.update(sensitive=["s", True]),
+        r"sensitive\[0\]: expected a list of texts",
+    ),
     ("odds", lambda d: d["released"].update(shape=[1, 1, 1]), "raw: expected a list of 1 numbers"),
     ("odds", lambda d: d["report"].update(lines=[["a", 1, 2]]), "a list of 5"),
     ("odds", lambda d: d["guarantee"]["bounds"].append(0.1), r"bounds: expected a list of"),
@@ -117,7 +167,9 @@ def test_parts_that_contradict_each_other_are_refused_when_they_are_read(
 
 
 @pytest.mark.parametrize("which", ["table", "odds", "game"])
-def test_what_was_saved_is_read(which: str, saved: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+def test_what_was_saved_is_read(
+    which: str, saved: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
     fv.load(written(saved[which], tmp_path / "model", lambda content: None))
 
 
@@ -126,7 +178,12 @@ RAW: list[tuple[str, Callable[[str], str | bytes]]] = [
     ("infinity", lambda text: text.replace('"features": 3', '"features": Infinity')),
     ("1e999", lambda text: text.replace('"features": 3', '"features": 1e999')),
     ("twice", lambda text: text.replace('"features": 3', '"features": 3, "features": 3')),
-    ("deep", lambda text: text.replace('"parameters": {', '"parameters": {"public_rows":' + "[" * 900 + "]" * 900 + ",", 1)),
+    (
+        "deep",
+        lambda text: text.replace(
+            '"parameters": {', '"parameters": {"public_rows":' + "[" * 900 + "]" * 900 + ",", 1
+        ),
+    ),
     ("version true", lambda text: text.replace('"version": 1', '"version": true')),
     ("version 1.0", lambda text: text.replace('"version": 1', '"version": 1.0')),
     ("no text", lambda text: text.encode().replace(b"features", b"f\xff")),
@@ -135,25 +192,37 @@ RAW: list[tuple[str, Callable[[str], str | bytes]]] = [
 
 @pytest.mark.parametrize(("kind", "change"), RAW)
 def test_json_that_is_refused(
-    kind: str, change: Callable[[str], str | bytes], saved: dict[str, dict[str, bytes]], tmp_path: Path
+    kind: str,
+    change: Callable[[str], str | bytes],
+    saved: dict[str, dict[str, bytes]],
+    tmp_path: Path,
 ) -> None:
     path = written(saved["table"], tmp_path / "model")
     changed = change((path / "estimator.json").read_text())
-    (path / "estimator.json").write_bytes(changed if isinstance(changed, bytes) else changed.encode())
+    (path / "estimator.json").write_bytes(
+        changed if isinstance(changed, bytes) else changed.encode()
+    )
     with pytest.raises(InputError, match=r"estimator\.json"):
         fv.load(path)
 
 
 @pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "/etc/passwd", "more.json", "base.base.base.base.base.model.json", "x\0y"]
+    "name",
+    ["../../etc/passwd", "/etc/passwd", "more.json", "base.base.base.base.base.model.json", "x\0y"],
 )
-def test_a_list_of_files_names_those_of_an_estimator(name: str, saved: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+def test_a_list_of_files_names_those_of_an_estimator(
+    name: str, saved: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match="files that an estimator has"):
-        fv.load(written(saved["table"], tmp_path / "model", lambda d: d["sha256"].update({name: "0"})))
+        fv.load(
+            written(saved["table"], tmp_path / "model", lambda d: d["sha256"].update({name: "0"}))
+        )
 
 
 @pytest.mark.parametrize("name", ["estimator.json", "model.json", "arrays.npz", "statement.json"])
-def test_files_are_looked_at_before_they_are_read(name: str, saved: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+def test_files_are_looked_at_before_they_are_read(
+    name: str, saved: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
     path = written(saved["table"], tmp_path / "model")
     with (path / name).open("r+b") as made:
         made.truncate(6 << 30)  # sparse: it takes no room
@@ -165,7 +234,9 @@ def test_files_are_looked_at_before_they_are_read(name: str, saved: dict[str, di
         fv.load(path)
 
 
-def test_arrays_are_as_large_as_the_model_says_and_no_larger(saved: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+def test_arrays_are_as_large_as_the_model_says_and_no_larger(
+    saved: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
     path = written(saved["table"], tmp_path / "model")
     whole = (path / "arrays.npz").read_bytes()
     (path / "arrays.npz").write_bytes(whole + b"\0" * 5000)

@@ -1,4 +1,5 @@
-"""What is wrong with X, y, groups, weights and knobs is an `InputError` that says so, before anything is asked."""
+"""What is wrong with X, y, groups, weights and knobs is an `InputError` that says so, before
+anything is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def two_numbers(people: Columns) -> Any:
 
 @pytest.mark.parametrize("huge", [1e308, -1e200])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_numbers_whose_deviation_overflows_cannot_be_scaled_by_it(people: Columns, X: Any, huge: float, kind: Any) -> None:
+def test_numbers_whose_deviation_overflows_cannot_be_scaled_by_it(
+    people: Columns, X: Any, huge: float, kind: Any
+) -> None:
     X[0, 0] = huge
     with pytest.raises(InputError, match="squares are finite"):
         short(unsafe_data_dependent_bounds=True).fit(kind(X), people["hired"])
@@ -32,7 +35,9 @@ def test_numbers_whose_deviation_overflows_cannot_be_scaled_by_it(people: Column
 
 def test_single_precision_does_not_overflow_where_double_does_not(people: Columns, X: Any) -> None:
     X[0, 0] = 3e38
-    clf = short(unsafe_data_dependent_bounds=True).fit(sparse.csr_array(X.astype(np.float32)), people["hired"])
+    clf = short(unsafe_data_dependent_bounds=True).fit(
+        sparse.csr_array(X.astype(np.float32)), people["hired"]
+    )
     assert np.isfinite(clf.coding_.standard.deviations).all()
 
 
@@ -56,7 +61,11 @@ def test_missing_labels_are_refused(people: Columns, X: Any, missing: Any) -> No
     words: list[Any] = [missing, *people["hired"].tolist()[1:]]
     given: list[Any] = [words, np.array(words, object), pd.Series(words), np.array(labels, object)]
     if missing is not pd.NA:
-        given += [np.array(labels, dtype=float), pa.array(words, from_pandas=True), pd.array(labels, dtype="boolean")]
+        given += [
+            np.array(labels, dtype=float),
+            pa.array(words, from_pandas=True),
+            pd.array(labels, dtype="boolean"),
+        ]
     for y in given:
         with pytest.raises(InputError, match=r"^y: "):
             short().fit(X, y)
@@ -64,8 +73,12 @@ def test_missing_labels_are_refused(people: Columns, X: Any, missing: Any) -> No
         short().fit(X, np.zeros((len(X), 2)))
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, lambda X, columns: pa.table(list(X.T), names=columns)])
-def test_two_columns_of_one_name_are_refused(people: Columns, X: Any, frame: Any, schema: fv.facts.Schema) -> None:
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, lambda X, columns: pa.table(list(X.T), names=columns)]
+)
+def test_two_columns_of_one_name_are_refused(
+    people: Columns, X: Any, frame: Any, schema: fv.facts.Schema
+) -> None:
     y, twice = people["hired"], frame(X, columns=["a", "a"])
     with pytest.raises(InputError, match=r"^X: .*distinct.*\['a'\]"):
         short().fit(twice, y)
@@ -78,12 +91,19 @@ def test_two_columns_of_one_name_are_refused(people: Columns, X: Any, frame: Any
 
 
 def test_arrays_that_scikit_learn_refuses_are_refused_in_our_words(people: Columns, X: Any) -> None:
-    for wrong, words in ((X * np.nan, "NaN"), (X * np.inf, "infinity"), (X[:, :0], "0 feature"), (X[0], "Expected 2D")):
+    for wrong, words in (
+        (X * np.nan, "NaN"),
+        (X * np.inf, "infinity"),
+        (X[:, :0], "0 feature"),
+        (X[0], "Expected 2D"),
+    ):
         with pytest.raises(InputError, match=rf"^X: .*{words}"):
             short().fit(wrong, people["hired"])
 
 
-def test_a_sampling_rate_that_is_too_small_for_the_accountant_is_refused(people: Columns, X: Any) -> None:
+def test_a_sampling_rate_that_is_too_small_for_the_accountant_is_refused(
+    people: Columns, X: Any
+) -> None:
     for rate in (1e-300, 9e-10):
         with pytest.raises(InputError, match=r"sampling_rate: expected at least 1e-09"):
             short(sampling_rate=rate).fit(X, people["hired"])

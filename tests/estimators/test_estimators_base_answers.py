@@ -1,4 +1,5 @@
-"""What a base is asked for, its scores as bins, and fits by scores: what is asked is got, and what goes wrong is said."""
+"""What a base is asked for, its scores as bins, and fits by scores: what is asked is got, and what
+goes wrong is said."""
 
 from __future__ import annotations
 
@@ -67,20 +68,29 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
     assert gap(clf) <= max(clf.guarantee_.value_bounds) + 1e-9
     said = post_report.OF_DECISIONS if method == "predict" else post_report.OF_SCORES
     assert clf.constraint_report_.reason.endswith(said)
-    hard = made(fv.OddsPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(X, Y, sensitive_features=A)
+    hard = made(fv.OddsPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(
+        X, Y, sensitive_features=A
+    )
     assert hard.edges_ is None
     if method != "predict":
-        assert clf.guarantee_.error <= hard.guarantee_.error + 0.005  # and no worse than its decisions beyond noise
+        # and no worse than its decisions beyond noise
+        assert clf.guarantee_.error <= hard.guarantee_.error + 0.005
 
 
 def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
     base = LogisticRegression().fit(X, Y)
     both = [
-        made(fv.OddsPostProcessor, base, PARITY, predict_method=method, **GROUPS).fit(X, Y, sensitive_features=A)
+        made(fv.OddsPostProcessor, base, PARITY, predict_method=method, **GROUPS).fit(
+            X, Y, sensitive_features=A
+        )
         for method in ("decision_function", "predict_proba")
     ]
-    assert np.allclose(both[0].edges_, both[1].edges_, atol=1e-6)  # a logistic regression's logit is its score
-    assert np.allclose(both[0].predict_proba(X, sensitive_features=A), both[1].predict_proba(X, sensitive_features=A))
+    # a logistic regression's logit is its score
+    assert np.allclose(both[0].edges_, both[1].edges_, atol=1e-6)
+    assert np.allclose(
+        both[0].predict_proba(X, sensitive_features=A),
+        both[1].predict_proba(X, sensitive_features=A),
+    )
     for wrong, match in (
         ({"estimator": GaussianNB(), "predict_method": "decision_function"}, "decision_function"),
         ({"estimator": base, "predict_method": "proba"}, "predict_method"),
@@ -90,8 +100,12 @@ def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
         ({"estimator": base, "bins": 8, "predict_method": "predict"}, "bins is not used"),
     ):
         with pytest.raises(FairveilError, match=match):
-            made(fv.OddsPostProcessor, constraints=PARITY, **{**GROUPS, **wrong}).fit(X, Y, sensitive_features=A)
-    three = made(fv.OddsPostProcessor, LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS)
+            made(fv.OddsPostProcessor, constraints=PARITY, **{**GROUPS, **wrong}).fit(
+                X, Y, sensitive_features=A
+            )
+    three = made(
+        fv.OddsPostProcessor, LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS
+    )
     with pytest.raises(InputError, match="two classes"):
         three.fit(X, Y + (X[:, 0] > 2), sensitive_features=A)
 
@@ -103,10 +117,12 @@ def test_classes_in_another_order_turn_the_score_round() -> None:
     facts |= {"hired": fv.facts.Category(("yes", "no")), "group": fv.facts.Category((0, 1))}
     schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
     base = LogisticRegression().fit(table, words)
-    turned = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), schema=schema, **GROUPS).fit(
+    turned = made(
+        fv.OddsPostProcessor, base, fv.DemographicParity(0.02), schema=schema, **GROUPS
+    ).fit(table, words, sensitive_features=A)
+    plain = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), **GROUPS).fit(
         table, words, sensitive_features=A
     )
-    plain = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), **GROUPS).fit(table, words, sensitive_features=A)
     assert turned.classes_.tolist() == ["yes", "no"]
     assert plain.classes_.tolist() == ["no", "yes"]
     assert turned.guarantee_.error == pytest.approx(plain.guarantee_.error, abs=0.01)
@@ -123,21 +139,27 @@ def test_classes_in_another_order_turn_the_score_round() -> None:
 
 
 def test_guarantee_1_edges_do_not_depend_on_private_rows() -> None:
-    """Records: whatever the rows are. Groups alone protected: on public scores, and not on the groups."""
+    """Records: whatever the rows are. Groups alone protected: on public scores, and not on the
+    groups."""
     base = LogisticRegression().fit(X, Y)
     found = [
-        fv.OddsPostProcessor(base, PARITY, public_base=True, random_state=0).fit(x, Y, sensitive_features=a).edges_
+        fv.OddsPostProcessor(base, PARITY, public_base=True, random_state=0)
+        .fit(x, Y, sensitive_features=a)
+        .edges_
         for x, a in ((X, A), (X * 100.0, A), (X - 3.0, 1 - A))
     ]
     assert all((edges == found[0]).all() for edges in found)
     assert found[0].tolist() == score_bins.fixed(len(found[0]) + 1).tolist()
     shuffled = RNG.permutation(A)
-    public = [made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_ for a in (A, shuffled)]
+    public = [
+        made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_
+        for a in (A, shuffled)
+    ]
     assert (public[0] == public[1]).all()
     assert public[0].tolist() != found[0].tolist()
-    given = fv.OddsPostProcessor(base, PARITY, solver=fv.Thresholds(bins=[-1.0, 0.5]), public_base=True).fit(
-        X, Y, sensitive_features=A
-    )
+    given = fv.OddsPostProcessor(
+        base, PARITY, solver=fv.Thresholds(bins=[-1.0, 0.5]), public_base=True
+    ).fit(X, Y, sensitive_features=A)
     assert given.edges_.tolist() == [-1.0, 0.0, 0.5]
 
 
@@ -151,7 +173,9 @@ def test_guarantee_1_the_number_of_bins_follows_public_numbers() -> None:
     assert bins(epsilon=0.1) == 24
     assert bins(epsilon=0.02) == 4
     assert bins(epsilon=30.0) == 32
-    assert bins(epsilon=1.0, public_rows=ROWS) == bins(epsilon=1.0, neighbours="replace-one", public_rows=None)
+    assert bins(epsilon=1.0, public_rows=ROWS) == bins(
+        epsilon=1.0, neighbours="replace-one", public_rows=None
+    )
     assert bins(bins=12) == 12
     assert bins(epsilon=math.inf) > 200
 
@@ -164,12 +188,15 @@ def test_guarantee_1_the_number_of_rows_is_what_the_base_released_and_never_the_
             asked.append(post_rows.known_rows(self.public_rows, asked_of, wishes.promise, base))
             return super()._answers(asked_of, base, wishes, plan, X)
 
-    clf = Told(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(X, Y, sensitive_features=A)
+    clf = Told(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(
+        X, Y, sensitive_features=A
+    )
     assert asked == [clf.estimator_.outcome_.rows]
     assert asked != [ROWS]
     fixed = LogisticRegression().fit(X, Y)
     Told(fixed, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
-    ours = short().fit(X[:500], Y[:500])  # of other people: what it released is none of these rows' number
+    # of other people: what it released is none of these rows' number
+    ours = short().fit(X[:500], Y[:500])
     Told(ours, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
     assert asked[1:] == [None, None]
 
@@ -195,7 +222,9 @@ def test_guarantee_2_nan_is_an_error_at_the_fit_and_at_prediction_and_infinity_i
     far = X.copy()
     far[:50, 0], far[50:90, 0] = 99.0, -99.0
     for options in (GROUPS, {"epsilon": math.inf}, {"public_base": True, "random_state": 0}):
-        clf = made(fv.OddsPostProcessor, Scored(), PARITY, **options).fit(far, Y, sensitive_features=A)
+        clf = made(fv.OddsPostProcessor, Scored(), PARITY, **options).fit(
+            far, Y, sensitive_features=A
+        )
         assert np.isfinite(clf.predict_proba(far, sensitive_features=A)).all()
         with pytest.raises(InputError, match="NaN"):
             clf.predict_proba(holey, sensitive_features=A)
@@ -205,7 +234,9 @@ def test_guarantee_2_a_row_has_one_bin_alone_and_among_others() -> None:
     for base in (LogisticRegression(), KNeighborsClassifier(5)):
         clf = fv.OddsPostProcessor(base, PARITY, epsilon=math.inf).fit(X, Y, sensitive_features=A)
         whole = clf.predict_proba(X[:60], sensitive_features=A[:60])
-        alone = np.concatenate([clf.predict_proba(X[i : i + 1], sensitive_features=A[i : i + 1]) for i in range(60)])
+        alone = np.concatenate(
+            [clf.predict_proba(X[i : i + 1], sensitive_features=A[i : i + 1]) for i in range(60)]
+        )
         assert (whole == alone).all()
 
 
@@ -225,13 +256,21 @@ def test_constant_scores_are_one_bin_and_only_constants_are_left() -> None:
 def test_without_privacy_the_gap_is_what_was_asked_and_the_error_that_of_fairlearn() -> None:
     fairlearn = pytest.importorskip("fairlearn.postprocessing")
     base = LogisticRegression().fit(X, Y)
-    clf = fv.OddsPostProcessor(base, fv.DemographicParity(0.0), epsilon=math.inf).fit(X, Y, sensitive_features=A)
+    clf = fv.OddsPostProcessor(base, fv.DemographicParity(0.0), epsilon=math.inf).fit(
+        X, Y, sensitive_features=A
+    )
     peer = fairlearn.ThresholdOptimizer(
-        estimator=base, constraints="demographic_parity", prefit=True, predict_method="predict_proba", grid_size=4000
+        estimator=base,
+        constraints="demographic_parity",
+        prefit=True,
+        predict_method="predict_proba",
+        grid_size=4000,
     ).fit(X, Y, sensitive_features=A)
     chance = peer._pmf_predict(X, sensitive_features=A)
     assert gap(clf) <= 1e-6
-    assert 1.0 - clf.score(X, Y, sensitive_features=A) == pytest.approx(1.0 - chance[np.arange(ROWS), Y].mean(), abs=1e-3)
+    assert 1.0 - clf.score(X, Y, sensitive_features=A) == pytest.approx(
+        1.0 - chance[np.arange(ROWS), Y].mean(), abs=1e-3
+    )
 
 
 def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path) -> None:
@@ -248,7 +287,9 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         assert clf.model_.cells is None
         assert not clf.model_.reads_groups
         assert clf.cells_ is not None
-        assert not any("reads a person's group" in sentence for sentence in clf.privacy_.not_covered)
+        assert not any(
+            "reads a person's group" in sentence for sentence in clf.privacy_.not_covered
+        )
         assert fv.demographic_parity_gap(Y, law, A, classes=(0, 1)) <= clf.guarantee_.gap_bound
         assert clf.guarantee_.gap <= 0.05 + 1e-6
         one = clf.derandomise()
@@ -257,26 +298,36 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         loaded = fv.load(fv.save(clf, tmp_path / method), estimator=clf.estimator_)
         assert loaded.predict_proba(X).tobytes() == law.tobytes()
         assert (loaded.derandomise().mixing_ == one.mixing_).all()
-    hard = made(fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS).fit(
-        X, Y, sensitive_features=A
-    )
+    hard = made(
+        fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS
+    ).fit(X, Y, sensitive_features=A)
     assert any("reads a person's group" in sentence for sentence in hard.privacy_.not_covered)
 
 
 def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs_less() -> None:
-    """A fit without constraints hands out "no" for everybody there; bounds on false negatives need the score."""
+    """A fit without constraints hands out "no" for everybody there; bounds on false negatives need
+    the score."""
     rng = np.random.default_rng(1)
     y = (rng.random(8000) < 0.04).astype(int)
     x = np.clip(0.35 * y + 0.3 * rng.normal(size=8000), -1, 1)[:, np.newaxis]
     base = fv.RateConstrainedClassifier(random_state=4, public_rows=8000)
     alone = clone(base).set_params(epsilon=0.8, delta=0.8e-6).fit(x, y)
     assert np.ptp(alone.decision_function(x)) == 0
-    clf = fv.OddsPostProcessor(base, fv.FalseNegativeRate(0.2), random_state=0, public_rows=8000).fit(x, y)
+    clf = fv.OddsPostProcessor(
+        base, fv.FalseNegativeRate(0.2), random_state=0, public_rows=8000
+    ).fit(x, y)
     assert np.ptp(clf.estimator_.decision_function(x)) > 0.5  # the same search, by the same seed
     assert 1 - clf.score(x, y) < 0.6
-    assert fv.OddsPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_.randomised is None
+    assert (
+        fv.OddsPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0)
+        .fit(x, y)
+        .estimator_.randomised
+        is None
+    )
     asked = fv.RateConstrainedClassifier(randomised=False)
-    kept = fv.OddsPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
+    kept = (
+        fv.OddsPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
+    )
     assert kept.randomised is False  # as it was asked for
     free = fv.OddsPostProcessor(None, None, random_state=0).fit(x, y).estimator_
     assert free.randomised is True
@@ -285,16 +336,19 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
 def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_said() -> None:
     for method in ("auto", "predict"):
         options: dict[str, Any] = {**GROUPS, "predict_method": method, "randomised": False}
-        clf = made(fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **options).fit(
-            X, Y, sensitive_features=A
-        )
+        clf = made(
+            fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **options
+        ).fit(X, Y, sensitive_features=A)
         assert set(np.unique(clf.mixing_)) <= {0.0, 1.0}
         assert not clf.model_.is_randomised
         assert clf.constraint_report_.reason.startswith(post_report.CHOSEN)
         first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
         assert (first == again).all()
         by_chance = made(
-            fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **{**options, "randomised": True}
+            fv.OddsPostProcessor,
+            LogisticRegression(),
+            fv.DemographicParity(0.1),
+            **{**options, "randomised": True},
         )
         one = by_chance.fit(X, Y, sensitive_features=A).derandomise()
         assert (one.mixing_ == clf.mixing_).all()
@@ -309,7 +363,9 @@ def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
     y = (rng.random(20_000) < 0.09).astype(int)
     x = (1.9 * y + rng.normal(size=20_000))[:, np.newaxis]
     base = LogisticRegression().fit(x, y)
-    clf = fv.OddsPostProcessor(base, fv.FalseNegativeRate(0.2), public_base=True, random_state=0).fit(x, y)
+    clf = fv.OddsPostProcessor(
+        base, fv.FalseNegativeRate(0.2), public_base=True, random_state=0
+    ).fit(x, y)
     law = clf.predict_proba(x)
     assert ((law > 0) & (law < 1)).any(axis=1).mean() < 0.1
     assert law[y == 1, 0].mean() == pytest.approx(0.2, abs=0.03)
@@ -325,9 +381,9 @@ def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
 def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path: Path) -> None:
     import json
 
-    clf = made(fv.OddsPostProcessor, base, PARITY, solver=fv.Thresholds(bins=[-2.0, 0.5]), **GROUPS).fit(
-        X, Y, sensitive_features=A
-    )
+    clf = made(
+        fv.OddsPostProcessor, base, PARITY, solver=fv.Thresholds(bins=[-2.0, 0.5]), **GROUPS
+    ).fit(X, Y, sensitive_features=A)
     path = fv.save(clf, tmp_path / "model")
     given = None if base is None else clf.estimator_
     loaded = fv.load(path, estimator=given)
@@ -347,7 +403,9 @@ def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path:
 def test_a_folder_of_an_earlier_version_has_no_word_of_scores(tmp_path: Path) -> None:
     import json
 
-    clf = fv.OddsPostProcessor(short(random_state=None), PARITY, epsilon=4.0, predict_method="predict", random_state=0)
+    clf = fv.OddsPostProcessor(
+        short(random_state=None), PARITY, epsilon=4.0, predict_method="predict", random_state=0
+    )
     path = fv.save(clf.fit(X, Y, sensitive_features=A), tmp_path / "model")
     content = json.loads((path / "estimator.json").read_text())
     for name in ("predict_method", "solver"):

@@ -1,4 +1,5 @@
-"""A fitted model beside what costs nothing: what is said, warned of, handed out instead, and written."""
+"""A fitted model beside what costs nothing: what is said, warned of, handed out instead, and
+written."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError, WorseThanBaseline
-from fairveil.estimators.reports.baselines import CONSTANT, FREE, MIXING, BaselineReport, Compared, warn_if_worse
+from fairveil.estimators.reports.baselines import (
+    CONSTANT,
+    FREE,
+    MIXING,
+    BaselineReport,
+    Compared,
+    warn_if_worse,
+)
 from fairveil.models import LinearModel, MixtureModel
 from knobs import made
 
@@ -45,13 +53,16 @@ def estimators(**given):
 @pytest.mark.parametrize("epsilon", [INF, 5.0])
 def test_every_estimator_says_it_and_writes_it(place, epsilon, tmp_path) -> None:
     X, y, a = people()
-    options = {"epsilon": epsilon} | ({} if epsilon == INF else {"public_rows": len(y), "random_state": 0})
+    options = {"epsilon": epsilon} | (
+        {} if epsilon == INF else {"public_rows": len(y), "random_state": 0}
+    )
     estimator = list(estimators(**options))[place]
     if "Regressor" in type(estimator).__name__:
         y = X.sum(axis=1) + 0.1 * a
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fv.errors.ConstraintNotMet)
-        warnings.simplefilter("ignore", WorseThanBaseline)  # one deterministic rule may be worse than a mixture, and is here
+        # one deterministic rule may be worse than a mixture, and is here
+        warnings.simplefilter("ignore", WorseThanBaseline)
         estimator.fit(X, y, sensitive_features=a)
     report = estimator.baselines_
     constant = report.line(CONSTANT)
@@ -69,7 +80,8 @@ def test_without_privacy_errors_are_those_of_the_rows(estimator) -> None:
     X, y, a = people()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fv.errors.ConstraintNotMet)
-        warnings.simplefilter("ignore", WorseThanBaseline)  # one deterministic rule may be worse than a mixture, and is here
+        # one deterministic rule may be worse than a mixture, and is here
+        warnings.simplefilter("ignore", WorseThanBaseline)
         estimator.fit(X, y, sensitive_features=a)
     if isinstance(estimator, fv.OddsPostProcessor):
         law = estimator.predict_proba(X, sensitive_features=a)
@@ -107,7 +119,9 @@ class Thrown(fv.RateConstrainedClassifier):
     def _conclude(self, intent, outcome, statement) -> None:
         compared = outcome.comparison
         table = compared.table.counts[:, ::-1].copy()  # it decides the other way round
-        shown = dataclasses.replace(compared, table=dataclasses.replace(compared.table, counts=table))
+        shown = dataclasses.replace(
+            compared, table=dataclasses.replace(compared.table, counts=table)
+        )
         outcome = dataclasses.replace(outcome, weights=-outcome.weights, comparison=shown)
         super()._conclude(intent, outcome, statement)
 
@@ -115,7 +129,9 @@ class Thrown(fv.RateConstrainedClassifier):
 def thrown(randomised=True, **given):
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "rounds": 30}
-    clf = Thrown(**{"constraints": "demographic_parity:0.6"} | options | given, randomised=randomised)
+    clf = Thrown(
+        **{"constraints": "demographic_parity:0.6"} | options | given, randomised=randomised
+    )
     return clf, X, y, a
 
 
@@ -126,14 +142,17 @@ def test_a_model_that_is_worse_is_not_handed_out() -> None:
     assert report.handed_out in ("no constraint", "mixing")
     assert report.remark in str(report)
     assert report.worse == ()
-    law = clf.predict_proba(X) if isinstance(clf.model_, MixtureModel) else np.eye(2)[clf.predict(X)]
+    law = (
+        clf.predict_proba(X) if isinstance(clf.model_, MixtureModel) else np.eye(2)[clf.predict(X)]
+    )
     error = 1 - law[np.arange(len(y)), y].mean()
     assert error < min(y.mean(), 1 - y.mean())
     assert report.error == pytest.approx(error, abs=4 * report.noise)
 
 
 def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_decide_by_chance() -> None:
-    """Reported is the mixture: its values and its error, which are those of the rows within their noise."""
+    """Reported is the mixture: its values and its error, which are those of the rows within their
+    noise."""
     clf, X, y, a = thrown(constraints="demographic_parity:0.1")
     clf.fit(X, y, sensitive_features=a)
     assert isinstance(clf.model_, MixtureModel)
@@ -142,8 +161,12 @@ def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_decide_by_chanc
     rates = [law[a == g, 1].mean() for g in range(3)]
     noise = max(line.noise for line in clf.constraint_report_.lines)
     assert max(rates) - min(rates) <= 0.1 + 4 * noise
-    assert max(line.value for line in clf.constraint_report_.lines) == pytest.approx(max(rates) - min(rates), abs=4 * noise)
-    assert clf.baselines_.error == pytest.approx(1 - law[np.arange(len(y)), y].mean(), abs=4 * clf.baselines_.noise)
+    assert max(line.value for line in clf.constraint_report_.lines) == pytest.approx(
+        max(rates) - min(rates), abs=4 * noise
+    )
+    assert clf.baselines_.error == pytest.approx(
+        1 - law[np.arange(len(y)), y].mean(), abs=4 * clf.baselines_.noise
+    )
     assert (clf.predict(X, random_state=1) == clf.predict(X, random_state=1)).all()
     assert not hasattr(clf, "coef_")
     assert not hasattr(clf, "decision_function")
@@ -159,8 +182,8 @@ def test_without_chance_a_single_rule_is_handed_out() -> None:
 
 
 def test_a_model_that_is_worse_and_handed_out_all_the_same_is_warned_of() -> None:
-    """One rule may be worse than a mixture, where none is wanted: a gap half as large as the free model's, and no bound that
-    would say so."""
+    """One rule may be worse than a mixture, where none is wanted: a gap half as large as the free
+    model's, and no bound that would say so."""
     table = Compared(MIXING, "half no", 0.2, 0.1, 0.001)
     constant = Compared(CONSTANT, "always 0", 0.4, -0.1, 0.001)
     with pytest.warns(WorseThanBaseline, match="the model is worse than mixing.*larger epsilon"):
@@ -178,7 +201,9 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert again.baselines_ == clf.baselines_
     assert again.constraint_report_ == clf.constraint_report_
-    base = fv.OddsPostProcessor(again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0)
+    base = fv.OddsPostProcessor(
+        again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0
+    )
     base.fit(X, y, sensitive_features=a)  # a base that decides by chance is drawn from, once
 
 
@@ -186,9 +211,12 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
 def test_guarantee_1_a_model_that_is_not_worse_is_handed_out_itself(randomised) -> None:
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "randomised": randomised}
-    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.6", **options).fit(X, y, sensitive_features=a)
+    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.6", **options).fit(
+        X, y, sensitive_features=a
+    )
     assert isinstance(clf.model_, LinearModel)
-    assert clf.baselines_.handed_out in ("model", FREE)  # both keep so large a bound, and err alike up to noise
+    # both keep so large a bound, and err alike up to noise
+    assert clf.baselines_.handed_out in ("model", FREE)
     assert clf.baselines_.worse == ()
 
 
@@ -223,15 +251,21 @@ def test_verdicts_need_more_than_noise() -> None:
     def line(difference, noise, fair=True, name=MIXING):
         return Compared(name, "", 0.3, difference, noise, fair)
 
-    assert [line(d, 0.01).verdict for d in (-0.02, -0.01, 0.01, 0.02)] == ["better", *["cannot be told"] * 2, "worse"]
+    assert [line(d, 0.01).verdict for d in (-0.02, -0.01, 0.01, 0.02)] == [
+        "better",
+        *["cannot be told"] * 2,
+        "worse",
+    ]
     assert line(float("nan"), 0.01).verdict == "cannot be told"
-    report = BaselineReport(0.3, 0.0, (line(0.1, 0.0), line(0.1, 0.0, fair=False), line(0.1, 0.0, name=FREE)))
+    report = BaselineReport(
+        0.3, 0.0, (line(0.1, 0.0), line(0.1, 0.0, fair=False), line(0.1, 0.0, name=FREE))
+    )
     assert report.worse == (line(0.1, 0.0),)
 
 
 def test_a_chance_model_alone_is_called_worse_at_most_as_often_as_its_confidence_says() -> None:
-    """Where the model is the constant, by the truth, "worse" is noise: 60 fits, 5 % each at most; more than 9 has less than
-    1 chance in 1,000."""
+    """Where the model is the constant, by the truth, "worse" is noise: 60 fits, 5 % each at most;
+    more than 9 has less than 1 chance in 1,000."""
     wrong = 0
     for seed in range(60):
         clf, X, y, a = worse(seed=seed)

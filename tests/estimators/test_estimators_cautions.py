@@ -1,4 +1,5 @@
-"""Warnings from public facts: numbers without bounds, weak epsilons and deltas; and that they depend on nothing else."""
+"""Warnings from public facts: numbers without bounds, weak epsilons and deltas; and that they
+depend on nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from scipy import sparse
 
 import fairveil as fv
 from fairveil.data import Category, Number, Schema
-from fairveil.errors import FairveilWarning, RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon
+from fairveil.errors import (
+    FairveilWarning,
+    RawUnits,
+    UnprotectedStep,
+    UnstatedBounds,
+    WeakDelta,
+    WeakEpsilon,
+)
 from knobs import made
 
 BEFORE = (RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon)
@@ -51,7 +59,9 @@ def quick(make: Any, *given: Any, **options: Any) -> Make:
 
 CLASSIFIERS: dict[str, Make] = {
     "rate-constrained": quick(fv.RateConstrainedClassifier, PARITY, rounds=2),
-    "rate-constrained network": lambda **more: quick(fv.RateConstrainedClassifier, PARITY, model=net(), rounds=2)(**more),
+    "rate-constrained network": lambda **more: quick(
+        fv.RateConstrainedClassifier, PARITY, model=net(), rounds=2
+    )(**more),
     "fermi": quick(fv.FermiClassifier, rounds=2),
     "game": quick(fv.OracleGameClassifier, PARITY, rounds=2),
     "game by descent": quick(fv.OracleGameClassifier, PARITY, rounds=2, oracle="descent"),
@@ -79,25 +89,38 @@ def told(fit: Callable[[], Any]) -> list[str]:
     return [one.category.__name__ for one in caught if issubclass(one.category, BEFORE)]
 
 
-# -- numbers without bounds -------------------------------------------------------------------------------------------------
+# -- numbers without bounds ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("numbers", [SCALED, RAW], ids=["scaled", "raw"])
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_protected_numbers_without_bounds_are_warned_of_once_whatever_they_are(name: str, numbers: Any) -> None:
-    assert told(lambda: CLASSIFIERS[name]().fit(numbers, Y, sensitive_features=A)) == ["UnstatedBounds"]
+def test_protected_numbers_without_bounds_are_warned_of_once_whatever_they_are(
+    name: str, numbers: Any
+) -> None:
+    assert told(lambda: CLASSIFIERS[name]().fit(numbers, Y, sensitive_features=A)) == [
+        "UnstatedBounds"
+    ]
 
 
 @pytest.mark.parametrize("numbers", [SCALED, RAW], ids=["scaled", "raw"])
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regressors_warn_of_them_too(name: str, numbers: Any) -> None:
-    assert told(lambda: REGRESSORS[name]().fit(numbers, TARGET, sensitive_features=A)) == ["UnstatedBounds"]
+    assert told(lambda: REGRESSORS[name]().fit(numbers, TARGET, sensitive_features=A)) == [
+        "UnstatedBounds"
+    ]
 
 
 @pytest.mark.parametrize("name", ["rate-constrained", "game", "post-processor"])
 def test_a_schema_or_its_unsafe_stand_in_leaves_nothing_to_say(name: str) -> None:
-    table = {"income": RAW[:, 0].clip(0, 100_000), "age": RAW[:, 1].clip(0, 90), "share": RAW[:, 2].clip(0, 1)}
-    assert told(lambda: CLASSIFIERS[name](schema=SCHEMA).fit(table, Y, sensitive_features={"sex": A})) == []
+    table = {
+        "income": RAW[:, 0].clip(0, 100_000),
+        "age": RAW[:, 1].clip(0, 90),
+        "share": RAW[:, 2].clip(0, 1),
+    }
+    assert (
+        told(lambda: CLASSIFIERS[name](schema=SCHEMA).fit(table, Y, sensitive_features={"sex": A}))
+        == []
+    )
     unsafe = CLASSIFIERS[name](unsafe_data_dependent_bounds=True)
     assert told(lambda: unsafe.fit(RAW, Y, sensitive_features=A)) == []
 
@@ -108,18 +131,23 @@ def test_words_alone_need_no_bounds() -> None:
 
 
 def test_the_words_say_what_to_do_in_the_language_of_the_caller() -> None:
-    with pytest.warns(UnstatedBounds, match=re.escape("Pass schema=, with Number(low, high)")) as caught:
+    with pytest.warns(
+        UnstatedBounds, match=re.escape("Pass schema=, with Number(low, high)")
+    ) as caught:
         CLASSIFIERS["fermi"]().fit(RAW, Y, sensitive_features=A)
     (warning,) = (one.message for one in caught if one.category is UnstatedBounds)
     assert isinstance(warning, FairveilWarning)
     shell = warning.in_shell or ""
     assert ("--schema" in shell, "schema=" in shell, "Number(" in shell) == (True, False, False)
-    assert next(one for one in caught if one.message is warning).filename == __file__  # the line that asked for the fit
+    # the line that asked for the fit
+    assert next(one for one in caught if one.message is warning).filename == __file__
 
 
 @pytest.mark.parametrize("epsilon", [1.0, float("inf")])
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_public_numbers_are_looked_at_where_a_fit_does_not_scale_them(name: str, epsilon: float) -> None:
+def test_public_numbers_are_looked_at_where_a_fit_does_not_scale_them(
+    name: str, epsilon: float
+) -> None:
     options: dict[str, Any] = {"protects": "sensitive_features", "epsilon": epsilon}
     assert told(lambda: CLASSIFIERS[name](**options).fit(SCALED, Y, sensitive_features=A)) == []
     expected = ["RawUnits"] if name in TAKE_THEM_AS_THEY_ARE else []
@@ -130,34 +158,54 @@ def test_public_numbers_are_looked_at_where_a_fit_does_not_scale_them(name: str,
 def test_without_privacy_they_are_looked_at_too(name: str) -> None:
     fit = lambda X: CLASSIFIERS[name](epsilon=float("inf")).fit(X, Y, sensitive_features=A)  # noqa: E731
     assert told(lambda: fit(SCALED)) == []
-    with pytest.warns(RawUnits, match=r"column 'x0' of X: expected .* got a root mean square of 5.2e\+04"):
+    with pytest.warns(
+        RawUnits, match=r"column 'x0' of X: expected .* got a root mean square of 5.2e\+04"
+    ):
         fit(RAW)
 
 
 def test_sparse_numbers_are_not_scaled_and_are_looked_at() -> None:
     thin = sparse.csr_array(SCALED * (RNG.random(SCALED.shape) < 0.2))
     make = CLASSIFIERS["rate-constrained"]
-    assert told(lambda: make(protects="sensitive_features").fit(thin, Y, sensitive_features=A)) == []
-    assert told(lambda: make(protects="sensitive_features").fit(thin * 1e4, Y, sensitive_features=A)) == ["RawUnits"]
-    assert told(lambda: make(protects="sensitive_features").fit(thin * 1e-5, Y, sensitive_features=A)) == ["RawUnits"]
+    assert (
+        told(lambda: make(protects="sensitive_features").fit(thin, Y, sensitive_features=A)) == []
+    )
+    assert told(
+        lambda: make(protects="sensitive_features").fit(thin * 1e4, Y, sensitive_features=A)
+    ) == ["RawUnits"]
+    assert told(
+        lambda: make(protects="sensitive_features").fit(thin * 1e-5, Y, sensitive_features=A)
+    ) == ["RawUnits"]
 
 
-# -- weak promises ----------------------------------------------------------------------------------------------------------
+# -- weak promises ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_an_epsilon_above_ten_is_weak(name: str) -> None:
     options: dict[str, Any] = {"protects": "sensitive_features"}
-    assert told(lambda: CLASSIFIERS[name](epsilon=10.0, **options).fit(SCALED, Y, sensitive_features=A)) == []
-    found = told(lambda: CLASSIFIERS[name](epsilon=20.0, **options).fit(SCALED, Y, sensitive_features=A))
+    assert (
+        told(
+            lambda: CLASSIFIERS[name](epsilon=10.0, **options).fit(SCALED, Y, sensitive_features=A)
+        )
+        == []
+    )
+    found = told(
+        lambda: CLASSIFIERS[name](epsilon=20.0, **options).fit(SCALED, Y, sensitive_features=A)
+    )
     assert found == ["WeakEpsilon"]
     infinite = CLASSIFIERS[name](epsilon=float("inf"), **options)
-    assert told(lambda: infinite.fit(SCALED, Y, sensitive_features=A)) == []  # that says itself what it is
+    # that says itself what it is
+    assert told(lambda: infinite.fit(SCALED, Y, sensitive_features=A)) == []
 
 
 def test_its_words_in_both_languages() -> None:
-    with pytest.warns(WeakEpsilon, match=r"epsilon: expected at most 10 .* got 20.0. .* is weak: .* e\^20") as caught:
-        CLASSIFIERS["fermi"](epsilon=20.0, protects="sensitive_features").fit(SCALED, Y, sensitive_features=A)
+    with pytest.warns(
+        WeakEpsilon, match=r"epsilon: expected at most 10 .* got 20.0. .* is weak: .* e\^20"
+    ) as caught:
+        CLASSIFIERS["fermi"](epsilon=20.0, protects="sensitive_features").fit(
+            SCALED, Y, sensitive_features=A
+        )
     (message,) = (one.message for one in caught if one.category is WeakEpsilon)
     assert isinstance(message, FairveilWarning)
     assert (message.in_shell or "").startswith("--epsilon: expected at most 10")
@@ -175,7 +223,8 @@ def test_a_delta_is_held_against_public_rows_and_says_what_it_assumes_without() 
         make(delta=0.005, public_rows=ROWS).fit(SCALED, Y, sensitive_features=A)
     with pytest.warns(WeakDelta, match="number of rows is private .* assumes fewer than 200 rows"):
         make(delta=0.005).fit(SCALED, Y, sensitive_features=A)
-    with pytest.warns(WeakDelta, match="assumes fewer than 200 rows"):  # word for word: how many there are is not told
+    # word for word: how many there are is not told
+    with pytest.warns(WeakDelta, match="assumes fewer than 200 rows"):
         make(delta=0.005).fit(SCALED[:50], Y[:50], sensitive_features=A[:50])
 
 
@@ -183,7 +232,16 @@ def test_a_frontier_says_each_once() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         template = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2), delta=0.005)
-        grid: dict[str, Any] = {"epsilons": (1.0, 20.0), "gaps": (0.1, 0.2), "seeds": (0,), "progress": False}
+        grid: dict[str, Any] = {
+            "epsilons": (1.0, 20.0),
+            "gaps": (0.1, 0.2),
+            "seeds": (0,),
+            "progress": False,
+        }
         fv.frontier(SCALED, Y, A, estimator=template, test=(SCALED, Y, A), **grid)
     named = [one.category.__name__ for one in caught]
-    assert [named.count(name) for name in ("UnstatedBounds", "WeakDelta", "WeakEpsilon")] == [1, 1, 1]
+    assert [named.count(name) for name in ("UnstatedBounds", "WeakDelta", "WeakEpsilon")] == [
+        1,
+        1,
+        1,
+    ]

@@ -19,7 +19,13 @@ GROUP = RNG.integers(3, size=3000)
 CHOSEN = RNG.random(3000) < 0.3
 NOTIONS = [fv.DemographicParity(0.12), fv.SelectionRateRatio(0.6), fv.EqualOpportunity(0.4)]
 FOUND = fv.certify(
-    CHOSEN, None, RNG.random(3000) < 0.5, sensitive_features=GROUP, constraints=NOTIONS, epsilon=1.0, random_state=1
+    CHOSEN,
+    None,
+    RNG.random(3000) < 0.5,
+    sensitive_features=GROUP,
+    constraints=NOTIONS,
+    epsilon=1.0,
+    random_state=1,
 )
 TEXT = FOUND.to_json()
 
@@ -35,8 +41,17 @@ def test_the_same_again() -> None:
 
 
 def test_a_refused_group_and_public_counts_too(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    few = fv.certify(CHOSEN[:8], None, sensitive_features=GROUP[:8], constraints=NOTIONS[:2], epsilon=0.3, random_state=0)
-    exact = fv.certify(CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[:2], epsilon=float("inf"))
+    few = fv.certify(
+        CHOSEN[:8],
+        None,
+        sensitive_features=GROUP[:8],
+        constraints=NOTIONS[:2],
+        epsilon=0.3,
+        random_state=0,
+    )
+    exact = fv.certify(
+        CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[:2], epsilon=float("inf")
+    )
     for found in (few, exact):
         path = found.write(tmp_path / "certificate.json")
         assert fv.Certificate.from_json(path.read_text()).bounds == found.bounds
@@ -96,7 +111,15 @@ def test_all_contradictions_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"format": "fairveil certificate"}', TEXT[:-20], TEXT.replace("terms", "x") + "1"]
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"format": "fairveil certificate"}',
+        TEXT[:-20],
+        TEXT.replace("terms", "x") + "1",
+    ],
 )
 def test_what_is_no_certificate_is_one_error(text: str) -> None:
     with pytest.raises(InputError):
@@ -106,7 +129,9 @@ def test_what_is_no_certificate_is_one_error(text: str) -> None:
 def test_a_million_changes_of_one_character_raise_nothing_else() -> None:
     """2,000 of them, seeded."""
     rng = np.random.default_rng(0)
-    short = fv.certify(CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[0], epsilon=float("inf")).to_json()
+    short = fv.certify(
+        CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[0], epsilon=float("inf")
+    ).to_json()
     for _ in range(300):
         at = int(rng.integers(len(short)))
         text = short[:at] + str(rng.choice(list('0123456789.-"{}[],:xe'))) + short[at + 1 :]

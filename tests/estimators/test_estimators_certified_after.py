@@ -1,4 +1,5 @@
-"""What estimators without bounds on rates, and group objectives, certify: decisions, files, prices of groups, mistakes."""
+"""What estimators without bounds on rates, and group objectives, certify: decisions, files, prices
+of groups, mistakes."""
 
 from __future__ import annotations
 
@@ -35,9 +36,13 @@ X, Y, A = _people(2000, 0)
 PARITY, ODDS = fv.DemographicParity(0.2, confidence=0.95), fv.EqualizedOdds(0.1, confidence=0.95)
 SEEDED: dict[str, Any] = {"public_rows": 2000, "rounds": 20, "random_state": 0}
 MAKERS: dict[str, Any] = {
-    "fermi": lambda **more: made(fv.FermiClassifier, "demographic_parity", 1.0, certify=PARITY, **SEEDED | more),
+    "fermi": lambda **more: made(
+        fv.FermiClassifier, "demographic_parity", 1.0, certify=PARITY, **SEEDED | more
+    ),
     "tailored": lambda **more: made(fv.TailoredClassifier, certify=PARITY, **SEEDED | more),
-    "group objective": lambda **more: made(fv.GroupObjectiveClassifier, "error", [ODDS, "gmean:0.5"], **SEEDED | more),
+    "group objective": lambda **more: made(
+        fv.GroupObjectiveClassifier, "error", [ODDS, "gmean:0.5"], **SEEDED | more
+    ),
 }
 
 
@@ -51,7 +56,10 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asides = [fv.SetAside(if_refused=way) for way in ("keep", "replace")]
-        kept, handed = (MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A) for one in asides)
+        kept, handed = (
+            MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A)
+            for one in asides
+        )
         return kept, handed
 
 
@@ -70,7 +78,8 @@ def test_law_reports_and_certificate_are_those_of_the_mixture(fits: tuple[Any, A
     assert found.privacy_.epsilon <= 1.0
     draws = handed.predict(X, random_state=5)
     assert (draws == handed.predict(X, random_state=5)).all()
-    assert abs(np.mean(draws == 1) - _law(handed)[:, 1].mean()) < 0.06  # 5 deviations of 2,000 draws
+    # 5 deviations of 2,000 draws
+    assert abs(np.mean(draws == 1) - _law(handed)[:, 1].mean()) < 0.06
     if isinstance(handed, fv.FermiClassifier):
         for one, other in zip(handed.gap_report_.lines, kept.gap_report_.lines, strict=True):
             assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
@@ -96,7 +105,8 @@ def test_files_keep_it(fits: tuple[Any, Any], tmp_path: Path) -> None:
         assert (_law(loaded) == _law(clf)).all()
         assert loaded.certificate_.to_json() == clf.certificate_.to_json()
         assert loaded.certify_share == clf.certify_share
-    assert fv.save(clf, tmp_path / "0", overwrite=True)  # a folder with a certificate is one of ours
+    # a folder with a certificate is one of ours
+    assert fv.save(clf, tmp_path / "0", overwrite=True)
 
 
 def test_a_fit_that_certifies_nothing_is_what_it_was() -> None:
@@ -104,15 +114,23 @@ def test_a_fit_that_certifies_nothing_is_what_it_was() -> None:
         off = {"constraint": None} if name == "group objective" else {"certify": None}
         clf = make().set_params(**off).fit(X, Y, sensitive_features=A)
         assert not hasattr(clf, "certificate_")
-        again = type(clf)(**{k: v for k, v in clf.get_params(deep=False).items() if "certif" not in k})
+        again = type(clf)(
+            **{k: v for k, v in clf.get_params(deep=False).items() if "certif" not in k}
+        )
         assert (_law(again.fit(X, Y, sensitive_features=A)) == _law(clf)).all()
 
 
 @pytest.mark.parametrize("allocation", [{0: 1, 1: 4}, "size"])
 def test_no_group_of_a_shared_budget_spends_more_for_its_certificate(allocation: Any) -> None:
-    """The counts keep the strongest guarantee of all groups, whether shares are fixed or follow from releases."""
+    """The counts keep the strongest guarantee of all groups, whether shares are fixed or follow
+    from releases."""
     x, y, a = _people(3000, 1, 0.15)
-    clf = made(fv.TailoredClassifier, allocation, certify="equalized_odds:0.3", **SEEDED | {"public_rows": 3000})
+    clf = made(
+        fv.TailoredClassifier,
+        allocation,
+        certify="equalized_odds:0.3",
+        **SEEDED | {"public_rows": 3000},
+    )
     clf.fit(x, y, sensitive_features=a)
     assert clf.certificate_.confidence == certified_run.CONFIDENCE
     assert max(clf.tailoring_.epsilons) > 1.2 * min(clf.tailoring_.epsilons)
@@ -121,15 +139,20 @@ def test_no_group_of_a_shared_budget_spends_more_for_its_certificate(allocation:
 
 
 def test_few_fits_against_a_penalty_exceed_what_was_certified() -> None:
-    """20 fits at 90 %, on people of known truth, whose decisions are replaced where it takes that. A mixture is above the bound
-    in at most 10 % of them: 8 or more of 20 have probability below 4e-4."""
+    """20 fits at 90 %, on people of known truth, whose decisions are replaced where it takes that.
+    A mixture is above the bound in at most 10 % of them: 8 or more of 20 have probability below
+    4e-4."""
     big, _, of_big = _people(60_000, 99)
     above = certified = 0
     for seed in range(20):
         x, y, a = _people(1000, seed)
         notion = fv.DemographicParity(0.15, confidence=0.9)
         clf = fv.FermiClassifier(
-            strength=2.0, certify=notion, public_rows=1000, solver=fv.Descent(rounds=10), random_state=seed
+            strength=2.0,
+            certify=notion,
+            public_rows=1000,
+            solver=fv.Descent(rounds=10),
+            random_state=seed,
         )
         law = clf.fit(x, y, sensitive_features=a).predict_proba(big)[:, 1]
         if hasattr(clf, "coef_"):
@@ -157,7 +180,10 @@ LOSS = fv.BoundedGroupLoss(0.5, loss="squared", confidence=0.9)
         (lambda: fv.TailoredClassifier(certify_share=fv.SetAside(if_refused="keep")), "if_refused"),
         (lambda: fv.FermiClassifier(certify="demographic_parity"), "a bound"),
         (lambda: fv.FermiClassifier(certify=fv.DemographicParity(None)), "notions with a bound"),
-        (lambda: fv.FermiClassifier(certify=[PARITY, fv.EqualizedOdds(0.1, confidence=0.9)]), "one confidence"),
+        (
+            lambda: fv.FermiClassifier(certify=[PARITY, fv.EqualizedOdds(0.1, confidence=0.9)]),
+            "one confidence",
+        ),
         (lambda: fv.FermiClassifier(certify=PARITY, checkpoint="folder"), "checkpoint"),
         (lambda: fv.GroupObjectiveClassifier(constraint=ODDS, loss="log"), "zero_one"),
         (lambda: fv.GroupObjectiveRegressor(constraint=LOSS), "no confidence here"),

@@ -1,4 +1,5 @@
-"""Fits that certify: valid coins, parallel composition and its counterexample, the promise kept, how often they are wrong."""
+"""Fits that certify: valid coins, parallel composition and its counterexample, the promise kept,
+how often they are wrong."""
 
 from __future__ import annotations
 
@@ -48,20 +49,28 @@ EPSILON = 0.7
 REACH = 60
 
 
-def _joint(people: list[int], sides: Callable[[int], list[tuple[float, tuple[bool, ...]]]]) -> np.ndarray:
-    """P(noisy number of ones that were fitted to, noisy number of ones set aside), exactly but for far tails."""
+def _joint(
+    people: list[int], sides: Callable[[int], list[tuple[float, tuple[bool, ...]]]]
+) -> np.ndarray:
+    """P(noisy number of ones that were fitted to, noisy number of ones set aside), exactly but for
+    far tails."""
     z = np.arange(-REACH, REACH + 1)
     noise = np.exp(-EPSILON * np.abs(z))
     noise /= noise.sum()
     out = np.zeros((2 * REACH + 1, 2 * REACH + 1))
     for chance, aside in sides(len(people)):
-        counts = [sum(v for v, set_aside in zip(people, aside, strict=True) if set_aside is side) for side in (False, True)]
+        counts = [
+            sum(v for v, set_aside in zip(people, aside, strict=True) if set_aside is side)
+            for side in (False, True)
+        ]
         out += chance * np.outer(np.roll(noise, counts[0]), np.roll(noise, counts[1]))
     return out[20:-20, 20:-20]  # what rolling moved round the ends is left out
 
 
 def _coins(n: int) -> list[tuple[float, tuple[bool, ...]]]:
-    return [(0.3 ** sum(c) * 0.7 ** (n - sum(c)), c) for c in itertools.product((False, True), repeat=n)]
+    return [
+        (0.3 ** sum(c) * 0.7 ** (n - sum(c)), c) for c in itertools.product((False, True), repeat=n)
+    ]
 
 
 def _positions(n: int) -> list[tuple[float, tuple[bool, ...]]]:
@@ -75,7 +84,9 @@ def _largest(sides: Callable[[int], list[tuple[float, tuple[bool, ...]]]], relat
         here = _joint(list(people), sides)
         for i in range(6):
             other = (
-                [*people[:i], *people[i + 1 :]] if relation == "add-remove" else [*people[:i], 1 - people[i], *people[i + 1 :]]
+                [*people[:i], *people[i + 1 :]]
+                if relation == "add-remove"
+                else [*people[:i], 1 - people[i], *people[i + 1 :]]
             )
             worst = max(worst, float(np.abs(np.log(here / _joint(other, sides))).max()))
     return worst
@@ -83,18 +94,21 @@ def _largest(sides: Callable[[int], list[tuple[float, tuple[bool, ...]]]], relat
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_coins_of_their_own_compose_in_parallel_under_both_relations(relation: str) -> None:
-    """Each part counts with epsilon 0.7 (for one who changes a count by one): both together lose no more."""
+    """Each part counts with epsilon 0.7 (for one who changes a count by one): both together lose no
+    more."""
     assert _largest(_coins, relation) <= EPSILON * (1 + 1e-9)
 
 
 def test_positions_are_right_under_replace_one_and_wrong_under_add_remove() -> None:
-    """The counterexample of docs/certificates.md: rows 2, 4, ... are set aside, and the first row is removed."""
+    """The counterexample of docs/certificates.md: rows 2, 4, ... are set aside, and the first row
+    is removed."""
     assert _largest(_positions, "replace-one") <= EPSILON * (1 + 1e-9)
     assert _largest(_positions, "add-remove") >= 3 * EPSILON
 
 
 def test_coins_by_content_are_wrong_under_replace_one() -> None:
-    """Whoever has 1 is set aside: a person who changes from 0 to 1 is then in both parts' difference, if both count heads."""
+    """Whoever has 1 is set aside: a person who changes from 0 to 1 is then in both parts'
+    difference, if both count heads."""
 
     def lost(people: tuple[int, ...], other: tuple[int, ...]) -> int:
         """How many counts of heads, in two parts by content, the change moves."""
@@ -106,8 +120,11 @@ def test_coins_by_content_are_wrong_under_replace_one() -> None:
 # The real thing
 
 
-def test_parts_are_disjoint_and_everyone_and_coins_are_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The certificate really sees those whom the fit did not. Ids are a feature; secure coins of two fits differ."""
+def test_parts_are_disjoint_and_everyone_and_coins_are_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The certificate really sees those whom the fit did not. Ids are a feature; secure coins of
+    two fits differ."""
     ids = np.column_stack([X, np.arange(3000) / 3000.0])
     seen: list[set[float]] = []
     certify = certified_run.certify_beside
@@ -122,7 +139,9 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(monkeypatch: pytest.
 
     def watched_fit(self: object, read: Callable, shape: object = None) -> object:
         intent = fit(self, read, shape)  # type: ignore[arg-type]
-        fitted.append({v for block in intent.training.rows.blocks() for v in block.numbers[2].tolist()})
+        fitted.append(
+            {v for block in intent.training.rows.blocks() for v in block.numbers[2].tolist()}
+        )
         return intent
 
     monkeypatch.setattr(fv.RateConstrainedClassifier, "_intend", watched_fit)
@@ -170,7 +189,13 @@ def test_other_estimators_and_tables(kind: str) -> None:
     import pandas as pd
 
     if kind == "post-processing":
-        clf = fv.OddsPostProcessor(None, fv.EqualizedOdds(0.4, confidence=0.9), epsilon=3.0, public_rows=3000, random_state=0)
+        clf = fv.OddsPostProcessor(
+            None,
+            fv.EqualizedOdds(0.4, confidence=0.9),
+            epsilon=3.0,
+            public_rows=3000,
+            random_state=0,
+        )
     elif kind == "game":
         options = {"protects": "sensitive_features", "epsilon": 3.0, "rounds": 5, "random_state": 0}
         clf = made(fv.OracleGameClassifier, fv.DemographicParity(0.4, confidence=0.9), **options)
@@ -188,16 +213,17 @@ def test_other_estimators_and_tables(kind: str) -> None:
 
 
 def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
-    """20 fits at 90 %, on people of known truth. At most 10 % may be certified while the population's gap is above 0.2: 8 or
-    more of 20 have probability below 4e-4 even where every fit's gap is at the bound. Here the margin keeps gaps inside."""
+    """20 fits at 90 %, on people of known truth. At most 10 % may be certified while the
+    population's gap is above 0.2: 8 or more of 20 have probability below 4e-4 even where every
+    fit's gap is at the bound. Here the margin keeps gaps inside."""
     big, _, of_big = _people(100_000, 99)
     wrong = inside = 0
     for seed in range(20):
         x, y, a = _people(1500, seed)
         notion = fv.DemographicParity(0.2, confidence=0.9)
-        clf = fv.RateConstrainedClassifier(notion, epsilon=2.0, public_rows=1500, random_state=seed).fit(
-            x, y, sensitive_features=a
-        )
+        clf = fv.RateConstrainedClassifier(
+            notion, epsilon=2.0, public_rows=1500, random_state=seed
+        ).fit(x, y, sensitive_features=a)
         gap = fv.demographic_parity_gap(None, clf.predict(big, random_state=0), of_big)
         wrong += clf.certificate_.certified and gap > 0.2
         inside += gap <= 0.2
@@ -210,16 +236,26 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
     [
         ({"certify_share": 1.0}, {}, "certify_share"),
         ({"certify_share": 0.0}, {}, "certify_share"),
-        ({"constraints": "demographic_parity:0.3", "certify_share": 0.3}, {}, "a constraint with a confidence"),
+        (
+            {"constraints": "demographic_parity:0.3", "certify_share": 0.3},
+            {},
+            "a constraint with a confidence",
+        ),
         ({"constraints": [NOTION, fv.EqualizedOdds(0.3, confidence=0.9)]}, {}, "one confidence"),
         ({"checkpoint": "folder"}, {}, "checkpoint"),
-        ({"unit": np.arange(3000), "max_rows_per_unit": 1, "protects": "sensitive_features"}, {}, "unit"),
+        (
+            {"unit": np.arange(3000), "max_rows_per_unit": 1, "protects": "sensitive_features"},
+            {},
+            "unit",
+        ),
         ({}, {"sample_weight": np.ones(3000)}, "sample_weight"),
         ({}, {"sensitive_features": None}, "groups"),
     ],
 )
 def test_bad_input_changes_nothing(options: dict, given: dict, words: str) -> None:
-    clf = made(fv.RateConstrainedClassifier, **({"constraints": NOTION, "random_state": 0} | options))
+    clf = made(
+        fv.RateConstrainedClassifier, **({"constraints": NOTION, "random_state": 0} | options)
+    )
     with pytest.raises(FairveilError, match=words):
         clf.fit(X, Y, **({"sensitive_features": A} | given))
     assert not [name for name in vars(clf) if name.endswith("_")]
@@ -234,7 +270,9 @@ def test_a_confidence_is_one(confidence: object) -> None:
 def test_who_cannot_certify_refuses_a_confidence() -> None:
     for refused in (
         lambda: fv.certify(Y, None, Y, sensitive_features=A, constraints=NOTION, epsilon=1.0),
-        lambda: fv.RateConstrainedClassifier(NOTION).plan(fv.facts.Schema({"x": fv.facts.Number(0, 1)}), rows=10),
+        lambda: fv.RateConstrainedClassifier(NOTION).plan(
+            fv.facts.Schema({"x": fv.facts.Number(0, 1)}), rows=10
+        ),
     ):
         with pytest.raises(InputError):
             refused()
@@ -243,7 +281,11 @@ def test_who_cannot_certify_refuses_a_confidence() -> None:
 def test_a_notion_with_a_confidence_is_written_and_read() -> None:
     from fairveil.fairness.notions import from_dict
 
-    for notion in (NOTION, fv.FalseNegativeRate(0.2, "each", confidence=0.9), fv.BoundedGroupLoss(0.2, confidence=0.99)):
+    for notion in (
+        NOTION,
+        fv.FalseNegativeRate(0.2, "each", confidence=0.9),
+        fv.BoundedGroupLoss(0.2, confidence=0.99),
+    ):
         assert from_dict(notion.to_dict()) == notion
     assert "confidence" not in fv.DemographicParity(0.1).to_dict()
     ratio = fv.SelectionRateRatio(0.8, confidence=0.9)
@@ -251,7 +293,8 @@ def test_a_notion_with_a_confidence_is_written_and_read() -> None:
 
 
 def test_a_ledger_charges_a_fit_and_its_certificate_once(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """A budget of one fit is enough for it and its certificate, whose counts lose no more; under both relations."""
+    """A budget of one fit is enough for it and its certificate, whose counts lose no more; under
+    both relations."""
     for relation in ("add-remove", "replace-one"):
         ledger = fv.Ledger.create(None, relation, epsilon=1.0, delta=1e-6, neighbours=relation)
         clf = _fit(ledger=ledger, random_state=None, neighbours=relation, rounds=20)
@@ -259,13 +302,17 @@ def test_a_ledger_charges_a_fit_and_its_certificate_once(tmp_path) -> None:  # t
         assert certified_run.PAID in clf.certificate_.assumptions
         (count,) = clf.certificate_.privacy_.events
         for at in (0.0, 0.2, 1.0):
-            fit, counts = (privacy.delta(one, at, relation) for one in (compose(clf.privacy_.events), count))
+            fit, counts = (
+                privacy.delta(one, at, relation) for one in (compose(clf.privacy_.events), count)
+            )
             assert counts <= fit * (1 + 1e-9)
         assert clf.certificate_.privacy_.epsilon <= 1.0
         assert not clf.certificate_.check()
 
 
-def test_what_is_no_gaussian_release_of_all_rows_is_charged_twice_or_refused_before_it_begins(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_no_gaussian_release_of_all_rows_is_charged_twice_or_refused_before_it_begins(
+    tmp_path,
+) -> None:  # type: ignore[no-untyped-def]
     small = fv.Ledger.create(tmp_path / "small.db", "people", epsilon=1.2, delta=1e-5)
     with pytest.raises((LedgerError, PrivacyError)):
         _fit(ledger=small, random_state=None, sampling_rate=0.2)

@@ -1,4 +1,5 @@
-"""Certificates of finished models: what they say, what they cost, whom they refuse, and how often they are wrong."""
+"""Certificates of finished models: what they say, what they cost, whom they refuse, and how often
+they are wrong."""
 
 from __future__ import annotations
 
@@ -32,19 +33,29 @@ def test_any_model_and_its_decisions_give_one_certificate() -> None:
     decided = MODEL.predict(X)
     ways = [MODEL, MODEL.predict, decided, decided.tolist()]
     found = [
-        fv.certify(model, X, Y, sensitive_features=A, constraints=GAP, epsilon=1.0, random_state=3).bounds for model in ways
+        fv.certify(
+            model, X, Y, sensitive_features=A, constraints=GAP, epsilon=1.0, random_state=3
+        ).bounds
+        for model in ways
     ]
     assert found[0] == found[1] == found[2] == found[3]
     assert (
-        fv.certify(decided, None, None, sensitive_features=A, constraints=GAP, epsilon=1.0, random_state=3).bounds == found[0]
+        fv.certify(
+            decided, None, None, sensitive_features=A, constraints=GAP, epsilon=1.0, random_state=3
+        ).bounds
+        == found[0]
     )
 
 
 def test_what_it_says_and_what_it_costs() -> None:
-    found = fv.certify(MODEL, X, Y, sensitive_features=A, constraints=[GAP, "equalized_odds:0.01"], epsilon=1.0)
+    found = fv.certify(
+        MODEL, X, Y, sensitive_features=A, constraints=[GAP, "equalized_odds:0.01"], epsilon=1.0
+    )
     assert not found.certified
     assert [one.certified for one in found.bounds] == [True, False]
-    assert found.verdict.startswith("not certified with 0.95 confidence: the selection rates of any two groups")
+    assert found.verdict.startswith(
+        "not certified with 0.95 confidence: the selection rates of any two groups"
+    )
     assert abs(found.people - 4000) < 60
     assert found.privacy_.epsilon <= 1.0
     (event,) = found.privacy_.events
@@ -55,7 +66,9 @@ def test_what_it_says_and_what_it_costs() -> None:
     assert all(one.low < one.value < one.high for one in found.rates)
 
 
-@pytest.mark.parametrize(("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)])
+@pytest.mark.parametrize(
+    ("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)]
+)
 def test_other_promises(protects: str, neighbours: str | None) -> None:
     options = {"constraints": GAP, "epsilon": 1.0, "protects": protects, "neighbours": neighbours}
     found = fv.certify(MODEL, X, Y, sensitive_features=A, random_state=0, **options)
@@ -69,23 +82,50 @@ def test_public_people_are_counted_exactly() -> None:
     assert found.noise.sd == 0
     assert found.bounds[0].value == pytest.approx(fv.demographic_parity_gap(Y, decided, A))
     assert "not-private" in found.privacy_.stamps
-    free = fv.certify(MODEL, X, Y, constraints="false_negative_rate:0.5", epsilon=1.0, protects="sensitive_features")
+    free = fv.certify(
+        MODEL,
+        X,
+        Y,
+        constraints="false_negative_rate:0.5",
+        epsilon=1.0,
+        protects="sensitive_features",
+    )
     assert free.noise.sd == 0
     assert free.privacy_.epsilon == 0.0
 
 
 def test_models_of_the_library_that_read_groups_or_decide_by_chance() -> None:
     base = LogisticRegression().fit(X[:2000], Y[:2000])
-    chosen = fv.OddsPostProcessor(base, "equalized_odds:0.02", protects="sensitive_features", random_state=0)
+    chosen = fv.OddsPostProcessor(
+        base, "equalized_odds:0.02", protects="sensitive_features", random_state=0
+    )
     chosen.fit(X[:2000], Y[:2000], sensitive_features=A[:2000])
-    found = fv.certify(chosen, X[2000:], Y[2000:], sensitive_features=A[2000:], constraints=GAP, epsilon=1.0, random_state=0)
+    found = fv.certify(
+        chosen,
+        X[2000:],
+        Y[2000:],
+        sensitive_features=A[2000:],
+        constraints=GAP,
+        epsilon=1.0,
+        random_state=0,
+    )
     assert found.certified
     assert found.model == "OddsPostProcessor"
     with pytest.raises(InputError, match="groups"):
         fv.certify(chosen, X[2000:], Y[2000:], constraints="false_negative_rate:0.5", epsilon=1.0)
-    game = fv.OracleGameClassifier("demographic_parity:0.2", epsilon=10.0, random_state=0, rounds=3, public_rows=400)
+    game = fv.OracleGameClassifier(
+        "demographic_parity:0.2", epsilon=10.0, random_state=0, rounds=3, public_rows=400
+    )
     game.fit(X[:400], Y[:400], sensitive_features=A[:400])
-    found = fv.certify(game, X[2000:], Y[2000:], sensitive_features=A[2000:], constraints=GAP, epsilon=1.0, random_state=0)
+    found = fv.certify(
+        game,
+        X[2000:],
+        Y[2000:],
+        sensitive_features=A[2000:],
+        constraints=GAP,
+        epsilon=1.0,
+        random_state=0,
+    )
     assert found.cells == game.cells_
     groups = next(fact for fact in found.privacy_.facts if fact.name.startswith("groups"))
     assert groups.origin == "argument"
@@ -94,16 +134,31 @@ def test_models_of_the_library_that_read_groups_or_decide_by_chance() -> None:
 def test_a_schema_states_groups_that_are_absent_and_they_are_refused() -> None:
     import pandas as pd
 
-    table = pd.DataFrame({"x": X[:, 0].clip(-3, 3), "sex": np.where(A == 0, "f", "m"), "hired": Y == 1})
-    schema = Schema(
-        {"x": Number(-3, 3), "sex": Category(["f", "m", "x"]), "hired": Boolean()}, sensitive=("sex",), target="hired"
+    table = pd.DataFrame(
+        {"x": X[:, 0].clip(-3, 3), "sex": np.where(A == 0, "f", "m"), "hired": Y == 1}
     )
-    found = fv.certify(lambda rows: rows["x"] > 0, table, constraints=GAP, epsilon=1.0, schema=schema, random_state=0)
+    schema = Schema(
+        {"x": Number(-3, 3), "sex": Category(["f", "m", "x"]), "hired": Boolean()},
+        sensitive=("sex",),
+        target="hired",
+    )
+    found = fv.certify(
+        lambda rows: rows["x"] > 0,
+        table,
+        constraints=GAP,
+        epsilon=1.0,
+        schema=schema,
+        random_state=0,
+    )
     assert not found.certified
     assert found.bounds[0].at_most is None
     assert "nobody" in found.verdict
     assert "people of each group would do" in found.verdict
-    assert all(fact.origin == "schema" for fact in found.privacy_.facts if fact.name.startswith(("groups", "classes")))
+    assert all(
+        fact.origin == "schema"
+        for fact in found.privacy_.facts
+        if fact.name.startswith(("groups", "classes"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,19 +177,31 @@ def test_a_schema_states_groups_that_are_absent_and_they_are_refused() -> None:
         ({"model": np.zeros(7, int)}, "rows"),
         ({"y": None, "constraints": "equalized_odds:0.1"}, "labels"),
         ({"X": None}, "decides by"),
-        ({"X": X[:0], "y": Y[:0], "model": np.zeros(0, int), "sensitive_features": A[:0]}, "nobody"),
+        (
+            {"X": X[:0], "y": Y[:0], "model": np.zeros(0, int), "sensitive_features": A[:0]},
+            "nobody",
+        ),
         ({"constraints": "selection_rate_ratio:many"}, "ratio"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_spent(change: dict, words: str) -> None:
-    given = {"model": MODEL, "X": X, "y": Y, "sensitive_features": A, "constraints": GAP, "epsilon": 1.0} | change
+    given = {
+        "model": MODEL,
+        "X": X,
+        "y": Y,
+        "sensitive_features": A,
+        "constraints": GAP,
+        "epsilon": 1.0,
+    } | change
     with pytest.raises((InputError, PrivacyError), match=words):
         fv.certify(given.pop("model"), given.pop("X"), given.pop("y"), **given)
 
 
 def test_the_ledger_holds_one_spend(tmp_path) -> None:  # type: ignore[no-untyped-def]
     ledger = fv.Ledger.create(tmp_path / "budget.db", "people", epsilon=1.0, delta=1e-6)
-    found = fv.certify(MODEL, X, Y, sensitive_features=A, constraints=GAP, epsilon=0.6, ledger=ledger)
+    found = fv.certify(
+        MODEL, X, Y, sensitive_features=A, constraints=GAP, epsilon=0.6, ledger=ledger
+    )
     assert found.privacy_.ledger is not None
     assert found.privacy_.ledger.dataset == "people"
     with pytest.raises((LedgerError, PrivacyError)):
@@ -152,15 +219,25 @@ def test_what_a_model_prints_about_people_is_not_heard(capsys: pytest.CaptureFix
 
 
 def test_a_broken_gap_is_rarely_certified_and_a_narrow_one_often() -> None:
-    """Truth 0.30 against 0.20. At 90 %, of 50 sets of 300 people about 5 or fewer are certified at 0.0999; 16 or more has
-    probability below 1 in 10,000. At 0.25 more than half should be."""
+    """Truth 0.30 against 0.20. At 90 %, of 50 sets of 300 people about 5 or fewer are certified at
+    0.0999; 16 or more has probability below 1 in 10,000. At 0.25 more than half should be."""
     rng = np.random.default_rng(0)
     broken = granted = 0
     for seed in range(50):
         group = rng.integers(2, size=300)
         chosen = rng.random(300) < np.where(group == 1, 0.3, 0.2)
-        options = {"sensitive_features": group, "epsilon": 1.0, "confidence": 0.9, "random_state": seed}
-        found = fv.certify(chosen, None, constraints=["demographic_parity:0.0999", "demographic_parity:0.25"], **options)
+        options = {
+            "sensitive_features": group,
+            "epsilon": 1.0,
+            "confidence": 0.9,
+            "random_state": seed,
+        }
+        found = fv.certify(
+            chosen,
+            None,
+            constraints=["demographic_parity:0.0999", "demographic_parity:0.25"],
+            **options,
+        )
         broken += found.bounds[0].certified
         granted += found.bounds[1].certified
     assert broken < 16
@@ -171,7 +248,9 @@ def test_two_columns_of_groups() -> None:
     town = np.random.default_rng(4).integers(3, size=len(A))
     groups = {"sex": A, "town": town}
     notions = [fv.DemographicParity(0.4), fv.DemographicParity(0.4, groups="marginal")]
-    found = fv.certify(MODEL, X, Y, sensitive_features=groups, constraints=notions, epsilon=3.0, random_state=0)
+    found = fv.certify(
+        MODEL, X, Y, sensitive_features=groups, constraints=notions, epsilon=3.0, random_state=0
+    )
     assert found.cells == Cells(((0, 1), (0, 1, 2)), names=("sex", "town"))
     assert found.certified
     assert len(found.rates) == 6 + 5

@@ -1,4 +1,5 @@
-"""What a certificate refuses because it would say nothing: rows of the fit, one group, losses that are no rates."""
+"""What a certificate refuses because it would say nothing: rows of the fit, one group, losses that
+are no rates."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _fitted(rows: Any, at: slice = slice(None), **more: Any) -> fv.RateConstrain
 
 
 def test_the_table_of_the_fit_is_refused_and_rows_beside_it_are_not() -> None:
-    """Guarantee 1: an array, a block of its rows, a table. A fit that set rows aside has read the rest of its table."""
+    """Guarantee 1: an array, a block of its rows, a table. A fit that set rows aside has read the
+    rest of its table."""
     half, other = slice(0, 450), slice(450, 900)
     clf = _fitted(X[half], half)
     for at in (half, slice(100, 500), slice(0, 900)):
@@ -48,7 +50,8 @@ def test_the_table_of_the_fit_is_refused_and_rows_beside_it_are_not() -> None:
     certified = _fitted(frame, constraints=fv.DemographicParity(0.5, confidence=0.9))
     with pytest.raises(InputError, match="has not seen"):
         fv.certify(certified, frame, Y, sensitive_features=A, **ASKED)
-    assert fv.certify(certified, frame.copy(), Y, sensitive_features=A, **ASKED).bounds  # not recognized, as it says
+    # not recognized, as it says
+    assert fv.certify(certified, frame.copy(), Y, sensitive_features=A, **ASKED).bounds
     again = certified.fit(X[half], Y[half], sensitive_features=A[half])
     assert fv.certify(again, frame, Y, sensitive_features=A, **ASKED).bounds
 
@@ -80,7 +83,9 @@ def test_neither_table_nor_estimator_is_kept() -> None:
         assert len(seen._SEEN) == before - 1
 
 
-@pytest.mark.parametrize("asked", ["demographic_parity:0.1", "equalized_odds:0.1", "selection_rate_ratio:0.8"])
+@pytest.mark.parametrize(
+    "asked", ["demographic_parity:0.1", "equalized_odds:0.1", "selection_rate_ratio:0.8"]
+)
 def test_one_group_is_compared_with_nothing(asked: str) -> None:
     one = A == 1
     with pytest.raises(InputError, match="at least two groups"):
@@ -88,7 +93,12 @@ def test_one_group_is_compared_with_nothing(asked: str) -> None:
     with pytest.raises(InputError, match="at least two groups"):
         fv.FermiClassifier(certify=asked).fit(X[one], Y[one], sensitive_features=A[one])
     held = fv.certify(
-        Y[one], None, Y[one], sensitive_features=A[one], constraints=fv.FalseNegativeRate(0.5, "each"), epsilon=1.0
+        Y[one],
+        None,
+        Y[one],
+        sensitive_features=A[one],
+        constraints=fv.FalseNegativeRate(0.5, "each"),
+        epsilon=1.0,
     )
     assert held.bounds[0].at_most is not None
 
@@ -110,7 +120,14 @@ def test_the_way_out_for_a_loss_is_one() -> None:
     """Squared errors between 0 and 2 of a score, by group, from a private table."""
     metric = fv.RowMetric(lambda X, y, prediction: (y - X[:, 0]) ** 2, high=2.0)
     table = fv.private_audit(
-        Y, X, Y, sensitive_features=A, metrics={"squared": metric}, epsilon=3.0, intervals="all", random_state=0
+        Y,
+        X,
+        Y,
+        sensitive_features=A,
+        metrics={"squared": metric},
+        epsilon=3.0,
+        intervals="all",
+        random_state=0,
     )
     text = str(table)
     assert "squared" in text

@@ -1,4 +1,5 @@
-"""Fits that are kept on disk: killed and gone on with they have the plan's price; a folder of another run is refused."""
+"""Fits that are kept on disk: killed and gone on with they have the plan's price; a folder of
+another run is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_fit_that_nobody_kills_is_the_fit_without_a_folder(tmp_path: Path) -> None:
     X, y, A = unfair(600)
-    kept, plain = fit_kept_at(str(tmp_path / "fit")), penalised(model=net(), rounds=ROUNDS).fit(X, y, sensitive_features=A)
+    kept, plain = (
+        fit_kept_at(str(tmp_path / "fit")),
+        penalised(model=net(), rounds=ROUNDS).fit(X, y, sensitive_features=A),
+    )
     assert kept.model_.parameters.tobytes() == plain.model_.parameters.tobytes()
     assert kept.privacy_ == plain.privacy_
 
@@ -77,7 +81,8 @@ def test_a_process_that_dies_without_a_word(tmp_path: Path) -> None:
     clf = fit_kept_at(str(tmp_path))
     whole = fit_kept_at(str(tmp_path / "other"))
     assert clf.privacy_ == whole.privacy_
-    assert clf.model_.parameters.tobytes() != whole.model_.parameters.tobytes()  # rounds 6 to 8 are lost
+    # rounds 6 to 8 are lost
+    assert clf.model_.parameters.tobytes() != whole.model_.parameters.tobytes()
 
 
 @pytest.mark.parametrize("linear", [True, False])
@@ -131,7 +136,9 @@ def test_a_folder_of_another_run_is_refused_and_nothing_changes(
     broken_off(monkeypatch, 7, lambda: fit_kept_at(str(tmp_path)))
     before = contents(tmp_path)
     X, y, A = unfair(600)
-    clf = penalised(**{"model": net(), "rounds": ROUNDS, "checkpoint": tmp_path, "checkpoint_every": 5, **other})
+    clf = penalised(
+        **{"model": net(), "rounds": ROUNDS, "checkpoint": tmp_path, "checkpoint_every": 5, **other}
+    )
     with pytest.raises(error, match=match):
         clf.fit(X, y, sensitive_features=A)
     assert contents(tmp_path) == before
@@ -139,7 +146,9 @@ def test_a_folder_of_another_run_is_refused_and_nothing_changes(
     fit_kept_at(str(tmp_path))  # and its own run goes on
 
 
-def test_a_finished_or_damaged_folder_is_refused_and_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_or_damaged_folder_is_refused_and_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fit_kept_at(str(tmp_path / "done"))
     before = contents(tmp_path / "done")
     with pytest.raises(InputError, match="finished"):
@@ -152,8 +161,11 @@ def test_a_finished_or_damaged_folder_is_refused_and_nothing_changes(tmp_path: P
         fit_kept_at(str(tmp_path / "half"))
 
 
-def test_another_network_of_the_same_price_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan holds noise multipliers alone: eight hidden units cost what nine do. Its own run goes on, at the same price."""
+def test_another_network_of_the_same_price_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan holds noise multipliers alone: eight hidden units cost what nine do. Its own run
+    goes on, at the same price."""
     broken_off(monkeypatch, 7, lambda: fit_kept_at(str(tmp_path)))
     X, y, A = unfair(600)
     clf = penalised(model=net(hidden=9), rounds=ROUNDS, checkpoint=tmp_path, checkpoint_every=5)
@@ -172,19 +184,37 @@ def test_what_was_kept_is_loaded_with_the_estimator(tmp_path: Path) -> None:
     assert loaded.privacy_ == clf.privacy_
 
 
-@pytest.mark.parametrize("changed", [{"strength": 3.0}, {"radius": 1.0}, {"clip": 1.0}, {"model": "other"}])
-def test_a_folder_of_other_choices_is_refused_and_stays_as_it_is(monkeypatch, tmp_path, changed) -> None:
-    """Other choices may have the same price, and the same plan: the folder knows them all the same."""
+@pytest.mark.parametrize(
+    "changed", [{"strength": 3.0}, {"radius": 1.0}, {"clip": 1.0}, {"model": "other"}]
+)
+def test_a_folder_of_other_choices_is_refused_and_stays_as_it_is(
+    monkeypatch, tmp_path, changed
+) -> None:
+    """Other choices may have the same price, and the same plan: the folder knows them all the
+    same."""
     X, y, A = unfair(200)
-    small, other = torch.nn.Linear(X.shape[1], 2), torch.nn.Sequential(torch.nn.Linear(X.shape[1], 2))
-    choices: dict[str, Any] = {"strength": 2.0, "random_state": 0, "rounds": ROUNDS, "checkpoint": tmp_path, "model": small}
+    small, other = (
+        torch.nn.Linear(X.shape[1], 2),
+        torch.nn.Sequential(torch.nn.Linear(X.shape[1], 2)),
+    )
+    choices: dict[str, Any] = {
+        "strength": 2.0,
+        "random_state": 0,
+        "rounds": ROUNDS,
+        "checkpoint": tmp_path,
+        "model": small,
+    }
     changed = changed | ({"model": other} if "model" in changed else {})
-    broken_off(monkeypatch, 3, lambda: made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A))
+    broken_off(
+        monkeypatch, 3, lambda: made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A)
+    )
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="checkpoint"):
         made(fv.FermiClassifier, **(choices | changed)).fit(X, y, sensitive_features=A)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A).privacy_.epsilon <= 1.0
+    assert (
+        made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A).privacy_.epsilon <= 1.0
+    )
 
 
 def test_a_file_is_no_folder(tmp_path) -> None:

@@ -21,7 +21,14 @@ from scipy import sparse
 import fairveil as fv
 from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
-from fairveil.errors import ChecksumError, InputError, NoGroups, PrivacyError, RenamedParameter, WeakDelta
+from fairveil.errors import (
+    ChecksumError,
+    InputError,
+    NoGroups,
+    PrivacyError,
+    RenamedParameter,
+    WeakDelta,
+)
 from fairveil.estimators.reports.gap_report import GapLine, GapReport
 from fairveil.privacy.statement.parts import READ_FROM_DATA
 
@@ -39,18 +46,30 @@ def read_from_data(clf: Any) -> set[str]:
 def test_guarantee_1_what_was_read_from_the_data_is_listed(people: Columns) -> None:
     table = pd.DataFrame(people)
     clf = penalised().fit(table[[*FEATURES, "sex"]], table["hired"], sensitive_features="sex")
-    assert read_from_data(clf) == {"number of features", "classes", "groups of sex", "categories of job"}
+    assert read_from_data(clf) == {
+        "number of features",
+        "classes",
+        "groups of sex",
+        "categories of job",
+    }
     assert "categories of job was read from the data" in clf.privacy_.summary()
     assert "seeded-noise" in clf.privacy_.stamps
 
 
 @pytest.mark.parametrize("notion", NOTIONS)
-def test_guarantee_1_neighbours_of_the_same_public_facts_differ_by_answers_alone(people: Columns, notion: str) -> None:
-    """With noise far above the signal two neighbouring tables give almost, but never exactly, one model."""
+def test_guarantee_1_neighbours_of_the_same_public_facts_differ_by_answers_alone(
+    people: Columns, notion: str
+) -> None:
+    """With noise far above the signal two neighbouring tables give almost, but never exactly, one
+    model."""
     table = pd.DataFrame(people)
     options: dict[str, Any] = {"epsilon": 1e-3, "public_rows": 800}
-    one = penalised(notion, **options).fit(table[FEATURES], table["hired"], sensitive_features=table["sex"])
-    other = penalised(notion, **options).fit(table[FEATURES][1:], table["hired"][1:], sensitive_features=table["sex"][1:])
+    one = penalised(notion, **options).fit(
+        table[FEATURES], table["hired"], sensitive_features=table["sex"]
+    )
+    other = penalised(notion, **options).fit(
+        table[FEATURES][1:], table["hired"][1:], sensitive_features=table["sex"][1:]
+    )
     assert np.allclose(one.coef_, other.coef_, atol=0.05 * np.abs(one.coef_).max())
     assert one.coef_.tobytes() != other.coef_.tobytes()
     assert one.privacy_.facts == other.privacy_.facts
@@ -65,7 +84,9 @@ def test_guarantee_2_the_statement_is_the_price_of_the_plan(
     people: Columns, protects: str, neighbours: str | None, notion: str
 ) -> None:
     table = pd.DataFrame(people)
-    clf = penalised(notion, protects=protects, neighbours=neighbours, epsilon=1.0, random_state=None)
+    clf = penalised(
+        notion, protects=protects, neighbours=neighbours, epsilon=1.0, random_state=None
+    )
     statement = clf.fit(table[FEATURES], table["hired"], sensitive_features=table["sex"]).privacy_
     assert 0.95 < statement.epsilon <= 1.0
     assert statement.delta == 1e-6
@@ -73,7 +94,9 @@ def test_guarantee_2_the_statement_is_the_price_of_the_plan(
     assert statement.plan == statement.events
     assert not statement.check()
     assert statement.stamps == ()
-    assert fv.privacy.epsilon(statement.events, 1e-6, statement.neighbours) == pytest.approx(statement.epsilon)
+    assert fv.privacy.epsilon(statement.events, 1e-6, statement.neighbours) == pytest.approx(
+        statement.epsilon
+    )
     assert fv.PrivacyStatement.from_json(statement.to_json()) == statement
 
 
@@ -89,13 +112,17 @@ def test_guarantee_2_without_a_penalty_sensitive_features_cost_nothing() -> None
     X, y, A = unfair(400)
     clf = penalised(strength=0.0, protects="sensitive_features").fit(X, y, sensitive_features=A)
     assert clf.privacy_.epsilon == 0
-    plain = fv.RateConstrainedClassifier(protects="sensitive_features", solver=fv.Descent(rounds=8, clip=0.6), random_state=0)
+    plain = fv.RateConstrainedClassifier(
+        protects="sensitive_features", solver=fv.Descent(rounds=8, clip=0.6), random_state=0
+    )
     assert np.allclose(clf.coef_, plain.fit(X, y, sensitive_features=A).coef_)
     assert clf.gap_report_.lines == ()
     assert "had no groups" in str(clf.gap_report_)
 
 
-def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(people: Columns, schema: fv.facts.Schema) -> None:
+def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     clf = penalised(schema=schema).fit(pd.DataFrame(people))
     assert read_from_data(clf) == set()
     facts = {fact.name: (fact.value, fact.origin) for fact in clf.privacy_.facts}
@@ -108,7 +135,9 @@ def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(people: Columns
 
 
 @pytest.mark.parametrize("model", [None, net()], ids=["linear", "network"])
-def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairveil.curator import Curator
 
     X, y, A = unfair(600)
@@ -134,7 +163,11 @@ def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(model: An
 
 # Classes, groups, columns, protections
 
-SHAPES = list(itertools.product((2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features"), (False, True)))
+SHAPES = list(
+    itertools.product(
+        (2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features"), (False, True)
+    )
+)
 
 
 @pytest.mark.parametrize(("classes", "sizes", "protects", "network"), SHAPES)
@@ -147,7 +180,9 @@ def test_any_classes_groups_columns_protection_and_model(
     model = net(3, 1 if classes == 2 else classes) if network else None
     for notion, groups in itertools.product(NOTIONS, ("product", "marginal")):
         positive = 1 if notion == "equal_opportunity" else None
-        clf = penalised(notion, 2.0, model, groups=groups, positive=positive, protects=protects, rounds=3)
+        clf = penalised(
+            notion, 2.0, model, groups=groups, positive=positive, protects=protects, rounds=3
+        )
         clf.fit(X, table["label"], sensitive_features=A)
         marginal = len(sizes) > 1 and groups == "marginal"
         assert len(clf.groups_) == (sum(sizes) if marginal else math.prod(sizes))
@@ -179,7 +214,10 @@ def test_many_classes_need_a_positive_one_for_equal_opportunity_alone() -> None:
 def test_a_stronger_penalty_narrows_the_gap(notion: str, protects: str) -> None:
     """The halves are about 0.11 and 0.05, the gaps about 0.04 and 0.03; noise is seeded."""
     X, y, A = unfair(6000)
-    measure = {"demographic_parity": fv.demographic_parity_gap, "equalized_odds": fv.equalized_odds_gap}[notion]
+    measure = {
+        "demographic_parity": fv.demographic_parity_gap,
+        "equalized_odds": fv.equalized_odds_gap,
+    }[notion]
 
     def gap(strength: float) -> float:
         clf = fv.FermiClassifier(notion, strength, protects=protects, epsilon=8.0, random_state=1)
@@ -192,14 +230,17 @@ def test_a_stronger_penalty_narrows_the_gap(notion: str, protects: str) -> None:
 
 def test_the_report_is_what_the_model_does_within_its_noise() -> None:
     X, y, A = unfair(5000, groups=3)
-    clf = fv.FermiClassifier(strength=1.0, epsilon=4.0, random_state=0).fit(X, y, sensitive_features=A)
+    clf = fv.FermiClassifier(strength=1.0, epsilon=4.0, random_state=0).fit(
+        X, y, sensitive_features=A
+    )
     rates = np.array([[np.mean(clf.predict(X)[a == A] == k) for a in range(3)] for k in range(2)])
     report = clf.gap_report_
     assert len(report.lines) == 6
     for line in report.lines:
         words = line.what.replace("|", " ").replace(")", " ").split()
         k, a, b = int(words[2]), int(words[4]), int(words[-1])
-        assert line.value == pytest.approx(rates[k, a] - rates[k, b], abs=6 * line.noise)  # 6 lines: 2e-8 of false alarms
+        # 6 lines: 2e-8 of false alarms
+        assert line.value == pytest.approx(rates[k, a] - rates[k, b], abs=6 * line.noise)
         assert 0 < line.noise < 0.1
         assert "<=" not in line.what
     assert report.largest.value == max(line.value for line in report.lines)
@@ -209,14 +250,17 @@ def test_the_report_is_what_the_model_does_within_its_noise() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [3.0, math.inf])
-def test_a_group_without_rows_is_taken_to_have_few(schema: fv.facts.Schema, people: Columns, epsilon: float) -> None:
+def test_a_group_without_rows_is_taken_to_have_few(
+    schema: fv.facts.Schema, people: Columns, epsilon: float
+) -> None:
     women = pd.DataFrame(people).assign(sex="f")
     for notion in NOTIONS:
         clf = penalised(notion, schema=schema, epsilon=epsilon).fit(women)
         assert clf.groups_ == ("f", "m")
         assert np.isfinite(clf.coef_).all()
         assert json.loads(clf.gap_report_.to_json())["gaps"] == clf.gap_report_.table()
-        assert epsilon == math.inf or min(line.noise for line in clf.gap_report_.lines) > 0.3  # and that is told
+        # and that is told
+        assert epsilon == math.inf or min(line.noise for line in clf.gap_report_.lines) > 0.3
 
 
 def test_an_undefined_gap_is_told_as_such() -> None:
@@ -226,8 +270,13 @@ def test_an_undefined_gap_is_told_as_such() -> None:
     assert [line["value"] for line in json.loads(report.to_json())["gaps"]] == [None, 0.25]
     assert GapReport(lines[:1], 5, "all rounds were done").largest is None
     report = GapReport(lines[:1], 5, "all rounds were done")
-    assert str(report).startswith("No bound was required: a penalty makes gaps smaller, so none of them is met or not met.")
-    assert (report.to_dict()["verdict"], report.to_dict()["why"][:21]) == (None, "no bound was required")
+    assert str(report).startswith(
+        "No bound was required: a penalty makes gaps smaller, so none of them is met or not met."
+    )
+    assert (report.to_dict()["verdict"], report.to_dict()["why"][:21]) == (
+        None,
+        "no bound was required",
+    )
 
 
 def test_without_groups_nothing_is_penalised_and_that_is_said() -> None:
@@ -235,7 +284,8 @@ def test_without_groups_nothing_is_penalised_and_that_is_said() -> None:
     with pytest.warns(NoGroups, match="No penalty applies"):
         clf = penalised().fit(X, y)
     assert clf.groups_ == ()
-    assert clf.coef_.tobytes() == penalised(strength=0.0).fit(X, y).coef_.tobytes()  # and here nothing is said
+    # and here nothing is said
+    assert clf.coef_.tobytes() == penalised(strength=0.0).fit(X, y).coef_.tobytes()
 
 
 def test_one_group_cannot_be_compared() -> None:
@@ -250,18 +300,29 @@ def test_one_group_cannot_be_compared() -> None:
 
 def test_knobs_go_to_the_algorithm() -> None:
     X, y, A = unfair(600)
-    clf = penalised(rounds=7, sampling_rate=0.2, temperature=0.5, clip=0.5).fit(X, y, sensitive_features=A)
+    clf = penalised(rounds=7, sampling_rate=0.2, temperature=0.5, clip=0.5).fit(
+        X, y, sensitive_features=A
+    )
     assert clf.n_iter_ == 7
     assert clf.privacy_.samples
     one = penalised().fit(X, y, sensitive_features=A).coef_.tobytes()
-    for other in ({"radius": 0.1}, {"least_share": 0.5}, {"iterate": "last"}, {"iterate": "uniform"}, {"clip": 0.1}):
+    for other in (
+        {"radius": 0.1},
+        {"least_share": 0.5},
+        {"iterate": "last"},
+        {"iterate": "uniform"},
+        {"clip": 0.1},
+    ):
         assert penalised(**other).fit(X, y, sensitive_features=A).coef_.tobytes() != one, other
     assert penalised(iterate="average").fit(X, y, sensitive_features=A).coef_.tobytes() == one
 
 
 def test_every_iterate_costs_the_same() -> None:
     X, y, A = unfair(600)
-    fits = [penalised(iterate=i, random_state=3).fit(X, y, sensitive_features=A) for i in ("last", "average", "uniform")]
+    fits = [
+        penalised(iterate=i, random_state=3).fit(X, y, sensitive_features=A)
+        for i in ("last", "average", "uniform")
+    ]
     assert len({fit.privacy_.epsilon for fit in fits}) == 1
     assert len({fit.coef_.tobytes() for fit in fits}) == 3
     again = penalised(iterate="uniform", random_state=3).fit(X, y, sensitive_features=A)
@@ -303,12 +364,15 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_arguments_that_make_no_sense(wrong: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_make_no_sense(
+    wrong: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     X, y, A = unfair(100)
     name = "every" if "checkpoint_every" in wrong else "|".join(wrong)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RenamedParameter)  # settings are refused when they are made; old names by the fit
+        # settings are refused when they are made; old names by the fit
+        warnings.simplefilter("ignore", RenamedParameter)
         kind = fv.FermiClassifier
         clf = kind(**{"random_state": 0, **wrong})
     with pytest.raises(InputError, match=name):
@@ -322,9 +386,12 @@ def test_a_batch_that_would_mostly_be_empty_is_refused_where_the_number_of_rows_
     for options in ({"public_rows": 500}, {"neighbours": "replace-one"}):
         with pytest.raises(InputError, match="sampling_rate: expected at least 1/500"):
             penalised(sampling_rate=1e-3, **options).fit(X, y, sensitive_features=A)
-    clf = penalised(sampling_rate=1e-3, rounds=20).fit(X, y, sensitive_features=A)  # it is private: batches are empty at times
+    # it is private: batches are empty at times
+    clf = penalised(sampling_rate=1e-3, rounds=20).fit(X, y, sensitive_features=A)
     assert np.isfinite(clf.coef_).all()
-    few = penalised(sampling_rate=1 / 400, rounds=30, public_rows=500).fit(X, y, sensitive_features=A)
+    few = penalised(sampling_rate=1 / 400, rounds=30, public_rows=500).fit(
+        X, y, sensitive_features=A
+    )
     assert np.isfinite(few.coef_).all()  # 1.25 rows a batch: a quarter of them are empty
 
 
@@ -341,14 +408,19 @@ def test_a_ledger_is_not_taken_silently_and_a_weak_delta_warns() -> None:
 
 def test_any_table_gives_one_model(people: Columns, schema: fv.facts.Schema) -> None:
     y, A = people["hired"], people["sex"]
-    fits = [penalised().fit(table[FEATURES], y, sensitive_features=A) for table in (pd.DataFrame(people), pl.DataFrame(people))]
+    fits = [
+        penalised().fit(table[FEATURES], y, sensitive_features=A)
+        for table in (pd.DataFrame(people), pl.DataFrame(people))
+    ]
     assert len({fit.coef_.tobytes() for fit in fits}) == 1
     assert fits[0].coef_names_ == ("age", "hours", "union", "job=clerk", "job=none", "job=smith")
     coded = penalised().fit(encode(people, schema))
     by_schema = penalised(schema=schema).fit(pl.DataFrame(people))
     assert coded.model_.weights.tobytes() == by_schema.model_.weights.tobytes()
     X = np.column_stack([people["age"] / 50, people["hours"] / 30])
-    dense, thin = (penalised().fit(kind(X), y, sensitive_features=A) for kind in (np.asarray, sparse.csr_array))
+    dense, thin = (
+        penalised().fit(kind(X), y, sensitive_features=A) for kind in (np.asarray, sparse.csr_array)
+    )
     assert np.allclose(dense.coef_, thin.coef_)
 
 
@@ -356,7 +428,9 @@ def test_without_privacy_a_weight_of_k_is_k_copies() -> None:
     X, y, A = unfair(300)
     k = np.arange(300) % 4
     for notion in NOTIONS:
-        weighted = penalised(notion, epsilon=math.inf).fit(X, y, sensitive_features=A, sample_weight=k)
+        weighted = penalised(notion, epsilon=math.inf).fit(
+            X, y, sensitive_features=A, sample_weight=k
+        )
         copies = penalised(notion, epsilon=math.inf).fit(
             np.repeat(X, k, axis=0), np.repeat(y, k), sensitive_features=np.repeat(A, k)
         )
@@ -368,7 +442,9 @@ def test_weights_are_capped_and_the_cap_multiplies_every_sensitivity() -> None:
     X, y, A = unfair(400)
     weights = np.where(np.arange(400) % 2, 1.0, 2.0)
     capped = penalised(max_sample_weight=2.0).fit(X, y, sensitive_features=A, sample_weight=weights)
-    beyond = penalised(max_sample_weight=2.0).fit(X, y, sensitive_features=A, sample_weight=weights**5)
+    beyond = penalised(max_sample_weight=2.0).fit(
+        X, y, sensitive_features=A, sample_weight=weights**5
+    )
     assert capped.coef_.tobytes() == beyond.coef_.tobytes()
     ones = penalised().fit(X, y, sensitive_features=A, sample_weight=np.ones(400))
     plain = {bound.question: bound.sensitivity for bound in ones.privacy_.bounds}
@@ -384,7 +460,9 @@ def test_weights_are_capped_and_the_cap_multiplies_every_sensitivity() -> None:
 @pytest.mark.parametrize("network", [False, True])
 def test_weights_under_every_relation(protects: str, neighbours: str | None, network: bool) -> None:
     X, y, A = unfair(800)
-    clf = penalised(model=net() if network else None, protects=protects, neighbours=neighbours, epsilon=8.0)
+    clf = penalised(
+        model=net() if network else None, protects=protects, neighbours=neighbours, epsilon=8.0
+    )
     clf.fit(X, y, sensitive_features=A, sample_weight=np.full(800, 0.5))
     assert clf.outcome_.rows == pytest.approx(400, abs=60)
     assert not clf.privacy_.check()
@@ -393,26 +471,37 @@ def test_weights_under_every_relation(protects: str, neighbours: str | None, net
 def test_a_copy_of_the_sensitive_column_among_public_features_is_refused() -> None:
     X, y, A = unfair(600)
     with pytest.raises(PrivacyError, match="follows from the group"):
-        penalised(protects="sensitive_features").fit(np.column_stack([X, A]), y, sensitive_features=A)
+        penalised(protects="sensitive_features").fit(
+            np.column_stack([X, A]), y, sensitive_features=A
+        )
 
 
 @pytest.mark.parametrize("seed", [7, np.int64(7), np.random.RandomState, np.random.default_rng])
 def test_seeded_fits_repeat_to_the_bit(seed: Any) -> None:
     X, y, A = unfair(500)
     fits = [
-        penalised(random_state=seed(3) if callable(seed) else seed).fit(X, y, sensitive_features=A).coef_.tobytes()
+        penalised(random_state=seed(3) if callable(seed) else seed)
+        .fit(X, y, sensitive_features=A)
+        .coef_.tobytes()
         for _ in range(2)
     ]
     assert fits[0] == fits[1]
-    secure = [penalised(random_state=None).fit(X, y, sensitive_features=A).coef_.tobytes() for _ in range(2)]
+    secure = [
+        penalised(random_state=None).fit(X, y, sensitive_features=A).coef_.tobytes()
+        for _ in range(2)
+    ]
     assert secure[0] != secure[1]
 
 
 # Files
 
 
-@pytest.mark.parametrize("way", ["frame", "array", "schema", "coded", "unsafe", "many classes", "no groups"])
-def test_what_is_loaded_predicts_the_same_bits(people: Columns, schema: fv.facts.Schema, way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "way", ["frame", "array", "schema", "coded", "unsafe", "many classes", "no groups"]
+)
+def test_what_is_loaded_predicts_the_same_bits(
+    people: Columns, schema: fv.facts.Schema, way: str, tmp_path: Path
+) -> None:
     table, y, A = pd.DataFrame(people), people["hired"], people["sex"]
     X: Any = table[FEATURES]
     if way == "schema":
@@ -454,7 +543,9 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     (path / "estimator.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"parameters of FermiClassifier, got \['depth'\]"):
         fv.load(path)
-    (path / "statement.json").write_bytes((path / "statement.json").read_bytes().replace(b'"epsilon": 3.0', b'"epsilon": 1.0'))
+    (path / "statement.json").write_bytes(
+        (path / "statement.json").read_bytes().replace(b'"epsilon": 3.0', b'"epsilon": 1.0')
+    )
     with pytest.raises(ChecksumError, match=r"statement\.json"):
         fv.load(path)
 

@@ -1,4 +1,5 @@
-"""scikit-learn's own checks of `FermiClassifier`, and of both estimators that descend with a torch module as model."""
+"""scikit-learn's own checks of `FermiClassifier`, and of both estimators that descend with a torch
+module as model."""
 
 from __future__ import annotations
 
@@ -43,12 +44,18 @@ THREE = {
     "check_fit2d_predict1d",
 }
 FOUR = {"check_dtype_object", "check_estimator_sparse_array", "check_estimator_sparse_matrix"}
-TWO_AND_THREE = "it fits two and three classes with one module, whose last layer has the outputs of one of them"
-NOISE = "rows with weights and their copies have noise of their own: test_estimators_networks.py compares them without noise"
+TWO_AND_THREE = (
+    "it fits two and three classes with one module, whose last layer has the outputs of one of them"
+)
+NOISE = (
+    "rows with weights and their copies have noise of their own: test_estimators_networks.py "
+    "compares them without noise"
+)
 SKIPPED = {
     "check_classifiers_train": TWO_AND_THREE,
     "check_classifiers_classes": TWO_AND_THREE,
-    "check_estimators_overwrite_params": "it compares pickles, and torch's differ from copy to copy of one module; "
+    "check_estimators_overwrite_params": "it compares pickles, and torch's differ from copy to "
+    "copy of one module; "
     "test_estimators_networks.py compares its state",
     "check_sample_weight_equivalence_on_dense_data": NOISE,
     "check_sample_weight_equivalence_on_sparse_data": NOISE,
@@ -60,7 +67,9 @@ def name_of(check: Any) -> str:
 
 
 CHECKS = [
-    pytest.param(check, marks=pytest.mark.skip(reason=SKIPPED[name_of(check)])) if name_of(check) in SKIPPED else check
+    pytest.param(check, marks=pytest.mark.skip(reason=SKIPPED[name_of(check)]))
+    if name_of(check) in SKIPPED
+    else check
     for _, check in estimator_checks_generator(fv.FermiClassifier(model=pooled(1)), legacy=True)
 ]
 
@@ -69,7 +78,8 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: name_of(check))
 @pytest.mark.filterwarnings("ignore::fairveil.errors.NoGroups")
 def test_scikit_learns_own_checks_pass_with_a_network(check: Any, cls: Any) -> None:
-    """The last layer must have an output a class: each check gets a module with as many as it fits."""
+    """The last layer must have an output a class: each check gets a module with as many as it
+    fits."""
     outputs = 3 if name_of(check) in THREE else 4 if name_of(check) in FOUR else 1
     check(clone(cls(model=pooled(outputs), rounds=50, random_state=0)))
 
@@ -82,7 +92,9 @@ def test_what_the_skipped_checks_ask_of_two_and_of_three_classes() -> None:
         names = np.array(["one", "three", "two"])[y]  # in order
         for cls in (fv.FermiClassifier, fv.RateConstrainedClassifier):
             settings = {} if cls is fv.RateConstrainedClassifier else {"strength": 0.0}
-            clf = cls(model=pooled(outputs), epsilon=float("inf"), rounds=100, random_state=0, **settings).fit(X, names)
+            clf = cls(
+                model=pooled(outputs), epsilon=float("inf"), rounds=100, random_state=0, **settings
+            ).fit(X, names)
             assert clf.classes_.tolist() == sorted(set(names))
             law = clf.predict_proba(X)
             assert np.allclose(law.sum(axis=1), 1)

@@ -1,4 +1,5 @@
-"""Fits: weights, standardised numbers, all kinds of constraints over classes, groups and protections, warnings, files."""
+"""Fits: weights, standardised numbers, all kinds of constraints over classes, groups and
+protections, warnings, files."""
 
 from __future__ import annotations
 
@@ -34,12 +35,17 @@ def notions(classes: int) -> list[Any]:
     ]
 
 
-SHAPES = list(itertools.product((2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features")))
+SHAPES = list(
+    itertools.product((2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features"))
+)
 
 
-@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")  # three rounds find no fair model
+# three rounds find no fair model
+@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 @pytest.mark.parametrize(("classes", "sizes", "protects"), SHAPES)
-def test_any_classes_groups_columns_and_protection(classes: int, sizes: tuple[int, ...], protects: str) -> None:
+def test_any_classes_groups_columns_and_protection(
+    classes: int, sizes: tuple[int, ...], protects: str
+) -> None:
     truth = GroupedClasses(classes=classes, sensitive_sizes=sizes)
     table = truth.draw(1500, 0)
     X = pd.DataFrame({name: table[name] for name in ("x0", "x1", "x2")})
@@ -60,8 +66,16 @@ def test_any_classes_groups_columns_and_protection(classes: int, sizes: tuple[in
 def test_marginal_groups_are_kept_as_users_wrote_them(people: Columns) -> None:
     X = np.column_stack([people["age"] / 50, people["hours"] / 30])
     A = pd.DataFrame({"sex": people["sex"], "region": people["region"]})
-    clf = short(fv.DemographicParity(0.9, groups="marginal")).fit(X, people["hired"], sensitive_features=A)
-    assert clf.groups_ == (("sex", "f"), ("sex", "m"), ("region", "east"), ("region", "north"), ("region", "west"))
+    clf = short(fv.DemographicParity(0.9, groups="marginal")).fit(
+        X, people["hired"], sensitive_features=A
+    )
+    assert clf.groups_ == (
+        ("sex", "f"),
+        ("sex", "m"),
+        ("region", "east"),
+        ("region", "north"),
+        ("region", "west"),
+    )
     mixed = [fv.DemographicParity(0.9, groups="marginal"), fv.EqualOpportunity(0.9)]
     assert len(short(mixed).fit(X, people["hired"], sensitive_features=A).groups_) == 6
 
@@ -116,7 +130,9 @@ def test_constraints_that_are_none(people: Columns) -> None:
 def test_a_vacuous_constraint_changes_nothing(people: Columns) -> None:
     X = people["age"][:, np.newaxis] / 50
     one = short().fit(X, people["hired"], sensitive_features=people["sex"])
-    other = short(fv.DemographicParity(None)).fit(X, people["hired"], sensitive_features=people["sex"])
+    other = short(fv.DemographicParity(None)).fit(
+        X, people["hired"], sensitive_features=people["sex"]
+    )
     assert one.coef_.tobytes() == other.coef_.tobytes()
 
 
@@ -124,10 +140,13 @@ def test_an_infeasible_constraint_warns_with_the_best_that_was_reached() -> None
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=4000)
     X = (2.0 * y - 1.0)[:, np.newaxis]
-    # Everybody positive is wrongly judged in half of all cases at least: an error below 0.3 and no positive at all.
+    # Everybody positive is wrongly judged in half of all cases at least: an error below 0.3 and no
+    # positive at all.
     never = fv.RateConstraint(((1.0, fv.fairness.PredictionRate(1)),), 0.02)
     always = fv.FalseNegativeRate(0.02)
-    with pytest.warns(ConstraintNotMet, match=r"P\(prediction.*reached on the training rows is 0\.\d+"):
+    with pytest.warns(
+        ConstraintNotMet, match=r"P\(prediction.*reached on the training rows is 0\.\d+"
+    ):
         clf = short([never, always], rounds=60).fit(X, y)
     report = clf.constraint_report_
     assert not report.met
@@ -158,8 +177,12 @@ def test_weights_are_capped_and_the_cap_multiplies_every_sensitivity(people: Col
     X, y, A = people["age"][:, np.newaxis] / 50, people["hired"], people["sex"]
     notion = fv.DemographicParity(0.9)
     weights = np.where(np.arange(len(X)) % 2, 1.0, 2.0)
-    capped = short(notion, max_sample_weight=2.0, clip=2.0).fit(X, y, sensitive_features=A, sample_weight=weights)
-    beyond = short(notion, max_sample_weight=2.0, clip=2.0).fit(X, y, sensitive_features=A, sample_weight=weights**5)
+    capped = short(notion, max_sample_weight=2.0, clip=2.0).fit(
+        X, y, sensitive_features=A, sample_weight=weights
+    )
+    beyond = short(notion, max_sample_weight=2.0, clip=2.0).fit(
+        X, y, sensitive_features=A, sample_weight=weights**5
+    )
     assert capped.coef_.tobytes() == beyond.coef_.tobytes()
     ones = short(notion, clip=2.0).fit(X, y, sensitive_features=A, sample_weight=np.ones(len(X)))
     plain = {bound.question: bound.sensitivity for bound in ones.privacy_.bounds}
@@ -175,11 +198,13 @@ def test_weights_are_capped_and_the_cap_multiplies_every_sensitivity(people: Col
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("neighbours", [None, "replace-one"])
-def test_weights_under_every_relation(people: Columns, protects: str, neighbours: str | None) -> None:
+def test_weights_under_every_relation(
+    people: Columns, protects: str, neighbours: str | None
+) -> None:
     X = people["hours"][:, np.newaxis] / 30
-    clf = short(fv.DemographicParity(0.9), protects=protects, neighbours=neighbours, epsilon=8.0).fit(
-        X, people["hired"], sensitive_features=people["sex"], sample_weight=np.full(len(X), 0.5)
-    )
+    clf = short(
+        fv.DemographicParity(0.9), protects=protects, neighbours=neighbours, epsilon=8.0
+    ).fit(X, people["hired"], sensitive_features=people["sex"], sample_weight=np.full(len(X), 0.5))
     assert clf.outcome_.rows == pytest.approx(400, abs=60)
     assert clf.score(X, people["hired"], sample_weight=np.arange(len(X))) > 0.5
 
@@ -187,14 +212,18 @@ def test_weights_under_every_relation(people: Columns, protects: str, neighbours
 # Numbers standardised by the data
 
 
-def test_unsafe_scaling_is_what_the_papers_do_and_is_stamped(people: Columns, schema: fv.facts.Schema) -> None:
+def test_unsafe_scaling_is_what_the_papers_do_and_is_stamped(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     y, A = people["hired"], people["sex"]
     raw = np.column_stack([people["age"], people["hours"]]).astype(float)
     by_hand = short().fit((raw - raw.mean(0)) / raw.std(0), y)
     unsafe = short(unsafe_data_dependent_bounds=True).fit(raw, y)
     assert np.allclose(unsafe.model_.weights, by_hand.model_.weights, atol=1e-7)
     assert np.allclose(unsafe.coef_, by_hand.coef_ / raw.std(0), atol=1e-7)
-    assert np.allclose(raw @ unsafe.coef_[0] + unsafe.intercept_[0], unsafe.decision_function(raw), atol=1e-9)
+    assert np.allclose(
+        raw @ unsafe.coef_[0] + unsafe.intercept_[0], unsafe.decision_function(raw), atol=1e-9
+    )
     assert "data-dependent-bounds" in unsafe.privacy_.stamps
     assert "data-dependent-bounds" not in by_hand.privacy_.stamps
     assert not unsafe.privacy_.check()
@@ -257,10 +286,15 @@ def test_a_ledger_is_not_taken_silently(people: Columns) -> None:
 
 def test_a_delta_of_one_over_the_rows_warns_where_their_number_is_public(people: Columns) -> None:
     X, y = people["hours"][:, np.newaxis] / 30, people["hired"]
-    for options in ({"neighbours": "replace-one"}, {"public_rows": 800}, {"protects": "sensitive_features"}):
+    for options in (
+        {"neighbours": "replace-one"},
+        {"public_rows": 800},
+        {"protects": "sensitive_features"},
+    ):
         with pytest.warns(WeakDelta, match="1/800"):
             short(delta=0.01, **options).fit(X, y)
-    with pytest.warns(WeakDelta, match="assumes fewer than 100 rows"):  # the number is private: no warning may tell of it
+    # the number is private: no warning may tell of it
+    with pytest.warns(WeakDelta, match="assumes fewer than 100 rows"):
         short(delta=0.01).fit(X, y)
     short(delta=1e-4).fit(X, y)
 
@@ -276,7 +310,9 @@ def test_too_few_rows_leave_the_model_at_zero_and_say_so() -> None:
 
 
 @pytest.mark.parametrize("way", ["frame", "array", "schema", "coded", "unsafe", "many classes"])
-def test_what_is_loaded_predicts_the_same_bits(people: Columns, schema: fv.facts.Schema, way: str, tmp_path: Path) -> None:
+def test_what_is_loaded_predicts_the_same_bits(
+    people: Columns, schema: fv.facts.Schema, way: str, tmp_path: Path
+) -> None:
     table, y, A = pd.DataFrame(people), people["hired"], people["sex"]
     notion = fv.DemographicParity(0.9)
     X: Any = table[FEATURES]
@@ -311,7 +347,9 @@ def test_what_is_loaded_predicts_the_same_bits(people: Columns, schema: fv.facts
     assert fv.models.load(path).weights.tobytes() == clf.model_.weights.tobytes()
 
 
-def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Columns, tmp_path: Path) -> None:
+def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(
+    people: Columns, tmp_path: Path
+) -> None:
     clf = short().fit(people["hours"][:, np.newaxis], people["hired"])
     path = fv.save(clf, tmp_path / "model")
     with pytest.raises(InputError, match="overwrite"):
@@ -329,7 +367,10 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Colu
         ({"extra": 1}, "fields"),
         ({"parameters": {"depth": 3}}, "depth"),
         ({"coding": {"kind": "magic", "standard": None}}, "coding"),
-        ({"coding": {"kind": "rows", "numbers": 2, "code_sizes": [], "standard": None}}, "fits the model"),
+        (
+            {"coding": {"kind": "rows", "numbers": 2, "code_sizes": [], "standard": None}},
+            "fits the model",
+        ),
     ):
         (path / "estimator.json").write_text(json.dumps(content | change))
         with pytest.raises(InputError, match=error):
@@ -342,8 +383,12 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Colu
 
 
 def test_a_fit_warns_of_what_is_missed_by_more_than_a_point() -> None:
-    def report(value: float, noise: float, bound: float = 0.05, of_what: str = "decisions") -> ConstraintReport:
-        return ConstraintReport((ConstraintLine("a gap", bound, value, noise, 0.0, sampling=0.0),), 1, "done", of_what)
+    def report(
+        value: float, noise: float, bound: float = 0.05, of_what: str = "decisions"
+    ) -> ConstraintReport:
+        return ConstraintReport(
+            (ConstraintLine("a gap", bound, value, noise, 0.0, sampling=0.0),), 1, "done", of_what
+        )
 
     assert report(0.07, 0.001).missed_by_far
     assert report(0.055, 0.001).met is False

@@ -29,12 +29,16 @@ ODDS = "equalized_odds:0.05"
 GROUPS = {"protects": "sensitive_features"}
 
 
-def sample(classes: int = 2, groups: int = 2, columns: int = 1, seed: int = 0, rows: int = ROWS) -> Any:
+def sample(
+    classes: int = 2, groups: int = 2, columns: int = 1, seed: int = 0, rows: int = ROWS
+) -> Any:
     rng = np.random.default_rng(seed)
     A = {f"a{j}": rng.integers(groups if j == 0 else 2, size=rows) for j in range(columns)}
     X = rng.normal(size=(rows, 3))
     X[:, 0] += 1.6 * (A["a0"] % 2)
-    scores = X @ np.random.default_rng(5).normal(size=(3, classes)) * 1.5 + rng.gumbel(size=(rows, classes))
+    scores = X @ np.random.default_rng(5).normal(size=(3, classes)) * 1.5 + rng.gumbel(
+        size=(rows, classes)
+    )
     return X, scores.argmax(axis=1), A
 
 
@@ -43,7 +47,13 @@ SEX = A["a0"]
 
 
 def game(constraints: Any = ODDS, **options: Any) -> fv.OracleGameClassifier:
-    options = {"epsilon": 3.0, "rounds": 30, "random_state": 0, "unsafe_data_dependent_bounds": True, **options}
+    options = {
+        "epsilon": 3.0,
+        "rounds": 30,
+        "random_state": 0,
+        "unsafe_data_dependent_bounds": True,
+        **options,
+    }
     return made(fv.OracleGameClassifier, constraints, **options)
 
 
@@ -57,12 +67,18 @@ def quietly(clf: Any, *given: Any, **named: Any) -> Any:
 ORACLES = ["responses", "regression", "exponential", "labellings", "descent"]
 
 
-@pytest.mark.parametrize("relation", [GROUPS, {}, {"neighbours": "replace-one"}], ids=["groups", "add", "replace"])
+@pytest.mark.parametrize(
+    "relation", [GROUPS, {}, {"neighbours": "replace-one"}], ids=["groups", "add", "replace"]
+)
 @pytest.mark.parametrize("aware", [False, True])
 @pytest.mark.parametrize("oracle", ORACLES)
-def test_guarantee_2_every_oracle_under_every_relation_keeps_its_promise(oracle: str, aware: bool, relation: Any) -> None:
+def test_guarantee_2_every_oracle_under_every_relation_keeps_its_promise(
+    oracle: str, aware: bool, relation: Any
+) -> None:
     clf = game(oracle=oracle, group_aware=aware, **relation)
-    if oracle in ("labellings", "responses") and (not relation.get("protects") or (oracle == "responses" and aware)):
+    if oracle in ("labellings", "responses") and (
+        not relation.get("protects") or (oracle == "responses" and aware)
+    ):
         with pytest.raises(InputError, match="public features"):
             clf.fit(X, Y, sensitive_features=SEX)
         assert not hasattr(clf, "model_")
@@ -85,18 +101,31 @@ def test_guarantee_2_every_oracle_under_every_relation_keeps_its_promise(oracle:
 
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize(("classes", "groups", "columns"), [(2, 12, 1), (5, 2, 1), (5, 12, 1), (2, 3, 2)])
+@pytest.mark.parametrize(
+    ("classes", "groups", "columns"), [(2, 12, 1), (5, 2, 1), (5, 12, 1), (2, 3, 2)]
+)
 def test_classes_groups_and_columns(protects: str, classes: int, groups: int, columns: int) -> None:
     x, y, a = sample(classes, groups, columns)
     for oracle in ("regression", "exponential", "descent"):
         for mode in ("product", "marginal") if columns > 1 else ("product",):
-            clf = game(fv.DemographicParity(0.2, groups=mode), protects=protects, oracle=oracle, rounds=10)
+            clf = game(
+                fv.DemographicParity(0.2, groups=mode), protects=protects, oracle=oracle, rounds=10
+            )
             quietly(clf, x, y, sensitive_features=a)
             assert clf.privacy_.epsilon <= 3.0
             assert clf.classes_.tolist() == list(range(classes))
-            assert len(clf.groups_) == (groups * 2 if mode == "product" else groups + 2) if columns > 1 else groups
+            assert (
+                len(clf.groups_) == (groups * 2 if mode == "product" else groups + 2)
+                if columns > 1
+                else groups
+            )
             assert clf.predict_proba(x).shape == (ROWS, classes)
-    aware = quietly(game("demographic_parity:0.2", protects=protects, group_aware=True, rounds=5), x, y, sensitive_features=a)
+    aware = quietly(
+        game("demographic_parity:0.2", protects=protects, group_aware=True, rounds=5),
+        x,
+        y,
+        sensitive_features=a,
+    )
     assert aware.predict_proba(x, sensitive_features=a).shape == (ROWS, classes)
 
 
@@ -112,8 +141,11 @@ def test_classes_groups_and_columns(protects: str, classes: int, groups: int, co
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_without_privacy_constraints_are_met(notion: Any, gap: Any) -> None:
-    """Within 0.02 of the bound after 400 rounds, by regression; unconstrained the gap is above 0.1."""
-    clf = quietly(game(notion, epsilon=INF, rounds=400, oracle="regression"), X, Y, sensitive_features=SEX)
+    """Within 0.02 of the bound after 400 rounds, by regression; unconstrained the gap is above
+    0.1."""
+    clf = quietly(
+        game(notion, epsilon=INF, rounds=400, oracle="regression"), X, Y, sensitive_features=SEX
+    )
     law = clf.predict_proba(X)
     table = np.array([[law[(a == SEX) & (y == Y), 1].mean() for y in (0, 1)] for a in (0, 1)])
     apart = np.abs(table[0] - table[1])
@@ -125,18 +157,21 @@ def test_without_privacy_constraints_are_met(notion: Any, gap: Any) -> None:
         assert apart[1] < 0.05
     else:
         assert apart[0] < 0.05
-    report = clf.constraint_report_  # exact values: a search that ends 0.004 above its bound does not meet it, and says so
+    # exact values: a search that ends 0.004 above its bound does not meet it, and says so
+    report = clf.constraint_report_
     assert report.met_in_training is (report.worst.value <= report.worst.bound)
     assert clf.privacy_.epsilon == INF
     assert "not-private" in clf.privacy_.stamps
     assert clf.score(X, Y) > free.score(X, Y) - 0.1
 
 
-# ---- predictions ---------------------------------------------------------------------------------------------------------
+# ---- predictions
+# --------------------------------------------------------------------------------------------------
 
 
 def test_predictions_follow_the_exact_mixture() -> None:
-    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm: 1e-3)."""
+    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm:
+    1e-3)."""
     clf = quietly(game(**GROUPS), X, Y, sensitive_features=SEX)
     law = clf.predict_proba(X)
     by_hand = np.zeros_like(law)
@@ -208,7 +243,8 @@ def test_group_aware_by_names_of_columns() -> None:
         clf.predict_proba(frame[["x", "y", "z"]])
 
 
-# ---- data ----------------------------------------------------------------------------------------------------------------
+# ---- data
+# --------------------------------------------------------------------------------------------------
 
 
 def test_any_container_gives_the_same_model(people: Columns) -> None:
@@ -216,8 +252,16 @@ def test_any_container_gives_the_same_model(people: Columns) -> None:
     features, y, sex = frame[["age", "hours"]], frame["hired"], frame["sex"]
     ways = [
         (features, y, sex),
-        (pl.DataFrame(people)[["age", "hours"]], pl.Series(people["hired"]), pl.Series(people["sex"])),
-        (pa.table({"age": people["age"], "hours": people["hours"]}), pa.array(people["hired"]), pa.array(people["sex"])),
+        (
+            pl.DataFrame(people)[["age", "hours"]],
+            pl.Series(people["hired"]),
+            pl.Series(people["sex"]),
+        ),
+        (
+            pa.table({"age": people["age"], "hours": people["hours"]}),
+            pa.array(people["hired"]),
+            pa.array(people["sex"]),
+        ),
         ({"age": people["age"], "hours": people["hours"]}, people["hired"], {"sex": people["sex"]}),
         (frame[["age", "hours", "sex"]], people["hired"], "sex"),
         (features.to_numpy(float), people["hired"], people["sex"]),
@@ -243,7 +287,8 @@ def test_labels_of_any_kind(values: Any) -> None:
 
 @pytest.mark.parametrize("oracle", ["regression", "exponential", "labellings", "descent"])
 def test_without_privacy_integer_weights_are_copies(oracle: str) -> None:
-    """Errors are divided by the sum of weights, as rates are; by the number of rows the balance of the two would be another."""
+    """Errors are divided by the sum of weights, as rates are; by the number of rows the balance of
+    the two would be another."""
     few, y, A = X[:300], Y[:300], SEX[:300]
     w = np.random.default_rng(0).integers(1, 4, size=300)
     at = np.arange(300).repeat(w)
@@ -262,7 +307,13 @@ def test_without_privacy_integer_weights_are_copies(oracle: str) -> None:
 def test_private_weights_are_capped_and_counted(protects: str) -> None:
     w = np.random.default_rng(0).uniform(0.2, 1.0, size=ROWS)
     for oracle in ("regression", "exponential", "descent"):
-        clf = quietly(game(protects=protects, oracle=oracle, rounds=8), X, Y, sensitive_features=SEX, sample_weight=w)
+        clf = quietly(
+            game(protects=protects, oracle=oracle, rounds=8),
+            X,
+            Y,
+            sensitive_features=SEX,
+            sample_weight=w,
+        )
         assert clf.privacy_.epsilon <= 3.0
         assert clf.outcome_.counts.sum() == pytest.approx(w.sum(), rel=0.05)
 
@@ -270,12 +321,18 @@ def test_private_weights_are_capped_and_counted(protects: str) -> None:
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("oracle", ["regression", "exponential", "descent"])
 def test_empty_and_tiny_cells(protects: str, oracle: str) -> None:
-    """A group of one label, and a group of one row: fitted, with finite numbers; what cannot be known is infinite."""
+    """A group of one label, and a group of one row: fitted, with finite numbers; what cannot be
+    known is infinite."""
     a = SEX.copy()
     a[:] = np.where(np.arange(ROWS) == 7, 2, a)
     y = np.where(a == 1, 1, Y)
     for aware in (False, True):
-        clf = quietly(game(protects=protects, oracle=oracle, rounds=6, group_aware=aware), X, y, sensitive_features=a)
+        clf = quietly(
+            game(protects=protects, oracle=oracle, rounds=6, group_aware=aware),
+            X,
+            y,
+            sensitive_features=a,
+        )
         law = clf.predict_proba(X, sensitive_features=a if aware else None)
         assert np.isfinite(law).all()
         assert clf.guarantee_ is not None
@@ -292,7 +349,9 @@ def test_bad_input_is_one_kind_of_error() -> None:
         {"X": np.full((ROWS, 3), np.nan)},
     ):
         with pytest.raises(FairveilError):
-            game(**GROUPS).fit(change.get("X", X), change.get("y", Y), sensitive_features=change.get("a", SEX))
+            game(**GROUPS).fit(
+                change.get("X", X), change.get("y", Y), sensitive_features=change.get("a", SEX)
+            )
     for options in (
         {"oracle": "magic"},
         {"candidates": "all", "oracle": "exponential"},
@@ -306,29 +365,33 @@ def test_bad_input_is_one_kind_of_error() -> None:
         {"group_aware": True, "constraints": fv.EqualizedOdds(0.1, groups="marginal")},
     ):
         constraints = options.pop("constraints", ODDS)  # type: ignore[arg-type]
-        columns = {"a": SEX, "b": 1 - SEX} if getattr(constraints, "groups", "") == "marginal" else SEX
+        columns = (
+            {"a": SEX, "b": 1 - SEX} if getattr(constraints, "groups", "") == "marginal" else SEX
+        )
         with pytest.raises(FairveilError):
             game(constraints, **(GROUPS | options)).fit(X, Y, sensitive_features=columns)
 
 
 def test_infeasible_targets_warn() -> None:
-    """Thresholds on one column, where it is the label in one group and its opposite in the other: parity of errors has no rule
-    but chance."""
+    """Thresholds on one column, where it is the label in one group and its opposite in the other:
+    parity of errors has no rule but chance."""
     rng = np.random.default_rng(0)
     a = rng.integers(2, size=4000)
     x = rng.normal(size=(4000, 1)) + 4.0 * a[:, None]
     with pytest.warns(ConstraintNotMet, match="not met"):
-        clf = game("demographic_parity:0.0", epsilon=8.0, dual_bound=0.05, oracle="regression", **GROUPS).fit(
-            x, (x[:, 0] > 2).astype(int), sensitive_features=a
-        )
+        clf = game(
+            "demographic_parity:0.0", epsilon=8.0, dual_bound=0.05, oracle="regression", **GROUPS
+        ).fit(x, (x[:, 0] > 2).astype(int), sensitive_features=a)
     assert not clf.constraint_report_.met
 
 
-# ---- what is published ---------------------------------------------------------------------------------------------------
+# ---- what is published
+# --------------------------------------------------------------------------------------------------
 
 
 def test_guarantee_1_everything_follows_from_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told the same answers again, on other groups, the same is fitted: nothing else was read. Only groups are protected."""
+    """Told the same answers again, on other groups, the same is fitted: nothing else was read. Only
+    groups are protected."""
     told: list[Any] = []
     answer, choose = Curator.answer, Curator.choose
     first = {}
@@ -345,7 +408,9 @@ def test_guarantee_1_everything_follows_from_answers(monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(Curator, "answer", tell)
         monkeypatch.setattr(Curator, "choose", tell_choice)
-        first[oracle] = quietly(game(oracle=oracle, rounds=6, **GROUPS), X, Y, sensitive_features=SEX)
+        first[oracle] = quietly(
+            game(oracle=oracle, rounds=6, **GROUPS), X, Y, sensitive_features=SEX
+        )
         again = iter(list(told))
 
         def repeat(self: Any, *given: Any, again: Any = again, **named: Any) -> Any:
@@ -354,8 +419,12 @@ def test_guarantee_1_everything_follows_from_answers(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(Curator, "answer", repeat)
         monkeypatch.setattr(Curator, "choose", repeat)
         monkeypatch.setattr(Curator, "finish", lambda self: None)
-        monkeypatch.setattr("fairveil.estimators.oracle_game.statement_of", lambda *given, **named: None)
-        other = quietly(game(oracle=oracle, rounds=6, **GROUPS), X, Y, sensitive_features=np.roll(SEX, 7))
+        monkeypatch.setattr(
+            "fairveil.estimators.oracle_game.statement_of", lambda *given, **named: None
+        )
+        other = quietly(
+            game(oracle=oracle, rounds=6, **GROUPS), X, Y, sensitive_features=np.roll(SEX, 7)
+        )
         monkeypatch.undo()
         assert (other.predict_proba(X) == first[oracle].predict_proba(X)).all()
         assert other.guarantee_ == first[oracle].guarantee_
@@ -366,21 +435,39 @@ def test_no_fitted_attribute_holds_an_exact_private_statistic() -> None:
     clf = quietly(game(oracle="exponential"), X, Y, sensitive_features=SEX)
     exact = np.zeros((2, 2))
     np.add.at(exact, (SEX, Y), 1.0)
-    assert (clf.outcome_.counts != exact).sum() >= 3  # noise of two deviations: one of four may be right by chance
-    known = {"model_", "privacy_", "guarantee_", "constraint_report_", "outcome_", "classes_", "groups_", "n_features_in_"}
+    # noise of two deviations: one of four may be right by chance
+    assert (clf.outcome_.counts != exact).sum() >= 3
+    known = {
+        "model_",
+        "privacy_",
+        "guarantee_",
+        "constraint_report_",
+        "outcome_",
+        "classes_",
+        "groups_",
+        "n_features_in_",
+    }
     known |= {"n_iter_", "coding_", "cells_", "candidates_", "plays_", "named_", "baselines_"}
     assert {name for name in vars(clf) if name.endswith("_")} == known
 
 
-def test_a_schema_leaves_nothing_to_read_from_the_data(people: Columns, schema: fv.facts.Schema) -> None:
+def test_a_schema_leaves_nothing_to_read_from_the_data(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     frame = pd.DataFrame(people)
     for oracle in ("regression", "exponential", "descent"):
-        clf = quietly(fv.OracleGameClassifier(ODDS, epsilon=3.0, oracle=oracle, schema=schema, rounds=8, random_state=0), frame)
+        clf = quietly(
+            fv.OracleGameClassifier(
+                ODDS, epsilon=3.0, oracle=oracle, schema=schema, rounds=8, random_state=0
+            ),
+            frame,
+        )
         assert not [fact for fact in clf.privacy_.facts if "read from the data" in fact.origin]
         assert clf.outcome_.rows == 1000
         assert clf.predict_proba(frame).shape == (800, 2)
     half = quietly(
-        fv.OracleGameClassifier(ODDS, epsilon=3.0, schema=schema, rounds=8, random_state=0), frame[frame["job"] != "smith"]
+        fv.OracleGameClassifier(ODDS, epsilon=3.0, schema=schema, rounds=8, random_state=0),
+        frame[frame["job"] != "smith"],
     )
     assert half.coding_.layout == clf.coding_.layout
     assert half.classes_.tolist() == clf.classes_.tolist()
@@ -395,7 +482,10 @@ def test_records_without_bounds_are_refused_where_moments_need_them() -> None:
 
 
 def test_secure_noise_is_the_default_and_differs() -> None:
-    one, other = (quietly(game(random_state=None, rounds=5, **GROUPS), X, Y, sensitive_features=SEX) for _ in range(2))
+    one, other = (
+        quietly(game(random_state=None, rounds=5, **GROUPS), X, Y, sensitive_features=SEX)
+        for _ in range(2)
+    )
     assert "seeded-noise" not in one.privacy_.stamps
     assert (one.outcome_.counts != other.outcome_.counts).any()
     seeded = [quietly(game(rounds=5, **GROUPS), X, Y, sensitive_features=SEX) for _ in range(2)]
@@ -403,7 +493,9 @@ def test_secure_noise_is_the_default_and_differs() -> None:
 
 
 @pytest.mark.parametrize("where", ["first", "round", "publish"])
-def test_guarantee_3_a_fit_that_fails_or_is_broken_off_changes_nothing(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_3_a_fit_that_fails_or_is_broken_off_changes_nothing(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clf = quietly(game(rounds=5, **GROUPS), X, Y, sensitive_features=SEX)
     before = dict(vars(clf))
     with pytest.raises(FairveilError):
@@ -434,7 +526,8 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
 
 
-# ---- candidates ----------------------------------------------------------------------------------------------------------
+# ---- candidates
+# --------------------------------------------------------------------------------------------------
 
 
 def candidates() -> list[Any]:
@@ -446,10 +539,18 @@ def candidates() -> list[Any]:
 
 @pytest.mark.parametrize("relation", [GROUPS, {}])
 def test_a_list_of_classifiers_is_trusted_and_said(relation: Any) -> None:
-    clf = quietly(game(oracle="exponential", candidates=candidates(), **relation), X, Y, sensitive_features=SEX)
+    clf = quietly(
+        game(oracle="exponential", candidates=candidates(), **relation),
+        X,
+        Y,
+        sensitive_features=SEX,
+    )
     assert clf.model_ is None
     assert clf.plays_.sum() == pytest.approx(1.0)
-    law = sum(share * np.eye(2)[one.predict(X)] for one, share in zip(clf.candidates_, clf.plays_, strict=True))
+    law = sum(
+        share * np.eye(2)[one.predict(X)]
+        for one, share in zip(clf.candidates_, clf.plays_, strict=True)
+    )
     assert np.allclose(clf.predict_proba(X), law)
     assert clf.privacy_.user_code == "trusted"
     assert "user-code-trusted" in clf.privacy_.stamps
@@ -466,7 +567,9 @@ class Strange:
 
 def test_candidates_that_decide_for_unknown_classes_are_refused() -> None:
     with pytest.raises(InputError, match="strange"):
-        game(oracle="exponential", candidates=[Strange()], **GROUPS).fit(X, Y, sensitive_features=SEX)
+        game(oracle="exponential", candidates=[Strange()], **GROUPS).fit(
+            X, Y, sensitive_features=SEX
+        )
 
 
 def test_with_public_features_none_is_the_group_over_again() -> None:
@@ -480,45 +583,67 @@ def test_only_one_parity_of_false_positives_between_pairs_has_theorem_4_6() -> N
     fpr = fv.FalsePositiveRateParity
     assert _one_parity_of_false_positives([fpr(0.1)])
     assert _one_parity_of_false_positives([fpr(0.1), fv.DemographicParity(None)])
-    for others in ([], [fpr(0.1, compare="rest")], [fpr(0.1), fpr(0.1, positive=0)], [fv.EqualizedOdds(0.1)]):
+    for others in (
+        [],
+        [fpr(0.1, compare="rest")],
+        [fpr(0.1), fpr(0.1, positive=0)],
+        [fv.EqualizedOdds(0.1)],
+    ):
         assert not _one_parity_of_false_positives(others)
 
 
 def test_a_list_of_candidates_reads_no_groups_and_its_origin_is_said() -> None:
     listed = candidates()
     with pytest.raises(InputError, match="group_aware=False"):
-        game(oracle="exponential", candidates=listed, group_aware=True, **GROUPS).fit(X, Y, sensitive_features=SEX)
-    clf = quietly(game(oracle="exponential", candidates=listed, **GROUPS), X, Y, sensitive_features=SEX)
+        game(oracle="exponential", candidates=listed, group_aware=True, **GROUPS).fit(
+            X, Y, sensitive_features=SEX
+        )
+    clf = quietly(
+        game(oracle="exponential", candidates=listed, **GROUPS), X, Y, sensitive_features=SEX
+    )
     assert any("candidates" in words for words in clf.privacy_.not_covered)
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1.0)
 
 
 class Coded:
-    """A candidate of coded rows: by the group where the rows carry it, by the first number otherwise."""
+    """A candidate of coded rows: by the group where the rows carry it, by the first number
+    otherwise."""
 
     def predict(self, source: Any) -> Any:
         blocks = [source] if isinstance(source, RowBlock) else source.blocks()
-        return np.concatenate([np.ravel(b.numbers[0] > 0 if b.sensitive is None else b.sensitive[0]) for b in blocks]).astype(
-            int
-        )
+        return np.concatenate(
+            [np.ravel(b.numbers[0] > 0 if b.sensitive is None else b.sensitive[0]) for b in blocks]
+        ).astype(int)
 
 
 @pytest.mark.parametrize("relation", [GROUPS, {}])
 def test_guarantee_1_candidates_of_coded_rows_are_not_shown_the_groups(relation: Any) -> None:
-    """Else a choice's range would be that of candidates that keep their decisions, and exact totals would tell the groups."""
+    """Else a choice's range would be that of candidates that keep their decisions, and exact totals
+    would tell the groups."""
     layout = RowLayout(3, (), (0, 1), ((0, 1),), ("sex",))
-    block = RowBlock(np.ascontiguousarray(X.T), np.empty((0, ROWS), np.uint8), Y.astype(np.int32), SEX[None].astype(np.uint16))
+    block = RowBlock(
+        np.ascontiguousarray(X.T),
+        np.empty((0, ROWS), np.uint8),
+        Y.astype(np.int32),
+        SEX[None].astype(np.uint16),
+    )
     source = Source(layout, (block,))
-    asked = game("demographic_parity:0.3", oracle="exponential", candidates=[Coded()], rounds=2, **relation)
+    asked = game(
+        "demographic_parity:0.3", oracle="exponential", candidates=[Coded()], rounds=2, **relation
+    )
     clf = quietly(asked, source)
     for rows in (source, block):
         np.testing.assert_array_equal(clf.predict_proba(rows)[:, 1], X[:, 0] > 0)
     by_group = quietly(game(group_aware=True, rounds=2, **relation), source)
     with pytest.raises(InputError, match="groups"):
-        game("demographic_parity:0.3", oracle="exponential", candidates=[by_group], **relation).fit(source)
+        game("demographic_parity:0.3", oracle="exponential", candidates=[by_group], **relation).fit(
+            source
+        )
 
 
-@pytest.mark.parametrize("promise", [GROUPS, {}, {"epsilon": INF}], ids=["groups", "records", "exact"])
+@pytest.mark.parametrize(
+    "promise", [GROUPS, {}, {"epsilon": INF}], ids=["groups", "records", "exact"]
+)
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_features_that_tell_nothing_apart(oracle: str, promise: Any) -> None:
     if oracle in ("labellings", "responses") and promise == {}:
@@ -530,33 +655,51 @@ def test_features_that_tell_nothing_apart(oracle: str, promise: Any) -> None:
     assert clf.privacy_.check() == []
 
 
-@pytest.mark.parametrize("options", [{"oracle": "regression"}, {"oracle": "exponential"}, {"group_aware": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"oracle": "regression"}, {"oracle": "exponential"}, {"group_aware": True}], ids=str
+)
 def test_without_privacy_a_rate_without_rows_constrains_nothing(options: Any) -> None:
-    """As audits have it. A rate of 0 for a group that nobody is in would press all others towards 0."""
+    """As audits have it. A rate of 0 for a group that nobody is in would press all others towards
+    0."""
     blocks = (
-        RowBlock(np.ascontiguousarray(X.T / 4), np.empty((0, ROWS), np.uint8), Y.astype(np.int32), SEX[None].astype(np.uint16)),
+        RowBlock(
+            np.ascontiguousarray(X.T / 4),
+            np.empty((0, ROWS), np.uint8),
+            Y.astype(np.int32),
+            SEX[None].astype(np.uint16),
+        ),
     )
     found = []
     for groups in ((0, 1), (0, 1, 2)):
         source = Source(RowLayout(3, (), (0, 1), (groups,), ("sex",)), blocks)
-        clf = quietly(game("equal_opportunity:0.1", epsilon=INF, rounds=200, dual_bound=5.0, **options), source)
+        clf = quietly(
+            game("equal_opportunity:0.1", epsilon=INF, rounds=200, dual_bound=5.0, **options),
+            source,
+        )
         found.append(clf.predict_proba(source)[Y == 1, 1].mean())
         undefined = np.array(["group 2" in name for name in clf.outcome_.names])
         assert np.isnan(clf.outcome_.values[undefined]).all()
         assert clf.guarantee_.gap_excess < 0.1
         assert clf.constraint_report_.worst.value < 0.12
-        assert clf.constraint_report_.met is not True or len(groups) == 2  # of a group that nobody is in nothing can be told
+        # of a group that nobody is in nothing can be told
+        assert clf.constraint_report_.met is not True or len(groups) == 2
     assert found[1] == pytest.approx(found[0], abs=0.02)
     assert found[1] > 0.3
 
 
-@pytest.mark.parametrize("options", [{}, {"oracle": "exponential"}, {"oracle": "descent"}, {"group_aware": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"oracle": "exponential"}, {"oracle": "descent"}, {"group_aware": True}],
+    ids=str,
+)
 def test_without_privacy_the_scale_of_weights_does_not_matter(options: Any) -> None:
     laws = []
     for scale in (1.0, 1.0 / ROWS / 64):
         clf = game("demographic_parity:0.05", epsilon=INF, rounds=20, **options)
         quietly(clf, X, Y, sensitive_features=SEX, sample_weight=np.full(ROWS, scale))
-        laws.append(clf.predict_proba(X, sensitive_features=SEX if "group_aware" in options else None))
+        laws.append(
+            clf.predict_proba(X, sensitive_features=SEX if "group_aware" in options else None)
+        )
         rate = [laws[-1][a == SEX, 1].mean() for a in (0, 1)]
         assert clf.constraint_report_.worst.value == pytest.approx(abs(rate[0] - rate[1]))
         assert clf.guarantee_.worst >= abs(rate[0] - rate[1]) - 1e-9
@@ -566,23 +709,43 @@ def test_without_privacy_the_scale_of_weights_does_not_matter(options: Any) -> N
 @pytest.mark.parametrize("epsilon", [3.0, INF])
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_the_units_of_public_features_do_not_matter(oracle: str, epsilon: float) -> None:
-    """Thresholds are cut between -1 and 1, and a step of descent has one length: years and grams would get constants."""
-    options = {"oracle": oracle, "epsilon": epsilon, "rounds": 10, "unsafe_data_dependent_bounds": False, **GROUPS}
+    """Thresholds are cut between -1 and 1, and a step of descent has one length: years and grams
+    would get constants."""
+    options = {
+        "oracle": oracle,
+        "epsilon": epsilon,
+        "rounds": 10,
+        "unsafe_data_dependent_bounds": False,
+        **GROUPS,
+    }
     one, other = X, X * [20.0, 0.01, 3.0] + [200.0, 1.0, -50.0]
-    first, second = (quietly(game(**options), x, Y, sensitive_features=SEX).score(x, Y) for x in (one, other))
+    first, second = (
+        quietly(game(**options), x, Y, sensitive_features=SEX).score(x, Y) for x in (one, other)
+    )
     assert first == pytest.approx(second, abs=0.02)
     assert first > 0.7
 
 
 @pytest.mark.parametrize("as_feature", [False, True])
 def test_guarantee_1_under_a_schema_candidates_read_its_features_alone(as_feature: bool) -> None:
-    """Not the target, and no column that the schema does not know: it may be the group over again."""
+    """Not the target, and no column that the schema does not know: it may be the group over
+    again."""
     table = pd.DataFrame({"x": X[:, 0], "sex": SEX, "y": Y, "gender": SEX})
-    columns = {"x": fv.facts.Number(-6, 6), "sex": fv.facts.Category((0, 1)), "y": fv.facts.Category((0, 1))}
+    columns = {
+        "x": fv.facts.Number(-6, 6),
+        "sex": fv.facts.Category((0, 1)),
+        "y": fv.facts.Category((0, 1)),
+    }
     schema = fv.facts.Schema(columns, target="y", sensitive=("sex",))
     read = ["x", "sex"] if as_feature else ["x"]
     listed = [LogisticRegression().fit(table[read], Y)]
-    options = {"schema": schema, "sensitive_as_feature": as_feature, **({} if as_feature else GROUPS)}
-    clf = game("demographic_parity:0.3", oracle="exponential", candidates=listed, rounds=2, **options)
+    options = {
+        "schema": schema,
+        "sensitive_as_feature": as_feature,
+        **({} if as_feature else GROUPS),
+    }
+    clf = game(
+        "demographic_parity:0.3", oracle="exponential", candidates=listed, rounds=2, **options
+    )
     quietly(clf, table)
     np.testing.assert_array_equal(clf.predict_proba(table)[:, 1], listed[0].predict(table[read]))

@@ -1,4 +1,5 @@
-"""Games on disk and back: to the bit, with candidates handed in again, and never with a row inside."""
+"""Games on disk and back: to the bit, with candidates handed in again, and never with a row
+inside."""
 
 from __future__ import annotations
 
@@ -23,12 +24,22 @@ X = RNG.normal(size=(900, 3)) + SEX[:, None]
 Y = (X.sum(axis=1) + RNG.normal(size=900) > 1).astype(int)
 
 
-def fitted(y: Any = Y, constraints: Any = "equalized_odds:0.05", **options: Any) -> fv.OracleGameClassifier:
-    options = {"epsilon": 3.0, "rounds": 8, "random_state": 0, "protects": "sensitive_features", **options}
+def fitted(
+    y: Any = Y, constraints: Any = "equalized_odds:0.05", **options: Any
+) -> fv.OracleGameClassifier:
+    options = {
+        "epsilon": 3.0,
+        "rounds": 8,
+        "random_state": 0,
+        "protects": "sensitive_features",
+        **options,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         groups = None if constraints is None else SEX
-        return made(fv.OracleGameClassifier, constraints, **options).fit(X, y, sensitive_features=groups)
+        return made(fv.OracleGameClassifier, constraints, **options).fit(
+            X, y, sensitive_features=groups
+        )
 
 
 def candidates() -> list[Any]:
@@ -37,7 +48,9 @@ def candidates() -> list[Any]:
 
 def equal(one: Any, other: Any, **groups: Any) -> None:
     assert (one.predict_proba(X, **groups) == other.predict_proba(X, **groups)).all()
-    assert (one.predict(X, random_state=3, **groups) == other.predict(X, random_state=3, **groups)).all()
+    assert (
+        one.predict(X, random_state=3, **groups) == other.predict(X, random_state=3, **groups)
+    ).all()
     assert one.privacy_ == other.privacy_
     assert one.guarantee_ == other.guarantee_
     assert one.constraint_report_ == other.constraint_report_
@@ -45,12 +58,18 @@ def equal(one: Any, other: Any, **groups: Any) -> None:
     assert [rule.key for rule in one.outcome_.rules] == [rule.key for rule in other.outcome_.rules]
     for name in ("bounds", "values", "spread", "duals", "counts"):
         assert np.array_equal(getattr(one.outcome_, name), getattr(other.outcome_, name))
-    assert (one.outcome_.rows, one.outcome_.reason, one.n_iter_) == (other.outcome_.rows, other.outcome_.reason, other.n_iter_)
+    assert (one.outcome_.rows, one.outcome_.reason, one.n_iter_) == (
+        other.outcome_.rows,
+        other.outcome_.reason,
+        other.n_iter_,
+    )
     assert one.groups_ == other.groups_
     assert one.cells_ == other.cells_
     assert (one.classes_ == other.classes_).all()
     assert one.plays_.tolist() == other.plays_.tolist()
-    assert {name for name in vars(one) if name.endswith("_")} == {name for name in vars(other) if name.endswith("_")}
+    assert {name for name in vars(one) if name.endswith("_")} == {
+        name for name in vars(other) if name.endswith("_")
+    }
 
 
 @pytest.mark.parametrize(
@@ -121,7 +140,10 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("oracle", ["thresholds", "listed"])
 def test_no_fitted_attribute_holds_a_row(oracle: str) -> None:
-    """A pickle of the fitted estimator would hold what it reaches: 900 rows of three numbers are 21,600 bytes."""
-    clf = fitted(oracle="exponential", candidates=candidates() if oracle == "listed" else "thresholds")
+    """A pickle of the fitted estimator would hold what it reaches: 900 rows of three numbers are
+    21,600 bytes."""
+    clf = fitted(
+        oracle="exponential", candidates=candidates() if oracle == "listed" else "thresholds"
+    )
     assert len(pickle.dumps(clf)) < 20_000
     assert np.ascontiguousarray(X[:, 1]).tobytes()[:80] not in pickle.dumps(clf)

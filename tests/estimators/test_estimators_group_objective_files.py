@@ -1,4 +1,5 @@
-"""Group objectives on disk and back: to the bit, with what is never written said, and never with a row inside."""
+"""Group objectives on disk and back: to the bit, with what is never written said, and never with a
+row inside."""
 
 from __future__ import annotations
 
@@ -11,7 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from group_objective_samples import GROUPS, METHODS, ODDS, SEX, A, X, Y, candidates, fair, largest, quietly
+from group_objective_samples import (
+    GROUPS,
+    METHODS,
+    ODDS,
+    SEX,
+    A,
+    X,
+    Y,
+    candidates,
+    fair,
+    largest,
+    quietly,
+)
 
 import fairveil as fv
 from fairveil.errors import ChecksumError, InputError, NotWritten
@@ -22,7 +35,9 @@ COSTS = {(1, 0): 3.0, (0, 1): 1.0 / 3.0}
 RULES = np.random.default_rng(0).normal(size=(12, 4))
 
 
-def fitted(*given: Any, y: Any = Y, groups: Any = SEX, **options: Any) -> fv.GroupObjectiveClassifier:
+def fitted(
+    *given: Any, y: Any = Y, groups: Any = SEX, **options: Any
+) -> fv.GroupObjectiveClassifier:
     return quietly(fair(*given, **options), X, y, sensitive_features=groups)
 
 
@@ -34,17 +49,22 @@ def equal(one: Any, other: Any) -> None:
     assert one.certain_ == other.certain_
     reports = (one.constraint_report_, other.constraint_report_)
     assert reports[0].table() == reports[1].table()
-    assert not reports[1].required or str(reports[0]) == str(reports[1])  # functions are not written, so nor are sentences
+    # functions are not written, so nor are sentences
+    assert not reports[1].required or str(reports[0]) == str(reports[1])
     assert [rule.key for rule in one.outcome_.rules] == [rule.key for rule in other.outcome_.rules]
     for name in ("weights", "bounds", "values", "spread", "duals", "counts", "losses"):
-        assert np.array_equal(getattr(one.outcome_, name), getattr(other.outcome_, name), equal_nan=True)
+        assert np.array_equal(
+            getattr(one.outcome_, name), getattr(other.outcome_, name), equal_nan=True
+        )
     for name in ("rows", "reason", "rounds", "names", "penalty", "excess", "objective_noise"):
         assert getattr(one.outcome_, name) == getattr(other.outcome_, name)
     assert np.array_equal(one.objective_, other.objective_, equal_nan=True)
     assert (one.n_iter_, one.groups_, one.cells_) == (other.n_iter_, other.groups_, other.cells_)
     assert (one.classes_ == other.classes_).all()
     assert one.plays_.tolist() == other.plays_.tolist()
-    assert {name for name in vars(one) if name.endswith("_")} == {name for name in vars(other) if name.endswith("_")}
+    assert {name for name in vars(one) if name.endswith("_")} == {
+        name for name in vars(other) if name.endswith("_")
+    }
 
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
@@ -60,7 +80,10 @@ def test_on_disk_to_the_bit(method: str, protects: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"objective": ob.WeightedError(COSTS, {0: 2.0}), "constraint": [ODDS, ob.GMean().at_least(0.2)]},
+        {
+            "objective": ob.WeightedError(COSTS, {0: 2.0}),
+            "constraint": [ODDS, ob.GMean().at_least(0.2)],
+        },
         {"objective": ob.RateOf(PredictionRate(1, Event(groups=(0,)))), "constraint": "error:0.5"},
         {"constraint": [ob.Gini(np.eye(2)).at_most(0.3), fv.EqualOpportunity(0.3)]},
         {"constraint": ob.parse_constraint([ODDS, "hmean:0.9"]), "method": "exponential"},
@@ -153,7 +176,9 @@ def test_a_users_functions_are_not_written_and_this_is_said(
     with pytest.raises(InputError, match="set_params"):
         again.fit(X, Y, sensitive_features=SEX)
     equal(clf, again)
-    refitted = quietly(again.set_params(objective=objective, constraint=constraint), X, Y, sensitive_features=SEX)
+    refitted = quietly(
+        again.set_params(objective=objective, constraint=constraint), X, Y, sensitive_features=SEX
+    )
     assert (refitted.predict_proba(X) == clf.predict_proba(X)).all()
 
 
@@ -165,8 +190,14 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
     for change in (
         {"outcome": {}},
         {"outcome": outcome | {"reason": "LUCK"}},
-        {"outcome": outcome | {"arrays": arrays | {"weights": {"shape": [2], "values": [0.5, 0.5]}}}},
-        {"outcome": outcome | {"arrays": arrays | {"losses": {"shape": [2, 2, 2], "values": [0.5, 0.5]}}}},
+        {
+            "outcome": outcome
+            | {"arrays": arrays | {"weights": {"shape": [2], "values": [0.5, 0.5]}}}
+        },
+        {
+            "outcome": outcome
+            | {"arrays": arrays | {"losses": {"shape": [2, 2, 2], "values": [0.5, 0.5]}}}
+        },
         {"outcome": outcome | {"numbers": outcome["numbers"] | {"rows": "many"}}},
         {"outcome": {name: value for name, value in outcome.items() if name != "excess"}},
         {"certain": {"f": 0.1}},
@@ -192,9 +223,14 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         fv.load(path)
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "exponential"}, {"decisions": candidates()}], ids=["", "choice", "listed"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "exponential"}, {"decisions": candidates()}],
+    ids=["", "choice", "listed"],
+)
 def test_no_fitted_attribute_holds_a_row(options: Any, tmp_path: Path) -> None:
-    """A pickle of the fitted estimator would hold what it reaches: 1,500 rows of three numbers are 36,000 bytes."""
+    """A pickle of the fitted estimator would hold what it reaches: 1,500 rows of three numbers are
+    36,000 bytes."""
     clf = fitted(**options)
     assert len(pickle.dumps(clf)) < 30_000
     assert np.ascontiguousarray(X[:, 1]).tobytes()[:80] not in pickle.dumps(clf)

@@ -11,7 +11,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from estimator_samples import Columns
-from group_objective_samples import GROUPS, METHODS, ODDS, ROWS, SEX, X, Y, fair, largest, quietly, sample, verified
+from group_objective_samples import (
+    GROUPS,
+    METHODS,
+    ODDS,
+    ROWS,
+    SEX,
+    X,
+    Y,
+    fair,
+    largest,
+    quietly,
+    sample,
+    verified,
+)
 
 import fairveil as fv
 from fairveil.errors import FairveilError
@@ -25,7 +38,8 @@ RELATIONS: Any = pytest.mark.parametrize(
 )
 RULES = np.random.default_rng(0).normal(size=(20, 4))
 
-# ---- objectives and constraints -------------------------------------------------------------------------------------------
+# ---- objectives and constraints
+# -------------------------------------------------------------------------------------------
 
 OBJECTIVES = [
     "gmean",
@@ -47,23 +61,29 @@ OBJECTIVES = [
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_is_made_small(objective: Any, method: str) -> None:
-    """And it is what it is said to be: within five deviations of the rows' own value (false alarm 1e-6)."""
+    """And it is what it is said to be: within five deviations of the rows' own value (false alarm
+    1e-6)."""
     clf = fair(objective, None, method, epsilon=20.0, **GROUPS)
     quietly(clf, X, Y, sensitive_features=SEX)
     law = clf.predict_proba(X)
     exact, by_chance = (_value(objective, one) for one in (law, np.full_like(law, 0.5)))
     noise = clf.outcome_.objective_noise
     assert clf.objective_ == pytest.approx(exact, abs=5 * noise + 0.01)
-    assert exact < by_chance + (0.05 if by_chance < 0.1 else 0.0)  # no gap is as small as that of chance
+    # no gap is as small as that of chance
+    assert exact < by_chance + (0.05 if by_chance < 0.1 else 0.0)
     assert clf.constraint_report_.lines == ()
     verified(clf, 20.0)
 
 
 def _value(objective: Any, law: Any) -> float:
     """Of the training rows, exactly."""
-    losses = np.array([[law[(a == SEX) & (y == Y)].sum(axis=0) for y in (0, 1)] for a in (0, 1)]) / ROWS
+    losses = (
+        np.array([[law[(a == SEX) & (y == Y)].sum(axis=0) for y in (0, 1)] for a in (0, 1)]) / ROWS
+    )
     cells = fv.facts.Cells(((0, 1),))
-    return float(ob.parse_objective(objective).at(ob.Frame(cells, (0, 1), losses.sum(axis=-1))).value(losses))
+    return float(
+        ob.parse_objective(objective).at(ob.Frame(cells, (0, 1), losses.sum(axis=-1))).value(losses)
+    )
 
 
 CONSTRAINTS = [
@@ -84,7 +104,8 @@ CONSTRAINTS = [
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_without_privacy_constraints_are_met(constraint: Any, method: str) -> None:
-    """Within 0.02, and the error is no better where something is asked. A single decision out of a list is allowed 0.05."""
+    """Within 0.02, and the error is no better where something is asked. A single decision out of a
+    list is allowed 0.05."""
     rounds = {} if method == "exponential" else {"rounds": 300}
     more = {"decisions": "directions"} if method == "exponential" else {}
     clf = fair("error", constraint, method, epsilon=INF, **rounds, **more)
@@ -93,7 +114,8 @@ def test_without_privacy_constraints_are_met(constraint: Any, method: str) -> No
         assert line.value <= line.bound + (0.05 if method == "exponential" else 0.02)
         assert line.noise == 0.0
     free = quietly(fair("error", None, method, epsilon=INF, **rounds, **more), X, Y)
-    assert free.score(X, Y) >= clf.score(X, Y) - 0.01  # one decision, of a surrogate where rules are linear, against a mixture
+    # one decision, of a surrogate where rules are linear, against a mixture
+    assert free.score(X, Y) >= clf.score(X, Y) - 0.01
     assert clf.objective_ == pytest.approx(1.0 - clf.score(X, Y), abs=1e-9)
     assert clf.privacy_.epsilon == INF
     assert "not-private" in clf.privacy_.stamps
@@ -103,20 +125,33 @@ def test_parity_is_bought_and_errors_are_its_price() -> None:
     """Of a mixture, privately: the gap on the rows themselves, against none asked for."""
     gaps = []
     for constraint in (None, "equalized_odds:0.02"):
-        clf = quietly(fair("error", constraint, epsilon=8.0, rounds=40, **GROUPS), X, Y, sensitive_features=SEX)
+        clf = quietly(
+            fair("error", constraint, epsilon=8.0, rounds=40, **GROUPS),
+            X,
+            Y,
+            sensitive_features=SEX,
+        )
         gaps.append(fv.equalized_odds_gap(Y, clf.predict_proba(X), SEX, classes=[0, 1]))
     assert gaps[0] > 0.1
     assert gaps[1] < 0.5 * gaps[0]
 
 
 def test_what_is_certain_of_a_choice_holds() -> None:
-    """40 seeds at confidence 0.9, against brute force: more than 11 broken ones have a chance below 5e-4."""
+    """40 seeds at confidence 0.9, against brute force: more than 11 broken ones have a chance below
+    5e-4."""
     broken = 0
     x = np.clip(X / 3, -1, 1)
-    exact = quietly(fair("error", None, "exponential", epsilon=INF, unsafe_data_dependent_bounds=False), x, Y)
+    exact = quietly(
+        fair("error", None, "exponential", epsilon=INF, unsafe_data_dependent_bounds=False), x, Y
+    )
     best = 1.0 - exact.score(x, Y)
     for seed in range(40):
-        options = {"public_rows": ROWS, "unsafe_data_dependent_bounds": False, "epsilon": 0.5, "random_state": seed}
+        options = {
+            "public_rows": ROWS,
+            "unsafe_data_dependent_bounds": False,
+            "epsilon": 0.5,
+            "random_state": seed,
+        }
         clf = fair("error", None, "exponential", **options).fit(x, Y)
         assert clf.certain_.confidence == 0.9
         assert clf.certain_.g == 0.0
@@ -124,15 +159,19 @@ def test_what_is_certain_of_a_choice_holds() -> None:
     assert broken <= 11
 
 
-# ---- predictions ---------------------------------------------------------------------------------------------------------
+# ---- predictions
+# --------------------------------------------------------------------------------------------------
 
 
 def test_predictions_follow_the_exact_mixture() -> None:
-    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm: 1e-3)."""
+    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm:
+    1e-3)."""
     clf = quietly(fair(**GROUPS), X, Y, sensitive_features=SEX)
     law = clf.predict_proba(X)
     by_hand = np.zeros_like(law)
-    for model, share in zip(clf.model_.models, clf.outcome_.weights / clf.outcome_.weights.sum(), strict=True):
+    for model, share in zip(
+        clf.model_.models, clf.outcome_.weights / clf.outcome_.weights.sum(), strict=True
+    ):
         (block,) = clf.coding_.blocks(X)
         by_hand += share * model.decision_proba(block)
     assert np.allclose(law, by_hand)
@@ -171,7 +210,8 @@ def test_without_chance_the_majority_of_rules_decides() -> None:
     assert (clf.predict_proba(X) == law).all()
 
 
-# ---- data ----------------------------------------------------------------------------------------------------------------
+# ---- data
+# --------------------------------------------------------------------------------------------------
 
 
 def test_any_container_gives_the_same_model(people: Columns) -> None:
@@ -179,8 +219,16 @@ def test_any_container_gives_the_same_model(people: Columns) -> None:
     features, y, sex = frame[["age", "hours"]], frame["hired"], frame["sex"]
     ways = [
         (features, y, sex),
-        (pl.DataFrame(people)[["age", "hours"]], pl.Series(people["hired"]), pl.Series(people["sex"])),
-        (pa.table({"age": people["age"], "hours": people["hours"]}), pa.array(people["hired"]), pa.array(people["sex"])),
+        (
+            pl.DataFrame(people)[["age", "hours"]],
+            pl.Series(people["hired"]),
+            pl.Series(people["sex"]),
+        ),
+        (
+            pa.table({"age": people["age"], "hours": people["hours"]}),
+            pa.array(people["hired"]),
+            pa.array(people["sex"]),
+        ),
         ({"age": people["age"], "hours": people["hours"]}, people["hired"], {"sex": people["sex"]}),
         (frame[["age", "hours", "sex"]], people["hired"], "sex"),
         (features.to_numpy(float), people["hired"], people["sex"]),
@@ -188,7 +236,9 @@ def test_any_container_gives_the_same_model(people: Columns) -> None:
     for method in METHODS:
         laws = []
         for features, labels, groups in ways:
-            clf = quietly(fair("gmean", ODDS, method, **GROUPS), features, labels, sensitive_features=groups)
+            clf = quietly(
+                fair("gmean", ODDS, method, **GROUPS), features, labels, sensitive_features=groups
+            )
             laws.append(clf.predict_proba(features))
             assert clf.classes_.tolist() == ["no", "yes"]
             assert clf.groups_ == ("f", "m")
@@ -206,7 +256,9 @@ def test_labels_of_any_kind(values: Any) -> None:
     assert clf.score(X, y) == plain.score(X, Y)
 
 
-def test_a_schema_leaves_nothing_to_read_from_the_data(people: Columns, schema: fv.facts.Schema) -> None:
+def test_a_schema_leaves_nothing_to_read_from_the_data(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     frame = pd.DataFrame(people)
     options = {"schema": schema, "unsafe_data_dependent_bounds": False}
     for method in METHODS:
@@ -225,15 +277,22 @@ def test_coded_rows_are_their_own_labels_and_groups() -> None:
     scaled = np.clip(X / 4, -1, 1)
     blocks = [
         RowBlock(
-            np.ascontiguousarray(part.T), np.empty((0, len(part)), np.uint8), y.astype(np.int32), a[None].astype(np.uint16)
+            np.ascontiguousarray(part.T),
+            np.empty((0, len(part)), np.uint8),
+            y.astype(np.int32),
+            a[None].astype(np.uint16),
         )
         for part, y, a in zip(np.split(scaled, 3), np.split(Y, 3), np.split(SEX, 3), strict=True)
     ]
     options = {"unsafe_data_dependent_bounds": False}
     for method in METHODS:
         clf = quietly(fair("gmean", ODDS, method, **options), Source(layout, tuple(blocks)))
-        again = quietly(fair("gmean", ODDS, method, **options), scaled, Y, sensitive_features={"sex": SEX})
-        assert (clf.predict_proba(Source(layout, tuple(blocks))) == again.predict_proba(scaled)).all()
+        again = quietly(
+            fair("gmean", ODDS, method, **options), scaled, Y, sensitive_features={"sex": SEX}
+        )
+        assert (
+            clf.predict_proba(Source(layout, tuple(blocks))) == again.predict_proba(scaled)
+        ).all()
         assert clf.score(Source(layout, tuple(blocks))) == pytest.approx(again.score(scaled, Y))
 
 
@@ -267,19 +326,34 @@ def test_without_privacy_integer_weights_are_copies(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_private_weights_are_capped_and_counted(method: str, protects: str) -> None:
     w = np.random.default_rng(0).uniform(0.2, 1.0, size=ROWS)
-    clf = quietly(fair("error", ODDS, method, protects=protects), X, Y, sensitive_features=SEX, sample_weight=w)
+    clf = quietly(
+        fair("error", ODDS, method, protects=protects),
+        X,
+        Y,
+        sensitive_features=SEX,
+        sample_weight=w,
+    )
     verified(clf)
     assert clf.outcome_.counts.sum() == pytest.approx(w.sum(), rel=0.08)
-    heavy = quietly(fair("error", ODDS, method, protects=protects), X, Y, sensitive_features=SEX, sample_weight=20 * w)
+    heavy = quietly(
+        fair("error", ODDS, method, protects=protects),
+        X,
+        Y,
+        sensitive_features=SEX,
+        sample_weight=20 * w,
+    )
     assert heavy.outcome_.counts.sum() == pytest.approx(ROWS, rel=0.08)  # each at most 1
     with pytest.raises(FairveilError, match="max_sample_weight"):
-        fair("error", ODDS, method, protects=protects, max_sample_weight=INF).fit(X, Y, sensitive_features=SEX, sample_weight=w)
+        fair("error", ODDS, method, protects=protects, max_sample_weight=INF).fit(
+            X, Y, sensitive_features=SEX, sample_weight=w
+        )
 
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("method", METHODS)
 def test_empty_and_tiny_cells(method: str, protects: str) -> None:
-    """A group of one label, and a group of one row: fitted; rates that noise hides are undefined, all others finite."""
+    """A group of one label, and a group of one row: fitted; rates that noise hides are undefined,
+    all others finite."""
     a = np.where(np.arange(ROWS) == 7, 2, SEX)
     y = np.where(a == 1, 1, Y)
     for objective in ("gmean", "largest_group_loss"):
@@ -300,6 +374,10 @@ def test_marginal_groups_beside_product_ones() -> None:
     clf = quietly(fair("error", both), x, y, sensitive_features=a)
     assert clf.cells_.mode == "product"
     assert len(clf.constraint_report_.lines) == 4 * 3 * 2 + 4
-    for objective, constraint in ((ob.Gap(groups="marginal"), None), ("error", both[1]), (ob.Gap(groups="marginal"), both[1])):
+    for objective, constraint in (
+        (ob.Gap(groups="marginal"), None),
+        ("error", both[1]),
+        (ob.Gap(groups="marginal"), both[1]),
+    ):
         clf = quietly(fair(objective, constraint), x, y, sensitive_features=a)
         assert clf.groups_ == (("a0", 0), ("a0", 1), ("a1", 0), ("a1", 1))

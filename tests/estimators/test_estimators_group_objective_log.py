@@ -1,4 +1,5 @@
-"""`GroupObjectiveClassifier(loss="log")`: the model's probabilities are handed out, and its likeliest class is predicted."""
+"""`GroupObjectiveClassifier(loss="log")`: the model's probabilities are handed out, and its
+likeliest class is predicted."""
 
 from __future__ import annotations
 
@@ -19,18 +20,24 @@ from knobs import made
 def fitted(classes: int = 2, **options: Any) -> tuple[fv.GroupObjectiveClassifier, Any, Any]:
     X, y, A = s.sample(classes)
     bound = BoundedGroupLoss(1.0, loss="log")
-    clf = s.quietly(s.fair(constraint=bound, loss="log", **options), X, y, sensitive_features=A["a0"])
+    clf = s.quietly(
+        s.fair(constraint=bound, loss="log", **options), X, y, sensitive_features=A["a0"]
+    )
     return clf, X, y
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-def test_probabilities_are_the_models_and_the_likeliest_class_is_predicted(protects: str, classes: int) -> None:
+def test_probabilities_are_the_models_and_the_likeliest_class_is_predicted(
+    protects: str, classes: int
+) -> None:
     clf, X, y = fitted(classes, protects=protects, rounds=60)
     law = clf.predict_proba(X)
     assert isinstance(clf.model_, MixtureModel)
     (model,) = clf.model_.models
-    assert np.array_equal(law, np.concatenate([model.predict_proba(block) for block in clf._blocks(X)]))
+    assert np.array_equal(
+        law, np.concatenate([model.predict_proba(block) for block in clf._blocks(X)])
+    )
     assert law.sum(axis=1) == pytest.approx(1.0)
     assert 0.0 < law.min() < law.max() < 1.0  # they were 0 and 1
     assert (law.max(axis=1) < 0.9).mean() > 0.1
@@ -46,7 +53,9 @@ def test_the_released_losses_are_those_of_the_probabilities() -> None:
     each = -np.log(law[np.arange(len(y)), y])  # without privacy they are not cut
     assert clf.objective_ == pytest.approx(each.mean(), abs=1e-9)
     told = clf.constraint_report_.lines
-    assert [line.value for line in told] == pytest.approx([each[k == s.SEX].mean() for k in (0, 1)], abs=1e-9)
+    assert [line.value for line in told] == pytest.approx(
+        [each[k == s.SEX].mean() for k in (0, 1)], abs=1e-9
+    )
 
 
 def test_a_copy_from_disk_hands_out_the_same(tmp_path: Path) -> None:
@@ -73,13 +82,25 @@ def test_without_chance_it_is_what_it_was() -> None:
 
 def worst_group(**options: Any) -> fv.GroupObjectiveClassifier:
     """Weights and clips of groups that follow released losses."""
-    return made(fv.GroupObjectiveClassifier, "largest_group_loss", loss="log", method="worst-group", **options)
+    return made(
+        fv.GroupObjectiveClassifier,
+        "largest_group_loss",
+        loss="log",
+        method="worst-group",
+        **options,
+    )
 
 
-@pytest.mark.parametrize("protection", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}])
-def test_the_worst_groups_method_spends_its_budget_and_is_saved(protection: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "protection", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
+)
+def test_the_worst_groups_method_spends_its_budget_and_is_saved(
+    protection: dict[str, str], tmp_path: Path
+) -> None:
     X, y, A = s.sample(3)
-    clf = s.quietly(worst_group(rounds=5, random_state=0, **protection), X, y, sensitive_features=A["a0"])
+    clf = s.quietly(
+        worst_group(rounds=5, random_state=0, **protection), X, y, sensitive_features=A["a0"]
+    )
     assert 0.98 <= clf.privacy_.epsilon <= 1.0
     assert clf.n_iter_ == 5
     again = fv.load(fv.save(clf, tmp_path / "model"))
@@ -96,7 +117,9 @@ def test_the_worst_groups_method_spends_its_budget_and_is_saved(protection: dict
         {"decisions": "thresholds"},
     ],
 )
-def test_the_worst_groups_method_takes_the_largest_log_loss_and_nothing_else(options: dict[str, Any]) -> None:
+def test_the_worst_groups_method_takes_the_largest_log_loss_and_nothing_else(
+    options: dict[str, Any],
+) -> None:
     X, y, A = s.sample()
     with pytest.raises(fv.errors.InputError, match="worst-group"):
         worst_group().set_params(**options).fit(X, y, sensitive_features=A["a0"])

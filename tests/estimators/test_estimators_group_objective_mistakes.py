@@ -1,4 +1,5 @@
-"""What users get wrong around group objectives: a typed error each, which names the way out, before anything is released."""
+"""What users get wrong around group objectives: a typed error each, which names the way out, before
+anything is released."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Short:
 
 
 def waves(convex: bool) -> ob.Custom:
-    return ob.Custom(lambda v: float(np.sin(9 * v).sum()), lambda v: 9 * np.cos(9 * v), 20.0, convex=convex)
+    return ob.Custom(
+        lambda v: float(np.sin(9 * v).sum()), lambda v: 9 * np.cos(9 * v), 20.0, convex=convex
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("answer", "choose"):
         method = getattr(Curator, name)
 
-        def heard(self: Any, *given: Any, method: Any = method, name: str = name, **named: Any) -> Any:
+        def heard(
+            self: Any, *given: Any, method: Any = method, name: str = name, **named: Any
+        ) -> Any:
             seen.append(name)
             return method(self, *given, **named)
 
@@ -79,19 +84,37 @@ def refused(clf: Any, says: str, asked: list[str], **change: Any) -> None:
         (("error", {"equalized_odds": 0.1}), "constraint: expected a bound"),
         (("error", fv.EqualizedOdds), "constraint: expected a bound"),
         (("error", fv.BoundedGroupLoss(0.3, "log")), "zero_one"),
-        (("error", None, "exp"), "method: expected 'linear-oracle' or 'exponential' or 'frank-wolfe'"),
+        (
+            ("error", None, "exp"),
+            "method: expected 'linear-oracle' or 'exponential' or 'frank-wolfe'",
+        ),
         (("error", None, "linear_oracle"), "method: expected"),
-        (("error", None, "exponential", [1]), "a list of fitted classifiers, or 'thresholds'.* or a NumPy array"),
+        (
+            ("error", None, "exponential", [1]),
+            "a list of fitted classifiers, or 'thresholds'.* or a NumPy array",
+        ),
         (("error", None, "exponential", []), "objects with predict"),
         (("error", None, "exponential", [[0.0, 1.0, 0.0, 0.0]]), "a NumPy array of weights"),
-        (("error", None, "exponential", pd.DataFrame(np.zeros((2, 4)))), "a NumPy array of weights"),
-        (("error", None, "exponential", "treshold"), "'thresholds' or 'directions' or 'labellings'"),
-        (("error", None, "exponential", np.zeros((3, 3))), r"finite weights \(m, 4\), the intercept first, got \(3, 3\)"),
+        (
+            ("error", None, "exponential", pd.DataFrame(np.zeros((2, 4)))),
+            "a NumPy array of weights",
+        ),
+        (
+            ("error", None, "exponential", "treshold"),
+            "'thresholds' or 'directions' or 'labellings'",
+        ),
+        (
+            ("error", None, "exponential", np.zeros((3, 3))),
+            r"finite weights \(m, 4\), the intercept first, got \(3, 3\)",
+        ),
         (("error", None, "exponential", np.zeros(4)), r"finite weights \(m, 4\)"),
         (("error", None, "exponential", np.zeros((0, 4))), r"finite weights \(m, 4\)"),
         (("error", None, "exponential", np.full((2, 4), np.nan)), r"finite weights \(m, 4\)"),
         (("error", None, "exponential", np.array([["a"] * 4])), r"finite weights \(m, 4\)"),
-        (("error", None, "exponential", [Strange()]), r"a candidate's decisions: expected classes among \[0, 1\]"),
+        (
+            ("error", None, "exponential", [Strange()]),
+            r"a candidate's decisions: expected classes among \[0, 1\]",
+        ),
         (("error", None, "linear-oracle", [Short()]), "a candidate's decisions: 3"),
         (("error", None, "exponential", "labellings"), "public features"),
         ((waves(True),), "convex=False"),
@@ -147,7 +170,10 @@ def test_options(options: dict[str, Any], says: str, asked: list[str]) -> None:
     ("options", "says"),
     [
         ({"penalty": -1.0}, "penalty: expected a number above 0"),
-        ({"method": "exponential", "alpha": 0.1, "penalty": 3.0}, "alpha is not used with a penalty"),
+        (
+            {"method": "exponential", "alpha": 0.1, "penalty": 3.0},
+            "alpha is not used with a penalty",
+        ),
     ],
 )
 def test_options_of_a_constraint(options: dict[str, Any], says: str, asked: list[str]) -> None:
@@ -161,15 +187,31 @@ def listed_groups(values: list[Any]) -> Any:
 @pytest.mark.parametrize(
     ("asks", "change", "says"),
     [
-        (("error", ODDS), {"sensitive_features": None}, "groups, which equalized_odds:0.1 compares"),
-        (("equalized_odds",), {"sensitive_features": None}, "groups, which equalized_odds compares"),
+        (
+            ("error", ODDS),
+            {"sensitive_features": None},
+            "groups, which equalized_odds:0.1 compares",
+        ),
+        (
+            ("equalized_odds",),
+            {"sensitive_features": None},
+            "groups, which equalized_odds compares",
+        ),
         (("largest_group_loss",), {"sensitive_features": None}, "sensitive_features=..."),
         (("error", "gini:0.1"), {"sensitive_features": None}, "groups, which gini <= 0.1 compares"),
         ((largest(),), {"sensitive_features": None}, "groups, which custom compares"),
-        ((ob.WeightedError(groups={0: 2.0}),), {"sensitive_features": None}, "groups, which weighted_error compares"),
+        (
+            (ob.WeightedError(groups={0: 2.0}),),
+            {"sensitive_features": None},
+            "groups, which weighted_error compares",
+        ),
         (("error", ODDS), {"sensitive_features": np.zeros(ROWS)}, "at least two groups"),
         (("equalized_odds",), {"sensitive_features": np.zeros(ROWS)}, "at least two groups"),
-        (("error", ODDS), {"sensitive_features": listed_groups(["f", None])}, "Give them a value of their own"),
+        (
+            ("error", ODDS),
+            {"sensitive_features": listed_groups(["f", None])},
+            "Give them a value of their own",
+        ),
         (("error", ODDS), {"sensitive_features": SEX[:10]}, "columns of one length"),
         (("error", ODDS), {"sensitive_features": "sex"}, "sex"),
         (("error",), {"y": np.ones(ROWS)}, "at least two classes"),
@@ -177,7 +219,11 @@ def listed_groups(values: list[Any]) -> Any:
         (("error",), {"y": X[:, 0]}, "Make classes of a number"),
         (("error",), {"X": np.full((ROWS, 3), np.nan)}, "NaN"),
         (("false_negative_rate",), {"y": sample(5)[1]}, r"positive= one of \[0, 1, 2, 3, 4\]"),
-        (("error", "equal_opportunity:0.1"), {"y": sample(5)[1]}, r"positive= one of \[0, 1, 2, 3, 4\]"),
+        (
+            ("error", "equal_opportunity:0.1"),
+            {"y": sample(5)[1]},
+            r"positive= one of \[0, 1, 2, 3, 4\]",
+        ),
     ],
 )
 def test_data(asks: Any, change: dict[str, Any], says: str, asked: list[str]) -> None:
@@ -198,7 +244,9 @@ def test_positive_classes_are_named_in_text_and_objects() -> None:
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 def test_prediction_needs_the_columns_of_the_fit(protects: str) -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=SEX)
-    clf = fair("gmean", ODDS, protects=protects, epsilon=8.0).fit(frame, Y, sensitive_features="sex")
+    clf = fair("gmean", ODDS, protects=protects, epsilon=8.0).fit(
+        frame, Y, sensitive_features="sex"
+    )
     assert (clf.predict_proba(frame) == clf.predict_proba(frame[["a", "b", "c"]])).all()
     with pytest.raises(InputError, match="b"):
         clf.predict({"a": X[:, 0], "c": X[:, 2]})
@@ -219,9 +267,13 @@ def test_candidates_see_no_sensitive_columns() -> None:
             return np.asarray(x["sex"])
 
     with pytest.raises(InputError, match=r"KeyError.*'sex'"):
-        fair("error", ODDS, "exponential", [Nosy()], **GROUPS).fit(frame, Y, sensitive_features="sex")
+        fair("error", ODDS, "exponential", [Nosy()], **GROUPS).fit(
+            frame, Y, sensitive_features="sex"
+        )
     asking = fair("error", None, "exponential", [Nosy()], sensitive_as_feature=True)
     clf = asking.fit(frame, Y, sensitive_features="sex")
     assert (clf.predict_proba(frame)[:, 1] == SEX).all()
-    listed = fair("error", None, "exponential", candidates()).fit(frame[["a", "b", "c"]].to_numpy(), Y)
+    listed = fair("error", None, "exponential", candidates()).fit(
+        frame[["a", "b", "c"]].to_numpy(), Y
+    )
     assert listed.plays_.sum() == 1.0

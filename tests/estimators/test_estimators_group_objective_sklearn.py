@@ -1,4 +1,5 @@
-"""Group objectives inside scikit-learn: its own checks, clones, pipelines, searches, routing of groups."""
+"""Group objectives inside scikit-learn: its own checks, clones, pipelines, searches, routing of
+groups."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from knobs import made
 @parametrize_with_checks(
     [
         fv.GroupObjectiveClassifier(solver=fv.LinearOracle(rounds=20)),
-        fv.GroupObjectiveClassifier(epsilon=float("inf"), protects="sensitive_features", solver=fv.LinearOracle(rounds=20)),
+        fv.GroupObjectiveClassifier(
+            epsilon=float("inf"), protects="sensitive_features", solver=fv.LinearOracle(rounds=20)
+        ),
     ]
 )
 def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
@@ -45,8 +48,13 @@ def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
 )
 def test_scikit_learns_checks_of_fits_pass_with_every_method(options: Any) -> None:
     done = 0
-    for estimator, check in estimator_checks_generator(made(fv.GroupObjectiveClassifier, **options)):
-        if any(part in check.func.__name__ for part in ("classes", "one_sample", "dict_unchanged", "sample_weights", "dtypes")):
+    for estimator, check in estimator_checks_generator(
+        made(fv.GroupObjectiveClassifier, **options)
+    ):
+        if any(
+            part in check.func.__name__
+            for part in ("classes", "one_sample", "dict_unchanged", "sample_weights", "dtypes")
+        ):
             check(estimator)
             done += 1
     assert done >= 6
@@ -76,20 +84,34 @@ def routing() -> Iterator[None]:
 
 
 def fair(**options: Any) -> fv.GroupObjectiveClassifier:
-    options = {"epsilon": 5.0, "random_state": 0, "rounds": 10, "protects": "sensitive_features", **options}
+    options = {
+        "epsilon": 5.0,
+        "random_state": 0,
+        "rounds": 10,
+        "protects": "sensitive_features",
+        **options,
+    }
     return made(fv.GroupObjectiveClassifier, "gmean", "demographic_parity:0.3", **options)
 
 
 GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, undefined="skip")
-NAMED_GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, sensitive_features="sex", undefined="skip")
+NAMED_GAP = fv.fair_scorer(
+    fv.demographic_parity_gap, greater_is_better=False, sensitive_features="sex", undefined="skip"
+)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"method": "exponential", "rounds": None}, {"decisions": np.random.default_rng(0).normal(size=(6, 3))}],
+    [
+        {},
+        {"method": "exponential", "rounds": None},
+        {"decisions": np.random.default_rng(0).normal(size=(6, 3))},
+    ],
     ids=["", "exponential", "weights"],
 )
-def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(options: Any, table: pd.DataFrame) -> None:
+def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(
+    options: Any, table: pd.DataFrame
+) -> None:
     clf = fair(**options)
     before = dict(vars(clf))
     clf.fit(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
@@ -106,10 +128,14 @@ def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscor
 
 def test_objects_are_parameters_too() -> None:
     """A clone has the same ones, and set_params takes them."""
-    clf = fv.GroupObjectiveClassifier(ob.Gap("equalized_odds", 30.0), [ob.GMean().at_least(0.5), fv.DemographicParity(0.1)])
+    clf = fv.GroupObjectiveClassifier(
+        ob.Gap("equalized_odds", 30.0), [ob.GMean().at_least(0.5), fv.DemographicParity(0.1)]
+    )
     copied = clone(clf)
     assert str(copied.get_params()) == str(clf.get_params())
-    copied.set_params(objective="error", constraint=None, method="exponential", decisions="directions")
+    copied.set_params(
+        objective="error", constraint=None, method="exponential", decisions="directions"
+    )
     assert (copied.objective, copied.constraint, copied.method, copied.decisions) == (
         "error",
         None,
@@ -134,13 +160,19 @@ def test_in_a_pipeline_with_routing_nobody_calls_set_fit_request(table: pd.DataF
     pipeline.fit(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
     assert pipeline[-1].groups_ == ("f", "m")
     drawn = pipeline.predict(table[["a", "b"]], random_state=1)
-    assert (drawn == pipeline[-1].predict(pipeline[:-1].transform(table[["a", "b"]]), random_state=1)).all()
+    assert (
+        drawn == pipeline[-1].predict(pipeline[:-1].transform(table[["a", "b"]]), random_state=1)
+    ).all()
 
 
 def test_cross_validation_slices_columns_and_passes_names_on(table: pd.DataFrame) -> None:
     features, y = table[["a", "b"]], table["hired"]
-    by_column = cross_val_score(fair(), features, y, cv=3, params={"sensitive_features": table["sex"].to_numpy()})
-    by_name = cross_val_score(fair(), table[["a", "sex", "b"]], y, cv=3, params={"sensitive_features": "sex"})
+    by_column = cross_val_score(
+        fair(), features, y, cv=3, params={"sensitive_features": table["sex"].to_numpy()}
+    )
+    by_name = cross_val_score(
+        fair(), table[["a", "sex", "b"]], y, cv=3, params={"sensitive_features": "sex"}
+    )
     assert by_column.tolist() == by_name.tolist()
     assert (by_column > 0.5).all()
 
@@ -148,7 +180,12 @@ def test_cross_validation_slices_columns_and_passes_names_on(table: pd.DataFrame
 @pytest.mark.usefixtures("routing")
 def test_with_routing_estimator_and_scorer_are_handed_the_groups(table: pd.DataFrame) -> None:
     found = cross_validate(
-        fair(), table[["a", "b"]], table["hired"], cv=3, scoring={"gap": GAP}, params={"sensitive_features": table["sex"]}
+        fair(),
+        table[["a", "b"]],
+        table["hired"],
+        cv=3,
+        scoring={"gap": GAP},
+        params={"sensitive_features": table["sex"]},
     )
     assert (found["test_gap"] <= 0).all()
 

@@ -1,4 +1,5 @@
-"""`GroupObjectiveRegressor`: numeric targets and their bounds, fits of every kind, reports, files, errors."""
+"""`GroupObjectiveRegressor`: numeric targets and their bounds, fits of every kind, reports, files,
+errors."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ BOUNDS = {"target_bounds": (-10.0, 30.0)}
 LARGEST = "largest_group_loss"
 
 
-@pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")  # at its defaults it states no bounds of the target
+# at its defaults it states no bounds of the target
+@pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")
 @parametrize_with_checks(
     [
         fv.GroupObjectiveRegressor(),
@@ -50,12 +52,19 @@ def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
 
 
 def people(rows: int = ROWS, seed: int = 0) -> dict[str, Any]:
-    """Numbers in [0, 100] and [-1, 1], a word, a group, and a target of about 10 +- 4; the smaller group's line is steeper."""
+    """Numbers in [0, 100] and [-1, 1], a word, a group, and a target of about 10 +- 4; the smaller
+    group's line is steeper."""
     rng = np.random.default_rng(seed)
     sex = np.array(["f", "m"])[(rng.random(rows) < 0.75).astype(int)]
     age, skill = rng.uniform(0, 100, rows), rng.uniform(-1, 1, rows)
     job = np.array(["clerk", "smith"])[rng.integers(2, size=rows)]
-    pay = 10 + 0.03 * (age - 50) + np.where(sex == "f", 6.0, 2.0) * skill + 2.0 * (job == "smith") + rng.normal(size=rows)
+    pay = (
+        10
+        + 0.03 * (age - 50)
+        + np.where(sex == "f", 6.0, 2.0) * skill
+        + 2.0 * (job == "smith")
+        + rng.normal(size=rows)
+    )
     return {"age": age, "skill": skill, "job": job, "sex": sex, "pay": pay}
 
 
@@ -75,8 +84,15 @@ X = np.column_stack([TABLE["age"] / 50 - 1, TABLE["skill"]])
 Y, SEX = TABLE["pay"], TABLE["sex"]
 
 
-def regressor(objective: Any = "error", constraint: Any = None, **options: Any) -> fv.GroupObjectiveRegressor:
-    return made(fv.GroupObjectiveRegressor, objective, constraint, **{"epsilon": 2.0, "random_state": 0, **options})
+def regressor(
+    objective: Any = "error", constraint: Any = None, **options: Any
+) -> fv.GroupObjectiveRegressor:
+    return made(
+        fv.GroupObjectiveRegressor,
+        objective,
+        constraint,
+        **{"epsilon": 2.0, "random_state": 0, **options},
+    )
 
 
 def losses(reg: Any, X: Any = X) -> dict[str, float]:
@@ -90,19 +106,25 @@ def quietly(reg: Any, *given: Any, **named: Any) -> Any:
         return reg.fit(*given, **named)
 
 
-# -- fits --------------------------------------------------------------------------------------------------------------------
+# -- fits ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
-@pytest.mark.parametrize("objective", ["error", LARGEST, objectives.WeightedError(groups={"f": 3.0})], ids=str)
+@pytest.mark.parametrize(
+    "objective", ["error", LARGEST, objectives.WeightedError(groups={"f": 3.0})], ids=str
+)
 @pytest.mark.parametrize("by_schema", [False, True])
-def test_guarantee_2_every_fit_keeps_its_promise(objective: Any, relation: Any, by_schema: bool) -> None:
+def test_guarantee_2_every_fit_keeps_its_promise(
+    objective: Any, relation: Any, by_schema: bool
+) -> None:
     options = {"schema": SCHEMA} if by_schema else BOUNDS
     reg = regressor(objective, **options, **relation)
     reg = reg.fit(TABLE) if by_schema else reg.fit(X, Y, sensitive_features=SEX)
     statement = reg.privacy_
     assert statement.check() == []
-    assert statement.epsilon == accounting.epsilon(statement.events, 1e-6, statement.neighbours) <= 2.0
+    assert (
+        statement.epsilon == accounting.epsilon(statement.events, 1e-6, statement.neighbours) <= 2.0
+    )
     free = relation.get("protects") == "sensitive_features" and objective == "error"
     assert statement.epsilon == 0.0 if free else statement.epsilon > 1.99
     assert statement.from_json(statement.to_json()) == statement
@@ -136,12 +158,22 @@ def test_the_largest_group_loss_is_below_that_of_least_squares(relation: Any, me
 
 
 @pytest.mark.parametrize(
-    "relation", [{"epsilon": INF}, {"epsilon": 8.0}, {"epsilon": 8.0, "protects": "sensitive_features"}], ids=str
+    "relation",
+    [{"epsilon": INF}, {"epsilon": 8.0}, {"epsilon": 8.0, "protects": "sensitive_features"}],
+    ids=str,
 )
 def test_a_bounded_group_loss_is_kept_and_reported_in_the_units_of_y(relation: Any) -> None:
-    reg = quietly(regressor("error", fv.BoundedGroupLoss(4.0, "squared"), **BOUNDS, **relation), X, Y, sensitive_features=SEX)
+    reg = quietly(
+        regressor("error", fv.BoundedGroupLoss(4.0, "squared"), **BOUNDS, **relation),
+        X,
+        Y,
+        sensitive_features=SEX,
+    )
     lines = reg.constraint_report_.lines
-    assert [line.target for line in lines] == ["mean loss of group f <= 4", "mean loss of group m <= 4"]
+    assert [line.target for line in lines] == [
+        "mean loss of group f <= 4",
+        "mean loss of group m <= 4",
+    ]
     assert [line.bound for line in lines] == [4.0, 4.0]
     found = losses(reg)
     exact = relation["epsilon"] == INF
@@ -154,7 +186,9 @@ def test_a_bounded_group_loss_is_kept_and_reported_in_the_units_of_y(relation: A
 
 
 @pytest.mark.parametrize(
-    "constraint", [fv.BoundedGroupLoss(0.5, "squared"), f"{LARGEST}:0.5", ["gini:0.001", f"{LARGEST}:0.5"]], ids=str
+    "constraint",
+    [fv.BoundedGroupLoss(0.5, "squared"), f"{LARGEST}:0.5", ["gini:0.001", f"{LARGEST}:0.5"]],
+    ids=str,
 )
 def test_a_constraint_out_of_reach_is_said_to_be(constraint: Any) -> None:
     with pytest.warns(ConstraintNotMet, match="not met"):
@@ -179,7 +213,9 @@ def test_numbers_in_dollars_without_bounds_are_said_to_be_too_large() -> None:
 
 def test_a_penalty_that_is_too_small_is_seen_in_the_report() -> None:
     with pytest.warns(ConstraintNotMet):
-        regressor("error", f"{LARGEST}:3.6", epsilon=INF, penalty=1e-3).fit(X, Y, sensitive_features=SEX)
+        regressor("error", f"{LARGEST}:3.6", epsilon=INF, penalty=1e-3).fit(
+            X, Y, sensitive_features=SEX
+        )
     reg = regressor("error", f"{LARGEST}:3.6", epsilon=INF).fit(X, Y, sensitive_features=SEX)
     assert reg.constraint_report_.met_in_training
 
@@ -210,7 +246,7 @@ def test_several_sensitive_columns(columns: Any, mode: str) -> None:
     assert reg.groups_ == (("f", False), ("f", True), ("m", False), ("m", True))
 
 
-# -- targets and their bounds ------------------------------------------------------------------------------------------------
+# -- targets and their bounds ----------------------------------------------------------------------
 
 
 def test_protected_targets_need_public_bounds() -> None:
@@ -224,7 +260,10 @@ def test_unsafe_bounds_are_stamped_and_not_covered() -> None:
     reg = regressor(unsafe_data_dependent_bounds=True).fit(X, Y)
     assert "data-dependent-bounds" in reg.privacy_.stamps
     assert any("bounds of the target" in words for words in reg.privacy_.not_covered)
-    assert any(fact.name == "bounds of the target" and "not covered" in fact.origin for fact in reg.privacy_.facts)
+    assert any(
+        fact.name == "bounds of the target" and "not covered" in fact.origin
+        for fact in reg.privacy_.facts
+    )
     assert (reg.target_.low, reg.target_.high) == (Y.min(), Y.max())
     stated = regressor(unsafe_data_dependent_bounds=True, **BOUNDS).fit(X, Y)
     assert not any("bounds of the target" in words for words in stated.privacy_.not_covered)
@@ -233,10 +272,15 @@ def test_unsafe_bounds_are_stamped_and_not_covered() -> None:
 def test_public_targets_say_their_own_range() -> None:
     reg = regressor(protects="sensitive_features").fit(X, Y, sensitive_features=SEX)
     assert (reg.target_.low, reg.target_.high) == (Y.min(), Y.max())
-    assert reg.privacy_.not_covered == regressor(protects="sensitive_features", **BOUNDS).fit(X, Y).privacy_.not_covered
+    assert (
+        reg.privacy_.not_covered
+        == regressor(protects="sensitive_features", **BOUNDS).fit(X, Y).privacy_.not_covered
+    )
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, INF), (math.nan, 1.0), (1.0,), "ab", 3.0], ids=str)
+@pytest.mark.parametrize(
+    "bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, INF), (math.nan, 1.0), (1.0,), "ab", 3.0], ids=str
+)
 def test_bad_bounds_are_refused(bounds: Any) -> None:
     with pytest.raises(InputError, match="target_bounds"):
         regressor(target_bounds=bounds).fit(X, Y)
@@ -259,14 +303,18 @@ def test_targets_beyond_the_bounds_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "y", [["a", "b", "c"], [1.0, None, 2.0], [1.0, math.inf, 2.0], [[1, 2], [3, 4], [5, 6]], None], ids=str
+    "y",
+    [["a", "b", "c"], [1.0, None, 2.0], [1.0, math.inf, 2.0], [[1, 2], [3, 4], [5, 6]], None],
+    ids=str,
 )
 def test_targets_that_are_no_numbers_are_refused(y: Any) -> None:
     with pytest.raises(InputError, match="y"):
         regressor(epsilon=INF).fit(X[:3], y)
 
 
-@pytest.mark.parametrize("make", [list, pd.Series, lambda y: y.astype(object), lambda y: pd.DataFrame({"pay": y})])
+@pytest.mark.parametrize(
+    "make", [list, pd.Series, lambda y: y.astype(object), lambda y: pd.DataFrame({"pay": y})]
+)
 def test_targets_come_in_any_container(make: Any) -> None:
     wanted = regressor(**BOUNDS).fit(X, Y)
     assert regressor(**BOUNDS).fit(X, make(Y)).coef_.tolist() == wanted.coef_.tolist()
@@ -277,7 +325,7 @@ def test_a_target_that_never_changes() -> None:
     assert np.allclose(reg.predict(X), 7.0)
 
 
-# -- ways to give rows -------------------------------------------------------------------------------------------------------
+# -- ways to give rows -----------------------------------------------------------------------------
 
 
 def test_coded_rows_are_read_like_tables() -> None:
@@ -308,28 +356,42 @@ def test_coded_rows_without_a_schema_bring_targets_in_their_own_units() -> None:
 @pytest.mark.parametrize("relation", [{"epsilon": INF}, *RELATIONS], ids=str)
 def test_sparse_numbers(relation: Any) -> None:
     reg = regressor(LARGEST, **BOUNDS, **relation)
-    assert reg.fit(sparse.csr_array(X), Y, sensitive_features=SEX).score(sparse.csr_array(X), Y) > 0.4
+    assert (
+        reg.fit(sparse.csr_array(X), Y, sensitive_features=SEX).score(sparse.csr_array(X), Y) > 0.4
+    )
 
 
 def test_how_empty_private_rows_are_decides_nothing_that_is_asked() -> None:
-    """One row has a number more, or less, that is not zero: on either side of where a dense matrix counts as mostly empty."""
+    """One row has a number more, or less, that is not zero: on either side of where a dense matrix
+    counts as mostly empty."""
     X = np.zeros((400, 2))
     X.reshape(-1)[:200] = 0.5
     other = X.copy()
     other[0, 0] = 0.0
     y = np.linspace(-1.0, 1.0, 400)
-    options: dict[str, Any] = {"target_bounds": (-1, 1), "neighbours": "replace-one", "random_state": 0}
-    one, two = (made(fv.GroupObjectiveRegressor, **options).fit(rows, y).privacy_ for rows in (X, other))
+    options: dict[str, Any] = {
+        "target_bounds": (-1, 1),
+        "neighbours": "replace-one",
+        "random_state": 0,
+    }
+    one, two = (
+        made(fv.GroupObjectiveRegressor, **options).fit(rows, y).privacy_ for rows in (X, other)
+    )
     assert one.events == two.events
     assert one.bounds == two.bounds
     assert len(one.events) == 2
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_protected(delta: float) -> None:
+def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_protected(
+    delta: float,
+) -> None:
     data = people(200)
     X = data["skill"][:, np.newaxis]
-    options: dict[str, Any] = {"method": "exponential", "decisions": np.array([[10.0, 2.0], [10.0, 0.0]])}
+    options: dict[str, Any] = {
+        "method": "exponential",
+        "decisions": np.array([[10.0, 2.0], [10.0, 0.0]]),
+    }
     reg = made(fv.GroupObjectiveRegressor, **options, protects="sensitive_features", delta=delta)
     reg.fit(X, data["pay"], sensitive_features=data["sex"])
     assert reg.privacy_.epsilon == 0.0
@@ -340,7 +402,9 @@ def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_p
 
 
 def test_columns_in_any_units_and_words() -> None:
-    frame = pd.DataFrame({"age": TABLE["age"] * 1e4, "skill": TABLE["skill"] * 1e-4, "job": TABLE["job"]})
+    frame = pd.DataFrame(
+        {"age": TABLE["age"] * 1e4, "skill": TABLE["skill"] * 1e-4, "job": TABLE["job"]}
+    )
     reg = regressor(epsilon=INF).fit(frame, Y)
     one_hot = np.column_stack([TABLE["age"], TABLE["skill"], TABLE["job"] == "smith"])
     assert np.allclose(reg.predict(frame), LinearRegression().fit(one_hot, Y).predict(one_hot))
@@ -365,28 +429,37 @@ def test_weights_count_rows_several_times() -> None:
 
 def test_a_public_feature_that_is_the_group_is_refused() -> None:
     with pytest.raises(PrivacyError, match="copy"):
-        regressor(protects="sensitive_features").fit(np.column_stack([X, SEX == "f"]), Y, sensitive_features=SEX)
+        regressor(protects="sensitive_features").fit(
+            np.column_stack([X, SEX == "f"]), Y, sensitive_features=SEX
+        )
 
 
 def test_a_group_that_is_listed_but_empty() -> None:
-    three = Schema({**SCHEMA.columns, "sex": Category(("f", "m", "x"))}, target="pay", sensitive=["sex"])
+    three = Schema(
+        {**SCHEMA.columns, "sex": Category(("f", "m", "x"))}, target="pay", sensitive=["sex"]
+    )
     for options in ({"epsilon": INF}, {"epsilon": 2.0}, {"protects": "sensitive_features"}):
         reg = regressor(LARGEST, schema=three, **options).fit(TABLE)
         assert reg.groups_ == ("f", "m", "x")
         assert reg.score(TABLE, Y) > 0.3
 
 
-# -- the exponential method --------------------------------------------------------------------------------------------------
+# -- the exponential method ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", [{"epsilon": INF}, {"delta": 0.0}, *RELATIONS], ids=str)
 def test_a_choice_among_public_coefficients_in_the_units_of_x_and_y(relation: Any) -> None:
     listed = np.array([[10.0, 1.5, slope] for slope in np.linspace(-4, 8, 25)])
-    reg = regressor(LARGEST, method="exponential", decisions=listed, **{"epsilon": 4.0, **relation}, **BOUNDS)
+    reg = regressor(
+        LARGEST, method="exponential", decisions=listed, **{"epsilon": 4.0, **relation}, **BOUNDS
+    )
     reg.fit(X, Y, sensitive_features=SEX)
     found = np.array([reg.intercept_, *reg.coef_])
     assert np.abs(listed - found).max(axis=1).min() < 1e-9
-    worst = [max(((Y - one[0] - X @ one[1:]) ** 2)[key == SEX].mean() for key in "fm") for one in (found, *listed)]
+    worst = [
+        max(((Y - one[0] - X @ one[1:]) ** 2)[key == SEX].mean() for key in "fm")
+        for one in (found, *listed)
+    ]
     assert worst[0] <= min(worst) * (1.0001 if relation.get("epsilon") == INF else 2.5)
     assert reg.privacy_.epsilon <= 4.0 or relation.get("epsilon") == INF
     assert (relation.get("delta") == 0.0) == math.isnan(reg.objective_)
@@ -402,7 +475,7 @@ def test_a_choice_by_schema_from_a_grid() -> None:
         regressor(decisions=np.zeros((2, 3)), **BOUNDS).fit(X, Y)
 
 
-# -- errors, copies, files ---------------------------------------------------------------------------------------------------
+# -- errors, copies, files -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -439,7 +512,9 @@ def test_in_pipelines_and_cross_validation() -> None:
     pipeline.fit(X, Y, groupobjectiveregressor__sensitive_features=SEX)
     assert pipeline.score(X, Y) > 0.5
     frame = pd.DataFrame({"a": X[:, 0], "sex": SEX, "b": X[:, 1]})
-    scores = cross_val_score(regressor(LARGEST, **BOUNDS), frame, Y, cv=3, params={"sensitive_features": "sex"})
+    scores = cross_val_score(
+        regressor(LARGEST, **BOUNDS), frame, Y, cv=3, params={"sensitive_features": "sex"}
+    )
     assert scores.min() > 0.4
 
 
@@ -448,8 +523,16 @@ def test_in_pipelines_and_cross_validation() -> None:
     [
         {},
         {"objective": LARGEST, "constraint": fv.BoundedGroupLoss(3.0, "squared")},
-        {"objective": LARGEST, "constraint": ["gini:0.2", f"{LARGEST}:4"], "protects": "sensitive_features"},
-        {"method": "exponential", "decisions": np.array([[10.0, 1.5, 3.0], [9.0, 0.0, 0.0]]), "delta": 0.0},
+        {
+            "objective": LARGEST,
+            "constraint": ["gini:0.2", f"{LARGEST}:4"],
+            "protects": "sensitive_features",
+        },
+        {
+            "method": "exponential",
+            "decisions": np.array([[10.0, 1.5, 3.0], [9.0, 0.0, 0.0]]),
+            "delta": 0.0,
+        },
         {"epsilon": INF},
         {"unsafe_data_dependent_bounds": True, "target_bounds": None},
     ],
@@ -464,9 +547,17 @@ def test_on_disk_to_the_bit(options: Any, tmp_path: Path) -> None:
     assert again.constraint_report_.table() == reg.constraint_report_.table()
     assert (again.target_, again.groups_, again.cells_) == (reg.target_, reg.groups_, reg.cells_)
     for name, value in vars(reg.outcome_).items():
-        assert np.array_equal(getattr(again.outcome_, name), value, equal_nan=isinstance(value, (float, np.ndarray))), name
-    assert {name for name in vars(again) if name.endswith("_")} == {name for name in vars(reg) if name.endswith("_")}
-    wanted = {name: value for name, value in reg.get_params().items() if name not in ("target_bounds", "decisions")}
+        assert np.array_equal(
+            getattr(again.outcome_, name), value, equal_nan=isinstance(value, (float, np.ndarray))
+        ), name
+    assert {name for name in vars(again) if name.endswith("_")} == {
+        name for name in vars(reg) if name.endswith("_")
+    }
+    wanted = {
+        name: value
+        for name, value in reg.get_params().items()
+        if name not in ("target_bounds", "decisions")
+    }
     assert {name: again.get_params()[name] for name in wanted} == wanted
 
 

@@ -1,7 +1,9 @@
-"""Hostile inputs: about 240 of them for each of the eight estimators, at fit, at prediction and for measures.
+"""Hostile inputs: about 240 of them for each of the eight estimators, at fit, at prediction and for
+measures.
 
-Each is refused by the library's own family of errors, which names the argument. Nothing is printed, the estimator stays
-unfitted, and the ledger has no line more. Or it is good after all, and gives what the same numbers in a plain array give.
+Each is refused by the library's own family of errors, which names the argument. Nothing is printed,
+the estimator stays unfitted, and the ledger has no line more. Or it is good after all, and gives
+what the same numbers in a plain array give.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ OF_THE_BASE = {
     "arrow list",
     "a long double beyond a float",
 }
-"""What scikit-learn's own classifiers make of features is their affair: a post-processor hands them on."""
+"""What scikit-learn's own classifiers make of features is their affair: a post-processor hands them
+on."""
 
 SAME_NUMBERS = {
     "a list of lists", "a list of arrays", "big-endian", "read-only", "strided", "objects that are numbers", "a frame",
@@ -56,7 +59,9 @@ def trouble(found: hostile.Attempt, of: str) -> str | None:
     """What is wrong with the way an input was met; None where it was refused as it should be."""
     if found.error is None:
         return f"accepted: {found.value!r:.60}"
-    if not isinstance(found.error, FairveilError) or not isinstance(found.error, (ValueError, TypeError, RuntimeError)):
+    if not isinstance(found.error, FairveilError) or not isinstance(
+        found.error, (ValueError, TypeError, RuntimeError)
+    ):
         return f"{type(found.error).__name__}: {found.error}"
     if found.printed:
         return f"printed {found.printed!r:.60}"
@@ -64,12 +69,17 @@ def trouble(found: hostile.Attempt, of: str) -> str | None:
     return None if ": expected " in text and ", got " in text else f"no complaint: {text}"
 
 
-def refuses(name: str, cases: Iterator[tuple[str, dict[str, Any], dict[str, Any]]], ledger: Any) -> dict[str, str]:
-    """All that goes wrong when `fit` is given each case: its name, options, and arguments that replace good ones."""
+def refuses(
+    name: str, cases: Iterator[tuple[str, dict[str, Any], dict[str, Any]]], ledger: Any
+) -> dict[str, str]:
+    """All that goes wrong when `fit` is given each case: its name, options, and arguments that
+    replace good ones."""
     lines = len(list(ledger.history()))
     out = {}
     for case, options, changed in cases:
-        estimator = MAKERS[name](**{"ledger": ledger} | {key: v for key, v in options.items() if key != "constraints"})
+        estimator = MAKERS[name](
+            **{"ledger": ledger} | {key: v for key, v in options.items() if key != "constraints"}
+        )
         if "constraints" in options:
             estimator.set_params(constraints=options["constraints"])
         given = hostile.arguments(name, GOOD) | changed
@@ -101,7 +111,9 @@ def test_bad_arguments_of_fit_are_refused(name: str, place: str) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_bad_options_are_refused(name: str) -> None:
-    cases = [(f"{option}={value!r:.40}", {option: value}, {}) for option, value in hostile.BAD_OPTIONS]
+    cases = [
+        (f"{option}={value!r:.40}", {option: value}, {}) for option, value in hostile.BAD_OPTIONS
+    ]
     if name in hostile.CONSTRAINED:
         listed = [*hostile.BAD_CONSTRAINTS, (notion for notion in ("demographic_parity:0.1",))]
         cases += [(f"constraints={value!r:.40}", {"constraints": value}, {}) for value in listed]
@@ -110,10 +122,13 @@ def test_bad_options_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "OddsPostProcessor"])
 def test_good_inputs_of_all_kinds_are_taken(name: str) -> None:
-    """And what holds the same numbers gives the same model; regressors do not scale sparse numbers."""
+    """And what holds the same numbers gives the same model; regressors do not scale sparse
+    numbers."""
     good = hostile.arguments(name, GOOD)
     plain = MAKERS[name]().fit(**good).predict(GOOD.X)
-    same = SAME_NUMBERS - ({"sparse", "sparse COO", "a sparse matrix"} if name in hostile.REGRESSORS else set())
+    same = SAME_NUMBERS - (
+        {"sparse", "sparse COO", "a sparse matrix"} if name in hostile.REGRESSORS else set()
+    )
     wrong = {}
     for case, change in hostile.GOOD_X.items():
         X = built(change, GOOD.X)
@@ -138,7 +153,12 @@ def test_good_groups_of_all_kinds_are_taken(name: str) -> None:
 
 def test_levels_that_do_not_occur_are_no_groups_and_numpy_scalars_are_numbers() -> None:
     groups = hostile.GOOD_GROUPS["a category with levels that do not occur"](GOOD.groups)
-    options = {"epsilon": np.float32(1.0), "delta": np.float64(1e-6), "random_state": np.int64(0), "public_rows": np.int32(120)}
+    options = {
+        "epsilon": np.float32(1.0),
+        "delta": np.float64(1e-6),
+        "random_state": np.int64(0),
+        "public_rows": np.int32(120),
+    }
     clf = MAKERS["TailoredClassifier"](**options).fit(GOOD.X, GOOD.y, sensitive_features=groups)
     assert clf.groups_ == ("a", "b")
 
@@ -147,33 +167,53 @@ def test_levels_that_do_not_occur_are_no_groups_and_numpy_scalars_are_numbers() 
 def test_bad_arguments_at_prediction_are_refused(name: str) -> None:
     fitted = MAKERS[name]().fit(**hostile.arguments(name, GOOD))
     y = hostile.arguments(name, GOOD)["y"]
-    beside: dict[str, Any] = {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+    beside: dict[str, Any] = (
+        {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+    )
     calls: list[tuple[str, Callable[[], Any]]] = []
     for case, change in hostile.BAD_X.items():
-        if case in {"one row", "a row too few"} or (name == "OddsPostProcessor" and case in OF_THE_BASE):
+        if case in {"one row", "a row too few"} or (
+            name == "OddsPostProcessor" and case in OF_THE_BASE
+        ):
             continue
         X = built(change, GOOD.X)
         for method in ("predict", "predict_proba", "decision_function"):
             if hasattr(fitted, method) and (method != "decision_function" or not beside):
-                calls.append((f"{method}: {case}", lambda X=X, method=method: getattr(fitted, method)(X, **beside)))  # type: ignore[misc]
+                calls.append(
+                    (
+                        f"{method}: {case}",
+                        lambda X=X, method=method: getattr(fitted, method)(X, **beside),
+                    )
+                )  # type: ignore[misc]
     labels = hostile.BAD_Y | (hostile.BAD_TARGETS if name in hostile.REGRESSORS else {})
     for case, change in labels.items():
         given = built(change, y)
-        calls.append((f"score: y {case}", lambda given=given: fitted.score(GOOD.X, given, **beside)))  # type: ignore[misc]
+        calls.append(
+            (f"score: y {case}", lambda given=given: fitted.score(GOOD.X, given, **beside))
+        )  # type: ignore[misc]
     for case, change in hostile.BAD_WEIGHTS.items():
         w = built(change, np.ones(len(y)))
-        calls.append((f"score: {case}", lambda w=w: fitted.score(GOOD.X, y, sample_weight=w, **beside)))  # type: ignore[misc]
+        calls.append(
+            (f"score: {case}", lambda w=w: fitted.score(GOOD.X, y, sample_weight=w, **beside))
+        )  # type: ignore[misc]
     for case, change in hostile.BAD_GROUPS.items() if beside else ():
         g = built(change, GOOD.groups)
         calls.append((f"groups: {case}", lambda g=g: fitted.predict(GOOD.X, sensitive_features=g)))  # type: ignore[misc]
     odd: list[Any] = ["0", 1.5, True, -1, float("nan"), [0], hostile.Odd()]
     if "random_state" in inspect.signature(fitted.predict).parameters:
-        calls += [(f"seed {s!r:.20}", lambda s=s: fitted.predict(GOOD.X, random_state=s, **beside)) for s in odd]  # type: ignore[misc]
+        calls += [
+            (f"seed {s!r:.20}", lambda s=s: fitted.predict(GOOD.X, random_state=s, **beside))
+            for s in odd
+        ]  # type: ignore[misc]
     derandomise = getattr(fitted, "derandomise", None)
     if derandomise is not None and "threshold" in inspect.signature(derandomise).parameters:
         shares: list[Any] = ["0.5", -1, 2.0, float("nan"), True, [0.5]]
         calls += [(f"threshold {s!r}", lambda s=s: derandomise(s)) for s in shares]  # type: ignore[misc]
-    wrong = {case: said for case, call in calls if (said := trouble(hostile.attempt(call), case)) is not None}
+    wrong = {
+        case: said
+        for case, call in calls
+        if (said := trouble(hostile.attempt(call), case)) is not None
+    }
     assert wrong == {}
 
 
@@ -191,7 +231,8 @@ RIGHT_ALL_THE_SAME = {
     },
     "sample_weight": {"zeros"},
 }  # fmt: skip
-"""Exact measures tell any values apart that equal themselves; without weight all rates are undefined."""
+"""Exact measures tell any values apart that equal themselves; without weight all rates are
+undefined."""
 
 
 @pytest.mark.parametrize(
@@ -201,12 +242,17 @@ RIGHT_ALL_THE_SAME = {
 )
 def test_bad_arguments_of_measures_are_refused(measure: Any) -> None:
     y, groups = GOOD.y, GOOD.groups
-    call = (lambda *given, **options: audit(fv.DemographicParity(0.05), *given, **options)) if measure is audit else measure
+    call = (
+        (lambda *given, **options: audit(fv.DemographicParity(0.05), *given, **options))
+        if measure is audit
+        else measure
+    )
     calls: list[tuple[str, Callable[[], Any]]] = []
     for case, change in hostile.BAD_Y.items():
         bad = built(change, y)
         if case not in RIGHT_ALL_THE_SAME["y"]:
-            if not (case == "None" and measure in (fv.demographic_parity_gap, audit)):  # which need no labels
+            # which need no labels
+            if not (case == "None" and measure in (fv.demographic_parity_gap, audit)):
                 calls.append((f"y: {case}", lambda bad=bad: call(bad, y, groups)))  # type: ignore[misc]
             calls.append((f"prediction: {case}", lambda bad=bad: call(y, bad, groups)))  # type: ignore[misc]
     for case, change in hostile.BAD_GROUPS.items():
@@ -216,11 +262,19 @@ def test_bad_arguments_of_measures_are_refused(measure: Any) -> None:
     for case, change in hostile.BAD_WEIGHTS.items():
         if case not in RIGHT_ALL_THE_SAME["sample_weight"]:
             bad = built(change, np.ones(len(y)))
-            calls.append((f"weights: {case}", lambda bad=bad: call(y, y, groups, sample_weight=bad)))  # type: ignore[misc]
-    options: list[dict[str, Any]] = [{"groups": "x"}, {"groups": 1}, {"groups": [1]}] if measure is not audit else []
+            calls.append(
+                (f"weights: {case}", lambda bad=bad: call(y, y, groups, sample_weight=bad))
+            )  # type: ignore[misc]
+    options: list[dict[str, Any]] = (
+        [{"groups": "x"}, {"groups": 1}, {"groups": [1]}] if measure is not audit else []
+    )
     options += [{"classes": value} for value in ([0], "01", 3, [0, 0, 1], [[0], [1]], {0: 1, 1: 2})]
     calls += [(f"{given}", lambda given=given: call(y, y, groups, **given)) for given in options]  # type: ignore[misc]
-    wrong = {case: said for case, one in calls if (said := trouble(hostile.attempt(one), case)) is not None}
+    wrong = {
+        case: said
+        for case, one in calls
+        if (said := trouble(hostile.attempt(one), case)) is not None
+    }
     assert wrong == {}
 
 
@@ -240,5 +294,8 @@ def test_what_is_under_a_mask_is_missing_and_never_read() -> None:
 def test_a_column_of_numbers_beside_words_is_not_taken_for_words() -> None:
     """Each number would be a category of its own."""
     X = np.array([[23, 1.0], [41, 0.5], ["unknown", 0.0], [23, 0.1]] * 30, dtype=object)
-    with pytest.raises(InputError, match=r"'x0': expected numbers or words in one column, got 'numbers beside words'"):
+    with pytest.raises(
+        InputError,
+        match=r"'x0': expected numbers or words in one column, got 'numbers beside words'",
+    ):
         MAKERS["RateConstrainedClassifier"]().fit(X, GOOD.y)

@@ -1,4 +1,5 @@
-"""What X, y and the groups may be: every container gives the same model, and errors name what is wrong."""
+"""What X, y and the groups may be: every container gives the same model, and errors name what is
+wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def as_objects(table: Columns) -> Any:
 
 FRAMES: dict[str, Any] = {
     "pandas": pd.DataFrame,
-    "pandas, other index": lambda table: pd.DataFrame(table, index=np.arange(len(table["age"]))[::-1]),
+    "pandas, other index": lambda table: pd.DataFrame(
+        table, index=np.arange(len(table["age"]))[::-1]
+    ),
     "pandas, categorical": lambda table: pd.DataFrame(table).astype({"job": "category"}),
     "polars": pl.DataFrame,
     "pyarrow": pa.table,
@@ -51,7 +54,9 @@ def test_every_table_of_numbers_and_words_gives_the_same_bits(people: Columns, k
     X = FRAMES[kind](chosen(people, FEATURES))
     clf = short(PARITY).fit(X, y, sensitive_features=A)
     assert clf.model_.weights.tobytes() == first.model_.weights.tobytes()
-    assert (clf.predict_proba(X) == first.predict_proba(pd.DataFrame(chosen(people, FEATURES)))).all()
+    assert (
+        clf.predict_proba(X) == first.predict_proba(pd.DataFrame(chosen(people, FEATURES)))
+    ).all()
     assert clf.n_features_in_ == 4
     assert clf.coef_.shape == (1, 2 + 1 + 3)
     if kind not in ("objects", "lists"):
@@ -59,7 +64,9 @@ def test_every_table_of_numbers_and_words_gives_the_same_bits(people: Columns, k
         assert clf.feature_names_in_.tolist() == list(FEATURES)
 
 
-@pytest.mark.parametrize("kind", ["list", "float32", "fortran", "csr", "csc", "pandas", "unnamed pandas"])
+@pytest.mark.parametrize(
+    "kind", ["list", "float32", "fortran", "csr", "csc", "pandas", "unnamed pandas"]
+)
 def test_every_array_of_numbers_gives_the_same_bits(people: Columns, kind: str) -> None:
     X = np.round(np.column_stack([people["age"], people["hours"]]) / 32) / 4  # exact in float32
     y, A = people["hired"], people["sex"]
@@ -79,13 +86,23 @@ def test_every_array_of_numbers_gives_the_same_bits(people: Columns, kind: str) 
 
 
 @pytest.mark.parametrize(
-    "labels", [["yes", "no"], [True, False], [1, 0], [7, -3], [1.0, 0.0], ["b", "a"]], ids=lambda pair: str(pair)
+    "labels",
+    [["yes", "no"], [True, False], [1, 0], [7, -3], [1.0, 0.0], ["b", "a"]],
+    ids=lambda pair: str(pair),
 )
 def test_labels_of_any_kind_come_back_as_they_were(people: Columns, labels: list[Any]) -> None:
     X = np.column_stack([people["age"] / 50, people["hours"] / 30])
     y = np.where(people["hired"] == "yes", *(np.array(labels)[j] for j in (0, 1)))
     first = short().fit(X, people["hired"])
-    for given in (y, y.tolist(), pd.Series(y), pl.Series(y), pa.array(y), y.astype(object), pd.Series(y).to_frame()):
+    for given in (
+        y,
+        y.tolist(),
+        pd.Series(y),
+        pl.Series(y),
+        pa.array(y),
+        y.astype(object),
+        pd.Series(y).to_frame(),
+    ):
         clf = short().fit(X, given)
         assert clf.classes_.tolist() == sorted(labels)
         assert clf.coef_.tobytes() == first.coef_.tobytes()
@@ -110,13 +127,17 @@ def test_groups_as_columns_frames_mappings_and_names_are_the_same(people: Column
         pa.table(both.to_dict("list")),
         pd.DataFrame(both.to_numpy()),  # columns named 0 and 1
     ):
-        assert short(notion).fit(X, y, sensitive_features=A).coef_.tobytes() == first.coef_.tobytes()
+        assert (
+            short(notion).fit(X, y, sensitive_features=A).coef_.tobytes() == first.coef_.tobytes()
+        )
     by_name = short(notion).fit(table, y, sensitive_features=["sex", "region"])
     assert by_name.coef_.tobytes() == first.coef_.tobytes()
     assert by_name.coef_names_ == ("age", "hours")
     assert by_name.n_features_in_ == 4
     shifted = both.set_index(np.arange(len(both)) + 5)
-    assert short(notion).fit(X, y, sensitive_features=shifted).coef_.tobytes() == first.coef_.tobytes()
+    assert (
+        short(notion).fit(X, y, sensitive_features=shifted).coef_.tobytes() == first.coef_.tobytes()
+    )
 
 
 def test_a_list_of_texts_that_are_no_columns_is_a_column_of_groups(people: Columns) -> None:
@@ -132,7 +153,9 @@ def test_predict_needs_no_sensitive_columns_and_does_not_mind_them(people: Colum
     assert (clf.predict_proba(table[["age", "hours"]]) == expected).all()
     assert (clf.predict_proba(pl.DataFrame(chosen(people, ("age", "hours")))) == expected).all()
     with pytest.warns(UserWarning, match="valid feature names"):
-        assert (clf.predict_proba(as_objects(chosen(people, ("age", "sex", "hours")))) == expected).all()
+        assert (
+            clf.predict_proba(as_objects(chosen(people, ("age", "sex", "hours")))) == expected
+        ).all()
     assert (clf.predict_proba(table[["age", "hours"]].to_numpy()) == expected).all()
     with pytest.raises(ValueError, match="feature names should match"):
         clf.predict(table.rename(columns={"age": "years"}))
@@ -140,7 +163,9 @@ def test_predict_needs_no_sensitive_columns_and_does_not_mind_them(people: Colum
 
 def test_sensitive_columns_are_features_only_on_request(people: Columns) -> None:
     table = pd.DataFrame(chosen(people, ("age", "sex", "hours")))
-    clf = short(PARITY, sensitive_as_feature=True).fit(table, people["hired"], sensitive_features="sex")
+    clf = short(PARITY, sensitive_as_feature=True).fit(
+        table, people["hired"], sensitive_features="sex"
+    )
     assert clf.coef_names_ == ("age", "hours", "sex=f", "sex=m")
     with pytest.raises(PrivacyError, match="sensitive_as_feature"):
         short(PARITY, sensitive_as_feature=True, protects="sensitive_features").fit(
@@ -148,7 +173,9 @@ def test_sensitive_columns_are_features_only_on_request(people: Columns) -> None
         )
 
 
-def test_many_blocks_are_as_one(people: Columns, schema: fv.facts.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_blocks_are_as_one(
+    people: Columns, schema: fv.facts.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
     y, A = people["hired"], people["sex"]
     weights = np.linspace(0.1, 1.0, len(y))
     frame = pd.DataFrame(people)
@@ -179,7 +206,16 @@ def test_a_schema_codes_tables_alone_and_gives_coefficients_in_the_units_of_the_
     clf = short(PARITY, schema=schema).fit(table)
     assert clf.classes_.tolist() == ["no", "yes"]
     assert clf.groups_ == ("f", "m")
-    names = ("age", "hours", "job=none", "job=clerk", "job=smith", "job=other", "union=False", "union=True")
+    names = (
+        "age",
+        "hours",
+        "job=none",
+        "job=clerk",
+        "job=smith",
+        "job=other",
+        "union=False",
+        "union=True",
+    )
     assert clf.coef_names_ == names
     one_hot = np.column_stack(
         [
@@ -188,29 +224,39 @@ def test_a_schema_codes_tables_alone_and_gives_coefficients_in_the_units_of_the_
             *(~people["union"], people["union"]),
         ]
     )
-    assert np.allclose(one_hot @ clf.coef_[0] + clf.intercept_[0], clf.decision_function(table), atol=1e-12)
+    assert np.allclose(
+        one_hot @ clf.coef_[0] + clf.intercept_[0], clf.decision_function(table), atol=1e-12
+    )
     unseen = table.assign(job="priest", age=1000)
     assert np.isfinite(clf.decision_function(unseen)).all()
 
 
-def test_by_a_schema_rows_coded_by_hand_and_beforehand_give_the_same_bits(people: Columns, schema: fv.facts.Schema) -> None:
+def test_by_a_schema_rows_coded_by_hand_and_beforehand_give_the_same_bits(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     table = pd.DataFrame(people)
     first = short(PARITY, schema=schema).fit(table)
     coded = short(PARITY).fit(encode(people, schema))
     assert coded.model_.weights.tobytes() == first.model_.weights.tobytes()
     assert coded.score(encode(people, schema)) == first.score(table, people["hired"])
-    beside = short(PARITY, schema=schema).fit(table[list(FEATURES)], people["hired"], sensitive_features=people["sex"])
+    beside = short(PARITY, schema=schema).fit(
+        table[list(FEATURES)], people["hired"], sensitive_features=people["sex"]
+    )
     assert beside.model_.weights.tobytes() == first.model_.weights.tobytes()
     by_array = short(PARITY, schema=schema).fit(
         table[list(FEATURES)].to_numpy(), people["hired"], sensitive_features={"sex": people["sex"]}
     )
     assert by_array.model_.weights.tobytes() == first.model_.weights.tobytes()
-    assert by_array.predict(table[list(FEATURES)].to_numpy()).tolist() == first.predict(table).tolist()
+    assert (
+        by_array.predict(table[list(FEATURES)].to_numpy()).tolist() == first.predict(table).tolist()
+    )
 
     numbers = schema.without("job", "union")
     by_schema = short(PARITY, schema=numbers, epsilon=np.inf).fit(table)
     scaled = np.column_stack([(people["age"] - 50.0) / 50.0, (people["hours"] - 40.0) / 40.0])
-    by_hand = short(PARITY, epsilon=np.inf).fit(scaled, people["hired"], sensitive_features=people["sex"])
+    by_hand = short(PARITY, epsilon=np.inf).fit(
+        scaled, people["hired"], sensitive_features=people["sex"]
+    )
     assert by_hand.model_.weights.tobytes() == by_schema.model_.weights.tobytes()
 
 
@@ -281,10 +327,14 @@ def test_errors_of_labels_and_groups_say_what_is_wrong(people: Columns) -> None:
     with pytest.raises(InputError, match="sensitive columns only"):
         short(PARITY).fit(pd.DataFrame({"sex": A}), y, sensitive_features="sex")
     with pytest.raises(InputError, match="distinct values"):
-        short(PARITY).fit(np.zeros((70000, 1)), np.arange(70000) % 2, sensitive_features=np.arange(70000))
+        short(PARITY).fit(
+            np.zeros((70000, 1)), np.arange(70000) % 2, sensitive_features=np.arange(70000)
+        )
 
 
-def test_coded_rows_bring_their_own_labels_and_groups(people: Columns, schema: fv.facts.Schema) -> None:
+def test_coded_rows_bring_their_own_labels_and_groups(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     rows = encode(people, schema)
     with pytest.raises(InputError, match="from the rows"):
         short().fit(rows, people["hired"])
@@ -300,7 +350,9 @@ def test_coded_rows_bring_their_own_labels_and_groups(people: Columns, schema: f
         short().fit(rows).predict(other)
 
 
-def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from fairveil.estimators.reading import inputs
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,5 @@
-"""Fits whose answers are kept: killed anywhere they go on at the plan's price, and are told the same again."""
+"""Fits whose answers are kept: killed anywhere they go on at the plan's price, and are told the
+same again."""
 
 from __future__ import annotations
 
@@ -20,13 +21,21 @@ from fairveil.errors import FairveilError, InputError, PrivacyError
 FITS: dict[str, Any] = {
     "game": fv.OracleGameClassifier(fv.DemographicParity(0.1), rounds=3),
     "linear-oracle": fv.GroupObjectiveClassifier("largest_group_loss").set_params(rounds=3),
-    "exponential": fv.GroupObjectiveClassifier("error", fv.DemographicParity(0.2), method="exponential"),
+    "exponential": fv.GroupObjectiveClassifier(
+        "error", fv.DemographicParity(0.2), method="exponential"
+    ),
     "log": fv.GroupObjectiveClassifier("largest_group_loss").set_params(rounds=3, loss="log"),
     "tailored": fv.TailoredClassifier().set_params(rounds=3),
-    "regression": fv.GroupObjectiveRegressor("largest_group_loss").set_params(target_bounds=(0.0, 1.0)),
+    "regression": fv.GroupObjectiveRegressor("largest_group_loss").set_params(
+        target_bounds=(0.0, 1.0)
+    ),
     "tailored regression": fv.TailoredRegressor().set_params(target_bounds=(0.0, 1.0)),
 }
-PROTECTIONS: list[dict[str, Any]] = [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
+PROTECTIONS: list[dict[str, Any]] = [
+    {},
+    {"neighbours": "replace-one"},
+    {"protects": "sensitive_features"},
+]
 
 
 class Killed(BaseException):
@@ -54,8 +63,11 @@ def decided(clf: Any) -> Any:
     return proba(X, sensitive_features=A) if isinstance(clf, fv.OracleGameClassifier) else proba(X)
 
 
-def broken_off(monkeypatch: pytest.MonkeyPatch, at: int, name: str, folder: Path, **options: Any) -> bool:
-    """A fit that dies when its release number `at` is written down and not handed out; False where it has fewer."""
+def broken_off(
+    monkeypatch: pytest.MonkeyPatch, at: int, name: str, folder: Path, **options: Any
+) -> bool:
+    """A fit that dies when its release number `at` is written down and not handed out; False where
+    it has fewer."""
     done = [0]
 
     def dying(ask: Any) -> Any:
@@ -94,8 +106,13 @@ def test_guarantee_1_a_killed_fit_goes_on_at_the_price_of_the_plan(
         entries = Journal(folder / "answers.jsonl", answers=True).entries
         assert entries[: len(told)] == told
         assert len(entries) == releases
-        assert (clf.privacy_.plan, clf.privacy_.epsilon) == (whole.privacy_.plan, whole.privacy_.epsilon)
-        assert [bound.question for bound in clf.privacy_.bounds] == [bound.question for bound in whole.privacy_.bounds]
+        assert (clf.privacy_.plan, clf.privacy_.epsilon) == (
+            whole.privacy_.plan,
+            whole.privacy_.epsilon,
+        )
+        assert [bound.question for bound in clf.privacy_.bounds] == [
+            bound.question for bound in whole.privacy_.bounds
+        ]
         assert not clf.privacy_.check()
         if at == releases:  # all was told before: nothing was drawn anew
             assert np.array_equal(decided(clf), decided(whole))
@@ -137,8 +154,13 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     assert Journal(tmp_path / "answers.jsonl", answers=True).entries[-1].number >= 2 << 40
 
 
-@pytest.mark.parametrize("change", [{"rounds": 5}, {"epsilon": 2.0}, {"clip": 0.5}, {"constraints": fv.EqualizedOdds(0.1)}])
-def test_a_folder_of_another_fit_is_refused(change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"rounds": 5}, {"epsilon": 2.0}, {"clip": 0.5}, {"constraints": fv.EqualizedOdds(0.1)}],
+)
+def test_a_folder_of_another_fit_is_refused(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken_off(monkeypatch, 3, "game", tmp_path)
     with pytest.raises(PrivacyError):
         fit("game", tmp_path, **change)

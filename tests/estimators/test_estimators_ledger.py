@@ -1,4 +1,5 @@
-"""Fits and their ledger: every estimator records, in whichever process; refusals leave nothing behind."""
+"""Fits and their ledger: every estimator records, in whichever process; refusals leave nothing
+behind."""
 
 from __future__ import annotations
 
@@ -36,11 +37,18 @@ X = RNG.uniform(-1, 1, size=(ROWS, 2)) + 0.2 * A[:, None]
 LABELS = (X.sum(axis=1) + 0.5 * RNG.normal(size=ROWS) > 0).astype(int)
 NUMBERS = np.clip(X.sum(axis=1), -2, 2)
 SHORT: dict[str, Any] = {"epsilon": 1.0, "public_rows": ROWS}
-SCHEMA = Schema({"x": Number(-2, 2), "z": Number(-2, 2), "a": Boolean(), "y": Category((0, 1))}, target="y", sensitive=["a"])
+SCHEMA = Schema(
+    {"x": Number(-2, 2), "z": Number(-2, 2), "a": Boolean(), "y": Category((0, 1))},
+    target="y",
+    sensitive=["a"],
+)
 
 
 def rated(**options: Any) -> fv.RateConstrainedClassifier:
-    return made(fv.RateConstrainedClassifier, **{"constraints": "demographic_parity:0.2", "rounds": 3, **SHORT, **options})
+    return made(
+        fv.RateConstrainedClassifier,
+        **{"constraints": "demographic_parity:0.2", "rounds": 3, **SHORT, **options},
+    )
 
 
 def post(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
@@ -51,11 +59,17 @@ ALL: dict[str, Any] = {
     "RateConstrainedClassifier": rated(),
     "FermiClassifier": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **SHORT),
     "GroupObjectiveClassifier": made(fv.GroupObjectiveClassifier, method="exponential", **SHORT),
-    "GroupObjectiveRegressor": made(fv.GroupObjectiveRegressor, target_bounds=(-2, 2), solver=fv.Moments(rounds=3), **SHORT),
+    "GroupObjectiveRegressor": made(
+        fv.GroupObjectiveRegressor, target_bounds=(-2, 2), solver=fv.Moments(rounds=3), **SHORT
+    ),
     "OddsPostProcessor": post(rated(epsilon=9.0)),
-    "OracleGameClassifier": made(fv.OracleGameClassifier, "demographic_parity:0.2", rounds=3, **SHORT),
+    "OracleGameClassifier": made(
+        fv.OracleGameClassifier, "demographic_parity:0.2", rounds=3, **SHORT
+    ),
     "TailoredClassifier": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **SHORT),
-    "TailoredRegressor": made(fv.TailoredRegressor, target_bounds=(-2, 2), solver=fv.GroupDescent(rounds=3), **SHORT),
+    "TailoredRegressor": made(
+        fv.TailoredRegressor, target_bounds=(-2, 2), solver=fv.GroupDescent(rounds=3), **SHORT
+    ),
 }
 
 
@@ -89,7 +103,9 @@ def charged(book: fv.Ledger) -> int:
 
 
 def sound(book: fv.Ledger, *fits: Any) -> bool:
-    return not [finding for finding in book.check([fit.privacy_.ledger for fit in fits]) if finding.grave]
+    return not [
+        finding for finding in book.check([fit.privacy_.ledger for fit in fits]) if finding.grave
+    ]
 
 
 class Killed(BaseException):
@@ -114,22 +130,40 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             if inside:
                 patch.setattr(Books, "release", lambda *given: breaks(2, release, *given))
             else:
-                patch.setattr(Curator, "answer", lambda *given, **options: breaks(2, answer, *given, **options))
+                patch.setattr(
+                    Curator,
+                    "answer",
+                    lambda *given, **options: breaks(2, answer, *given, **options),
+                )
             with pytest.raises(Killed):
                 fit()
 
     return at_the_second
 
 
-# Every estimator ----------------------------------------------------------------------------------------------------------
+# Every estimator
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt(name: str, book: fv.Ledger) -> None:
+def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt(
+    name: str, book: fv.Ledger
+) -> None:
     one = fitted(clone(ALL[name]), ledger=book)
-    base = [(RESERVED, "RateConstrainedClassifier.fit"), (COMMITTED, "RateConstrainedClassifier.fit")]
-    assert lines(book) == [*(base if name.startswith("Odds") else []), (RESERVED, f"{name}.fit"), (COMMITTED, f"{name}.fit")]
-    parts = [one.privacy_.plan] if not name.startswith("Odds") else [one.estimator_.privacy_.plan, one.privacy_.plan[-1:]]
+    base = [
+        (RESERVED, "RateConstrainedClassifier.fit"),
+        (COMMITTED, "RateConstrainedClassifier.fit"),
+    ]
+    assert lines(book) == [
+        *(base if name.startswith("Odds") else []),
+        (RESERVED, f"{name}.fit"),
+        (COMMITTED, f"{name}.fit"),
+    ]
+    parts = (
+        [one.privacy_.plan]
+        if not name.startswith("Odds")
+        else [one.estimator_.privacy_.plan, one.privacy_.plan[-1:]]
+    )
     assert charged(book) == sum(book.terms.cost(part, book.promise).units for part in parts) > 0
     assert one.privacy_.ledger.entry == len(kinds(book)) - 1
     assert one.privacy_.check() == []
@@ -140,7 +174,11 @@ def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt
 def test_every_estimator_refuses_early_and_leaves_nothing_behind(name: str) -> None:
     """Before its rows are looked at: these are none."""
     book, tight = budget(production=True), budget(0.1)
-    wrong: tuple[dict[str, Any], ...] = ({"epsilon": float("inf")}, {"protects": "sensitive_features"}, {"random_state": 0})
+    wrong: tuple[dict[str, Any], ...] = (
+        {"epsilon": float("inf")},
+        {"protects": "sensitive_features"},
+        {"random_state": 0},
+    )
     for options in (*wrong, {"ledger": "budget.db"}):
         one = clone(ALL[name]).set_params(**{"ledger": book, **options})
         with pytest.raises(LedgerError, match="ledger"):
@@ -161,7 +199,8 @@ def test_a_production_ledger_takes_what_a_schema_states_alone() -> None:
         ({"schema": SCHEMA.without("z")}, "a schema of fingerprint"),
         ({"schema": SCHEMA, "unsafe_data_dependent_bounds": True}, "unsafe_data_dependent_bounds"),
     ):
-        given = (None, None) if "schema" in options else (X, LABELS)  # refused before rows are looked at, where it can be
+        # refused before rows are looked at, where it can be
+        given = (None, None) if "schema" in options else (X, LABELS)
         with pytest.raises(LedgerError, match=words):
             rated(ledger=book, constraints=None, **options).fit(*given)
     with pytest.raises(LedgerError, match="classes"):
@@ -178,7 +217,9 @@ def test_a_production_ledger_takes_what_a_schema_states_alone() -> None:
     assert kinds(book) == [RESERVED, COMMITTED]
 
 
-def test_a_fit_that_is_broken_off_pays_what_it_asked_and_all_where_an_answer_failed(book: fv.Ledger, killed: Any) -> None:
+def test_a_fit_that_is_broken_off_pays_what_it_asked_and_all_where_an_answer_failed(
+    book: fv.Ledger, killed: Any
+) -> None:
     whole = charged_by(rated())
     killed(lambda: fitted(rated(ledger=book)))
     assert kinds(book) == [RESERVED, COMMITTED]
@@ -195,13 +236,21 @@ def charged_by(estimator: Any) -> int:
     return charged(book)
 
 
-# Copies -------------------------------------------------------------------------------------------------------------------
+# Copies
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", [True, False])
-def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(tmp_path: Path, block: bool) -> None:
+def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(
+    tmp_path: Path, block: bool
+) -> None:
     book = budget(url=tmp_path / "budget.db")
-    pipe = Pipeline([("scale", MinMaxScaler((-1, 1))), ("fair", rated(constraints=None, ledger=None if block else book))])
+    pipe = Pipeline(
+        [
+            ("scale", MinMaxScaler((-1, 1))),
+            ("fair", rated(constraints=None, ledger=None if block else book)),
+        ]
+    )
     search = GridSearchCV(pipe, {"fair__epsilon": [0.5, 2.0]}, cv=2, n_jobs=2)
     if block:
         with fv.ledger(tmp_path / "budget.db"):
@@ -211,12 +260,16 @@ def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(tmp_path: 
     cost = {epsilon: charged_by(rated(constraints=None, epsilon=epsilon)) for epsilon in (0.5, 2.0)}
     best = search.best_params_["fair__epsilon"]
     assert charged(book) == 2 * cost[0.5] + 2 * cost[2.0] + cost[best]
-    assert Counter(lines(book)) == {(kind, "RateConstrainedClassifier.fit"): 5 for kind in (RESERVED, COMMITTED)}
+    assert Counter(lines(book)) == {
+        (kind, "RateConstrainedClassifier.fit"): 5 for kind in (RESERVED, COMMITTED)
+    }
     assert len({line.who for line in book.history()}) == 1
     assert sound(book, search.best_estimator_["fair"])
 
 
-def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(tmp_path: Path, book: fv.Ledger) -> None:
+def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(
+    tmp_path: Path, book: fv.Ledger
+) -> None:
     kept, one = budget(url=tmp_path / "budget.db"), post(rated())
     with fv.ledger(kept):
         for copy in (clone(one), pickle.loads(pickle.dumps(one))):
@@ -227,7 +280,8 @@ def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(tmp_pa
         assert alone.ledger is None
         arrived = pickle.loads(pickle.dumps(alone))
         assert arrived.ledger is None
-    assert clone(arrived).ledger.address == kept.address  # where it arrives, clones and fits are recorded, too
+    # where it arrives, clones and fits are recorded, too
+    assert clone(arrived).ledger.address == kept.address
     fitted(arrived)
     assert one.ledger is None is one.estimator.ledger
     assert clone(one).ledger is None
@@ -248,7 +302,8 @@ def test_a_ledger_is_never_saved(tmp_path: Path) -> None:
     assert not any(b"budget.db" in path.read_bytes() for path in (tmp_path / "model").iterdir())
 
 
-# Long fits ----------------------------------------------------------------------------------------------------------------
+# Long fits
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_fit_in_a_folder_is_paid_once_and_a_copy_of_the_folder_is_refused(
@@ -264,7 +319,8 @@ def test_a_fit_in_a_folder_is_paid_once_and_a_copy_of_the_folder_is_refused(
         fitted(rated(checkpoint=folder, checkpoint_every=1))
     done = fitted(rated(checkpoint=folder, checkpoint_every=1, ledger=book))
     assert kinds(book) == [RESERVED, RESUMED, COMMITTED]
-    assert charged(book) == pytest.approx(charged_by(rated()), rel=1e-9)  # a fit in a folder has no companion: other events
+    # a fit in a folder has no companion: other events
+    assert charged(book) == pytest.approx(charged_by(rated()), rel=1e-9)
     for other in (copy, folder):
         with pytest.raises((PrivacyError, ValueError), match=r"went on|finished"):
             fitted(rated(checkpoint=other, checkpoint_every=1, ledger=book))
@@ -272,7 +328,8 @@ def test_a_fit_in_a_folder_is_paid_once_and_a_copy_of_the_folder_is_refused(
     assert sound(book, done)
 
 
-# Post-processing ----------------------------------------------------------------------------------------------------------
+# Post-processing
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_fitted_base_is_charged_once_wherever_it_was_fitted(book: fv.Ledger) -> None:
@@ -296,7 +353,9 @@ def test_a_fitted_base_is_charged_once_wherever_it_was_fitted(book: fv.Ledger) -
     assert sound(other, asks_nothing)
 
 
-def test_where_base_and_counts_do_not_both_fit_nothing_is_paid_if_that_can_be_foreseen(monkeypatch: Any) -> None:
+def test_where_base_and_counts_do_not_both_fit_nothing_is_paid_if_that_can_be_foreseen(
+    monkeypatch: Any,
+) -> None:
     elsewhere = fitted(rated(epsilon=0.5))
     tight = budget(1.0)
     with pytest.raises(Overspent):
@@ -323,11 +382,16 @@ def test_base_and_counts_have_one_ledger(book: fv.Ledger) -> None:
     assert kinds(other) == []
 
 
-# Many models --------------------------------------------------------------------------------------------------------------
+# Many models
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -> None:
-    options: dict[str, Any] = {"gaps": (0.3, 0.1), "seeds": 2, "estimator": rated(constraints=None, ledger=book)}
+    options: dict[str, Any] = {
+        "gaps": (0.3, 0.1),
+        "seeds": 2,
+        "estimator": rated(constraints=None, ledger=book),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         found = fv.frontier(X, LABELS, A, epsilons=(1.0, 2.0), **options)
@@ -347,7 +411,8 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
 
 
 def test_a_ledger_that_all_was_given_back_of_is_as_one_that_was_just_begun() -> None:
-    """A base alone would fit there, as the first spend; base and counts together do not, and that is said before it is paid."""
+    """A base alone would fit there, as the first spend; base and counts together do not, and that
+    is said before it is paid."""
     book = budget(1.0)
     book.reserve(Gaussian(50.0)).refund()
     with pytest.raises(Overspent, match="several spends"):

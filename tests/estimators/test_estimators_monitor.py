@@ -1,4 +1,5 @@
-"""Monitors: what they say and cost, restarts and kills, two writers, changed files, and what is refused."""
+"""Monitors: what they say and cost, restarts and kills, two writers, changed files, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def test_a_run_with_a_drift(tmp_path: Path) -> None:
 
 
 def test_people_of_separate_periods_cost_what_one_period_costs(tmp_path: Path) -> None:
-    """Each period is one release of the whole promise; the ledger is charged once for the stream."""
+    """Each period is one release of the whole promise; the ledger is charged once for the
+    stream."""
     ledger = fv.Ledger.create(tmp_path / "budget.db", "people", epsilon=1.0, delta=1e-6)
     watch = _begun(tmp_path / "m.json", ledger=ledger)
     for at in range(3):
@@ -65,17 +67,21 @@ def test_people_of_separate_periods_cost_what_one_period_costs(tmp_path: Path) -
 
 
 def test_a_process_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
-    """A process adds period after period and says each; it is killed at an arbitrary moment. All that was said is there."""
+    """A process adds period after period and says each; it is killed at an arbitrary moment. All
+    that was said is there."""
     path = tmp_path / "m.json"
     _begun(path)
     code = (
         "import sys, numpy as np, fairveil as fv\n"
         f"watch = fv.Monitor.open({str(path)!r})\n"
         "for at in range(10_000):\n"
-        "    watch.add(str(at), np.arange(40) % 3 % 2, sensitive_features=np.array(['f', 'm'] * 20))\n"
+        "    watch.add(str(at), np.arange(40) % 3 % 2, sensitive_features=np.array(['f', 'm'] * "
+        "20))\n"
         "    print(at, flush=True)\n"
     )
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ})
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ}
+    )
     assert child.stdout is not None
     said = [child.stdout.readline() for _ in range(3)]
     os.kill(child.pid, signal.SIGKILL)
@@ -83,7 +89,9 @@ def test_a_process_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
     names = [one.name for one in fv.Monitor.open(path).periods]
     assert names[: len(said)] == [line.strip() for line in said]
     assert len(names) - len(said) in (0, 1)
-    fv.Monitor.open(path).add("after", np.arange(40) % 2, sensitive_features=np.array(["f", "m"] * 20))
+    fv.Monitor.open(path).add(
+        "after", np.arange(40) % 2, sensitive_features=np.array(["f", "m"] * 20)
+    )
 
 
 def test_two_writers_refuse_each_other(tmp_path: Path) -> None:
@@ -91,9 +99,12 @@ def test_two_writers_refuse_each_other(tmp_path: Path) -> None:
     watch = _begun(path)
     code = (
         "import pathlib, sys\nfrom fairveil.estimators.certifying import monitor_state\n"
-        f"with monitor_state.only_writer(pathlib.Path({str(path)!r})):\n    print('held', flush=True); sys.stdin.read()\n"
+        f"with monitor_state.only_writer(pathlib.Path({str(path)!r})):\n    print('held', "
+        f"flush=True); sys.stdin.read()\n"
     )
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     decided, sex = _people(0.0, 0, 50)
@@ -121,7 +132,12 @@ def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "m.json"
     _begun(path)
     values = json.loads(path.read_text())
-    values[change] = {"epsilon": 2.0, "false_alarm": 0.5, "periods": [{"name": "x", "counts": [1]}], "format": "other"}[change]
+    values[change] = {
+        "epsilon": 2.0,
+        "false_alarm": 0.5,
+        "periods": [{"name": "x", "counts": [1]}],
+        "format": "other",
+    }[change]
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match="monitor"):
         fv.Monitor.open(path)
@@ -134,7 +150,13 @@ def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"epsilon": None}, {"epsilon": float("inf")}, {"false_alarm": 0.0}, {"groups": {}}, {"classes": [1]}],
+    [
+        {"epsilon": None},
+        {"epsilon": float("inf")},
+        {"false_alarm": 0.0},
+        {"groups": {}},
+        {"classes": [1]},
+    ],
 )
 def test_bad_beginnings_leave_no_file(tmp_path: Path, options: dict) -> None:
     with pytest.raises(FairveilError):
@@ -170,11 +192,21 @@ def test_notions_of_labels_several_columns_and_models(tmp_path: Path) -> None:
     options = {"groups": {"sex": ["f", "m"], "town": [0, 1, 2]}, "classes": [0, 1], "epsilon": 5.0}
     notion = fv.EqualOpportunity(0.3, groups="marginal")
     watch = fv.Monitor.create(tmp_path / "m.json", notion, **options)
-    found = watch.add("May", lambda rows: (rows[:, 0] > 0.5).astype(int), X, y, sensitive_features=groups, random_state=0)
+    found = watch.add(
+        "May",
+        lambda rows: (rows[:, 0] > 0.5).astype(int),
+        X,
+        y,
+        sensitive_features=groups,
+        random_state=0,
+    )
     assert found.p == 1.0
     with pytest.raises(InputError, match="labels"):
         watch.add("June", y, sensitive_features=groups)
     exact = np.zeros(watch.layout.parts)
-    ids = watch.cells.ids(np.stack([(groups["sex"] == "m").astype(np.uint16), groups["town"].astype(np.uint16)]))[0]
+    ids = watch.cells.ids(
+        np.stack([(groups["sex"] == "m").astype(np.uint16), groups["town"].astype(np.uint16)])
+    )[0]
     np.add.at(exact, watch.layout.part_of[ids, y, (X[:, 0] > 0.5).astype(int)], 1.0)
-    assert np.abs(np.array(found.counts) - exact).max() < 8  # scale 0.2: beyond with probability below 1e-15
+    # scale 0.2: beyond with probability below 1e-15
+    assert np.abs(np.array(found.counts) - exact).max() < 8

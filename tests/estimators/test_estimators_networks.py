@@ -1,4 +1,5 @@
-"""Torch modules as models of the estimators that descend: rows they are given, what is refused, files, copies, bits."""
+"""Torch modules as models of the estimators that descend: rows they are given, what is refused,
+files, copies, bits."""
 
 from __future__ import annotations
 
@@ -55,19 +56,26 @@ def small_images() -> Any:
 # Rows
 
 
-def test_a_network_is_given_numbers_and_one_hot_columns(people: Columns, schema: fv.facts.Schema) -> None:
+def test_a_network_is_given_numbers_and_one_hot_columns(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     """Two numbers; four words and a truth, which are category columns."""
     for clf in either(net(8)):
         clf.set_params(schema=schema)
         table = pd.DataFrame(people)
         clf.fit(table)
-        numbers = (np.column_stack([people["age"], people["hours"]]) / [50, 40] - 1).astype(np.float32)
+        numbers = (np.column_stack([people["age"], people["hours"]]) / [50, 40] - 1).astype(
+            np.float32
+        )
         words = [people["job"] == word for word in ("none", "clerk", "smith", "other")]
         truths = [people["union"] == truth for truth in (False, True)]
         rows = np.column_stack([numbers, *words, *truths]).astype(np.float32)
         module = net(8)
         module.load_state_dict(
-            {name: torch.from_numpy(np.array(array)) for name, array in clf.model_.to_parts().arrays.items()}
+            {
+                name: torch.from_numpy(np.array(array))
+                for name, array in clf.model_.to_parts().arrays.items()
+            }
         )
         with torch.no_grad():
             scores = module(torch.from_numpy(rows))[:, 0].numpy()
@@ -86,7 +94,10 @@ def test_any_table_gives_one_network(people: Columns, schema: fv.facts.Schema) -
     for name in ("coef_", "intercept_", "coef_names_"):
         assert not hasattr(one, name)
     X, y, A = unfair(600)
-    dense, thin = (penalised(model=net()).fit(kind(X), y, sensitive_features=A) for kind in (np.asarray, sparse.csr_array))
+    dense, thin = (
+        penalised(model=net()).fit(kind(X), y, sensitive_features=A)
+        for kind in (np.asarray, sparse.csr_array)
+    )
     assert np.allclose(dense.decision_function(X), thin.decision_function(X), atol=1e-5)
 
 
@@ -96,25 +107,37 @@ def test_images_at_fit_and_predict(images: Any) -> None:
         clf.fit(X, y, sensitive_features=A)
         assert clf.n_features_in_ == 9
         flat = clf.predict_proba(X.reshape(600, 9))
-        assert flat.tobytes() == clf.predict_proba(X).tobytes() == clf.predict_proba(torch.from_numpy(X)).tobytes()
+        assert (
+            flat.tobytes()
+            == clf.predict_proba(X).tobytes()
+            == clf.predict_proba(torch.from_numpy(X)).tobytes()
+        )
         assert clf.score(X, y) == clf.score(X.reshape(600, 9), y) == np.mean(clf.predict(X) == y)
         for wrong in (X[:0], X.reshape(600, 3, 1, 3), X[:, :, :2], X.reshape(600, 3, 3)):
             with pytest.raises(InputError, match="X"):
                 clf.predict(wrong)
         with pytest.raises(ValueError, match="expecting 9 features"):
             clf.predict(X.reshape(600, 9)[:, :8])
-        again = type(clf)(**clf.get_params(deep=False)).fit(torch.from_numpy(X), y, sensitive_features=A)
+        again = type(clf)(**clf.get_params(deep=False)).fit(
+            torch.from_numpy(X), y, sensitive_features=A
+        )
         assert again.model_.parameters.tobytes() == clf.model_.parameters.tobytes()
 
 
 def test_images_that_no_layer_takes_are_refused(images: Any) -> None:
     X, y, A = images
-    for clf, wrong in ((penalised(model=conv()), X[:, :, :2]), (penalised(model=conv()), X.reshape(600, 9)), (penalised(), X)):
+    for clf, wrong in (
+        (penalised(model=conv()), X[:, :, :2]),
+        (penalised(model=conv()), X.reshape(600, 9)),
+        (penalised(), X),
+    ):
         with pytest.raises(InputError):
             clf.fit(wrong, y, sensitive_features=A)
     for clf in (penalised(model=net(9)), penalised()):
         clf.fit(X.reshape(600, 9), y, sensitive_features=A)
-        with pytest.raises(InputError, match=r"X: expected \(rows, numbers\), got 'shape \(600, 1, 3, 3\)'"):
+        with pytest.raises(
+            InputError, match=r"X: expected \(rows, numbers\), got 'shape \(600, 1, 3, 3\)'"
+        ):
             clf.predict(X)
     X[0, 0, 0, 0] = np.nan
     with pytest.raises(InputError, match="NaN"):
@@ -180,7 +203,9 @@ def test_the_output_must_fit_the_classes() -> None:
             penalised(model=net(3, outputs)).fit(X, y, sensitive_features=A)
     two = unfair(300)
     for outputs in (1, 2):
-        assert penalised(model=net(3, outputs)).fit(two[0], two[1], sensitive_features=two[2]).predict_proba(X).shape == (
+        assert penalised(model=net(3, outputs)).fit(
+            two[0], two[1], sensitive_features=two[2]
+        ).predict_proba(X).shape == (
             300,
             2,
         )
@@ -190,16 +215,26 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     X, y, A = unfair(200)
     with pytest.raises(InputError, match="device"):
         penalised(model=net(), device="abacus").fit(X, y, sensitive_features=A)
-    assert penalised(model=net(), device="cpu").fit(X, y, sensitive_features=A).model_.skeleton.device.type == "cpu"
+    assert (
+        penalised(model=net(), device="cpu")
+        .fit(X, y, sensitive_features=A)
+        .model_.skeleton.device.type
+        == "cpu"
+    )
 
 
 def test_too_small_batches_of_a_public_number_of_rows() -> None:
     X, y, A = unfair(500)
     for protects in ("records", "sensitive_features"):
         with pytest.raises(InputError, match="sampling_rate: expected at least 1/500"):
-            penalised(model=net(), sampling_rate=1e-3, public_rows=500, protects=protects).fit(X, y, sensitive_features=A)
-    clf = penalised(model=net(), sampling_rate=1 / 400, rounds=12, public_rows=500).fit(X, y, sensitive_features=A)
-    assert np.isfinite(clf.model_.parameters).all()  # 1.25 rows a batch: a quarter of them are empty
+            penalised(model=net(), sampling_rate=1e-3, public_rows=500, protects=protects).fit(
+                X, y, sensitive_features=A
+            )
+    clf = penalised(model=net(), sampling_rate=1 / 400, rounds=12, public_rows=500).fit(
+        X, y, sensitive_features=A
+    )
+    # 1.25 rows a batch: a quarter of them are empty
+    assert np.isfinite(clf.model_.parameters).all()
 
 
 # What a fit does
@@ -240,7 +275,13 @@ def test_a_network_learns_and_the_penalty_narrows_its_gap() -> None:
     X, y, A = unfair(4000)
     found = []
     for strength in (0.0, 20.0):
-        clf = fv.FermiClassifier(strength=strength, model=net(), epsilon=20.0, solver=fv.Descent(rounds=150), random_state=0)
+        clf = fv.FermiClassifier(
+            strength=strength,
+            model=net(),
+            epsilon=20.0,
+            solver=fv.Descent(rounds=150),
+            random_state=0,
+        )
         clf.fit(X, y, sensitive_features=A)
         found.append((clf.score(X, y), fv.demographic_parity_gap(y, clf.predict(X), A)))
     (plain, wide), (fair, narrow) = found
@@ -253,7 +294,9 @@ def test_a_network_learns_and_the_penalty_narrows_its_gap() -> None:
 @pytest.mark.parametrize("neighbours", [None, "replace-one"])
 def test_the_statement_is_the_price_of_the_plan(protects: str, neighbours: str | None) -> None:
     X, y, A = unfair(600)
-    for clf in either(net(), protects=protects, neighbours=neighbours, random_state=None, epsilon=1.0):
+    for clf in either(
+        net(), protects=protects, neighbours=neighbours, random_state=None, epsilon=1.0
+    ):
         statement = clf.fit(X, y, sensitive_features=A).privacy_
         assert 0.95 < statement.epsilon <= 1.0
         assert statement.plan == statement.events
@@ -269,10 +312,15 @@ def test_the_statement_is_the_price_of_the_plan(protects: str, neighbours: str |
 
 def test_a_module_is_code_of_the_caller_and_that_is_told(tmp_path: Path) -> None:
     X, y, A = unfair(300)
-    own, linear = (penalised(model=model).fit(X, y, sensitive_features=A) for model in (net(), None))
+    own, linear = (
+        penalised(model=model).fit(X, y, sensitive_features=A) for model in (net(), None)
+    )
     assert "user-code-trusted" in own.privacy_.stamps
     assert "user-code-trusted" not in linear.privacy_.stamps
-    assert "user-code-trusted" in fv.load(fv.save(own, tmp_path / "model"), model=net()).privacy_.stamps
+    assert (
+        "user-code-trusted"
+        in fv.load(fv.save(own, tmp_path / "model"), model=net()).privacy_.stamps
+    )
 
 
 def test_without_groups_and_without_a_penalty() -> None:
@@ -280,19 +328,33 @@ def test_without_groups_and_without_a_penalty() -> None:
     with pytest.warns(NoGroups):
         alone = penalised(model=net()).fit(X, y)
     none = penalised(strength=0.0, model=net()).fit(X, y, sensitive_features=A)
-    plain = fv.RateConstrainedClassifier(model=net(), solver=fv.Descent(rounds=8), epsilon=3.0, random_state=0).fit(X, y)
-    assert alone.model_.parameters.tobytes() == none.model_.parameters.tobytes() == plain.model_.parameters.tobytes()
-    free = penalised(strength=0.0, model=net(), protects="sensitive_features").fit(X, y, sensitive_features=A)
+    plain = fv.RateConstrainedClassifier(
+        model=net(), solver=fv.Descent(rounds=8), epsilon=3.0, random_state=0
+    ).fit(X, y)
+    assert (
+        alone.model_.parameters.tobytes()
+        == none.model_.parameters.tobytes()
+        == plain.model_.parameters.tobytes()
+    )
+    free = penalised(strength=0.0, model=net(), protects="sensitive_features").fit(
+        X, y, sensitive_features=A
+    )
     assert free.privacy_.epsilon == 0
 
 
 def test_seeded_fits_repeat_to_the_bit_and_secure_ones_differ() -> None:
     X, y, A = unfair(400)
-    fits = [penalised(model=net(), random_state=s).fit(X, y, sensitive_features=A) for s in (3, 3, 4, None, None)]
+    fits = [
+        penalised(model=net(), random_state=s).fit(X, y, sensitive_features=A)
+        for s in (3, 3, 4, None, None)
+    ]
     bits = [fit.model_.parameters.tobytes() for fit in fits]
     assert bits[0] == bits[1]
     assert len(set(bits)) == 4
-    assert ("seeded-noise" in fits[0].privacy_.stamps, "seeded-noise" in fits[3].privacy_.stamps) == (True, False)
+    assert (
+        "seeded-noise" in fits[0].privacy_.stamps,
+        "seeded-noise" in fits[3].privacy_.stamps,
+    ) == (True, False)
 
 
 def test_a_linear_fit_after_a_network_and_back() -> None:
@@ -309,10 +371,14 @@ def test_weights_and_score() -> None:
     for clf in either(net(), max_sample_weight=2.0):
         clf.fit(X, y, sensitive_features=A, sample_weight=weights)
         right = clf.predict(X) == y
-        assert clf.score(X, y, sample_weight=weights) == pytest.approx(np.average(right, weights=weights))
+        assert clf.score(X, y, sample_weight=weights) == pytest.approx(
+            np.average(right, weights=weights)
+        )
         assert ((clf.decision_function(X) > 0) == (clf.predict(X) == 1)).all()
     with pytest.raises(PrivacyError, match="max_sample_weight"):
-        penalised(model=net(), max_sample_weight=math.inf).fit(X, y, sensitive_features=A, sample_weight=weights)
+        penalised(model=net(), max_sample_weight=math.inf).fit(
+            X, y, sensitive_features=A, sample_weight=weights
+        )
 
 
 def test_without_privacy_a_weight_of_k_is_k_copies() -> None:
@@ -320,7 +386,9 @@ def test_without_privacy_a_weight_of_k_is_k_copies() -> None:
     k = np.arange(240) % 4
     for clf in either(net(), epsilon=math.inf, sampling_rate=1.0, rounds=20):
         weighted = clone(clf).fit(X, y, sensitive_features=A, sample_weight=k)
-        copies = clone(clf).fit(np.repeat(X, k, axis=0), np.repeat(y, k), sensitive_features=np.repeat(A, k))
+        copies = clone(clf).fit(
+            np.repeat(X, k, axis=0), np.repeat(y, k), sensitive_features=np.repeat(A, k)
+        )
         assert np.allclose(weighted.decision_function(X), copies.decision_function(X), atol=1e-3)
         assert np.allclose(weighted.outcome_.values, copies.outcome_.values, atol=0.02)
 
@@ -361,7 +429,8 @@ def test_saved_and_loaded_with_the_module_handed_back(tmp_path: Path, images: An
         assert sorted(file.name for file in path.iterdir()) == [
             "arrays.npz", "estimator.json", "model.json", "statement.json"
         ]  # fmt: skip
-        module = nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(12, 1))  # with other weights
+        # with other weights
+        module = nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(12, 1))
         before = numbers_of(module)
         loaded = fv.load(path, model=module)
         assert numbers_of(module) == before
@@ -370,7 +439,10 @@ def test_saved_and_loaded_with_the_module_handed_back(tmp_path: Path, images: An
         assert loaded.model is module
         assert loaded.privacy_ == clf.privacy_
         assert loaded.groups_ == clf.groups_
-        assert loaded.outcome_.weights.tobytes() == clf.outcome_.weights.astype(np.float32).astype(np.float64).tobytes()
+        assert (
+            loaded.outcome_.weights.tobytes()
+            == clf.outcome_.weights.astype(np.float32).astype(np.float64).tobytes()
+        )
         assert set(vars(loaded)) == set(vars(clf))
         report = "gap_report_" if hasattr(clf, "gap_report_") else "constraint_report_"
         assert str(getattr(loaded, report)) == str(getattr(clf, report))
@@ -425,7 +497,9 @@ def test_a_network_that_is_fitted_under_a_post_processor(tmp_path: Path, images:
     """Images go to the base as they are."""
     X, y, A = images
     base = penalised(model=conv()).fit(X, y, sensitive_features=A)
-    clf = fv.OddsPostProcessor(base, "demographic_parity:0.3", epsilon=8.0, random_state=0).fit(X, y, sensitive_features=A)
+    clf = fv.OddsPostProcessor(base, "demographic_parity:0.3", epsilon=8.0, random_state=0).fit(
+        X, y, sensitive_features=A
+    )
     assert clf.privacy_.epsilon <= 8.0
     assert "user-code-trusted" in clf.privacy_.stamps
     assert clf.privacy_.arithmetic == "float32-by-row"
@@ -437,7 +511,10 @@ def test_a_network_that_is_fitted_under_a_post_processor(tmp_path: Path, images:
 def test_networks_are_candidates_of_a_game(tmp_path: Path) -> None:
     X, y, A = unfair(800)
     listed = [
-        penalised(strength=s, model=net(), protects="sensitive_features").fit(X, y, sensitive_features=A) for s in (0.5, 5)
+        penalised(strength=s, model=net(), protects="sensitive_features").fit(
+            X, y, sensitive_features=A
+        )
+        for s in (0.5, 5)
     ]
     clf = fv.OracleGameClassifier(
         fv.DemographicParity(0.5), epsilon=8.0, protects="sensitive_features", rounds=20, random_state=0,

@@ -1,4 +1,5 @@
-"""The warning of constraints that steered a fit little or not at all: noise hides them, or what was found gave way."""
+"""The warning of constraints that steered a fit little or not at all: noise hides them, or what was
+found gave way."""
 
 from __future__ import annotations
 
@@ -9,12 +10,18 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import NotEnforced
-from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport, warn_if_not_enforced
+from fairveil.estimators.reports.constraint_report import (
+    ConstraintLine,
+    ConstraintReport,
+    warn_if_not_enforced,
+)
 
 
 def report(*lines: tuple[float, float, float]) -> ConstraintReport:
     """Of (bound, value, noise)."""
-    return ConstraintReport(tuple(ConstraintLine("a gap", *line, 0.0, len(lines)) for line in lines), 1, "rounds")
+    return ConstraintReport(
+        tuple(ConstraintLine("a gap", *line, 0.0, len(lines)) for line in lines), 1, "rounds"
+    )
 
 
 def heard(told: ConstraintReport, kept: float = 1.0) -> list[str]:
@@ -42,7 +49,9 @@ def test_what_was_given_up_is_said_once() -> None:
     assert len(heard(report((0.05, 0.1, 0.1)), kept=0.2)) == 1
 
 
-@pytest.mark.parametrize("kind", [fv.RateConstrainedClassifier, fv.OracleGameClassifier, fv.GroupObjectiveClassifier])
+@pytest.mark.parametrize(
+    "kind", [fv.RateConstrainedClassifier, fv.OracleGameClassifier, fv.GroupObjectiveClassifier]
+)
 def test_every_search_says_it(kind) -> None:
     rng = np.random.default_rng(0)
     n = 600

@@ -1,4 +1,5 @@
-"""A base that was there before its post-processor: everything after it may have been chosen by looking at it: theory.md#t10."""
+"""A base that was there before its post-processor: everything after it may have been chosen by
+looking at it: theory.md#t10."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def said(clf: fv.OddsPostProcessor, heading: str) -> str:
 
 
 @pytest.mark.parametrize("weights", [False, True])
-def test_guarantee_1_counts_after_a_fitted_base_are_priced_as_chosen_by_looking_at_it(weights: bool) -> None:
+def test_guarantee_1_counts_after_a_fitted_base_are_priced_as_chosen_by_looking_at_it(
+    weights: bool,
+) -> None:
     clf = after(before(), weights)
     statement = clf.privacy_
     *made, counts = statement.events
@@ -55,7 +58,8 @@ def test_guarantee_1_counts_after_a_fitted_base_are_priced_as_chosen_by_looking_
     assert isinstance(counts, Gaussian if weights else DiscreteLaplace)
     assert (statement.plan, statement.epsilon, statement.check()) == (None, 1.0, [])
     assert 0.999 < price_after(made, counts, 1e-3).epsilon <= 1.0
-    assert accounting.epsilon(statement.events, 1e-3) < 0.99  # as one plan there would be room for less noise
+    # as one plan there would be room for less noise
+    assert accounting.epsilon(statement.events, 1e-3) < 0.99
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 
 
@@ -63,7 +67,9 @@ def test_guarantee_1_the_words_say_what_was_fixed_before() -> None:
     clf = after(before())
     assert "the last was chosen afterwards" in said(clf, "Composition")
     assert "all of them were made" not in said(clf, "Composition")
-    assert "the base classifier was fitted before (epsilon 0.5 at delta 0 by itself)" in said(clf, "Earlier releases")
+    assert "the base classifier was fitted before (epsilon 0.5 at delta 0 by itself)" in said(
+        clf, "Earlier releases"
+    )
     assert "what else was released before adds to this cost" in said(clf, "Earlier releases")
     assert base_statement.FITTED_BEFORE in said(clf, "Taken as public")
     told = unfitted().fit(X, Y)
@@ -99,11 +105,16 @@ def fitted_at(events: tuple[Event, ...]) -> fv.GroupObjectiveClassifier:
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_guarantee_1_a_base_without_a_plan_is_charged_what_its_filter_allows(delta: float) -> None:
     base = unfitted().fit(X, Y)
-    base.privacy_ = PrivacyStatement.of(dataclasses.replace(base.privacy_.promise, delta=delta), [DiscreteLaplace(4.0)])
+    base.privacy_ = PrivacyStatement.of(
+        dataclasses.replace(base.privacy_.promise, delta=delta), [DiscreteLaplace(4.0)]
+    )
     statement = after(base).privacy_
     assert statement.check() == []
-    assert price_after(statement.events[:-1], statement.events[-1], 1e-3).epsilon == pytest.approx(1.0, rel=1e-3)
-    assert statement.events[-1].noise_multiplier == pytest.approx(2.0, rel=5e-3)  # what the filter may lose is lost once
+    assert price_after(statement.events[:-1], statement.events[-1], 1e-3).epsilon == pytest.approx(
+        1.0, rel=1e-3
+    )
+    # what the filter may lose is lost once
+    assert statement.events[-1].noise_multiplier == pytest.approx(2.0, rel=5e-3)
 
 
 def test_guarantee_1_where_nothing_is_asked_after_it_the_base_is_all_there_is() -> None:
@@ -114,7 +125,9 @@ def test_guarantee_1_where_nothing_is_asked_after_it_the_base_is_all_there_is() 
 
 
 def test_no_room_beside_a_fitted_base_is_said_with_the_epsilon_that_has_room() -> None:
-    with pytest.raises(BudgetError, match=r"epsilon 0\.5 .*Pass epsilon above 0\.5, .*pass it unfitted"):
+    with pytest.raises(
+        BudgetError, match=r"epsilon 0\.5 .*Pass epsilon above 0\.5, .*pass it unfitted"
+    ):
         after(before(), epsilon=0.5, delta=0.0)
     assert after(before(), epsilon=0.51, delta=0.0).privacy_.check() == []
 
@@ -176,7 +189,9 @@ def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_c
         random_state=0,
         **groups,
     )
-    clf = after(base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups)
+    clf = after(
+        base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups
+    )
     (doubt,) = as_it_was_written(clf.privacy_).check()
     assert "3 times this delta" in doubt.sentence
 
@@ -184,8 +199,11 @@ def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_c
 # -- other fits that are made of finished ones
 
 
-def test_the_price_of_candidates_is_told_as_one_that_adds_to_this_fits_however_it_was_chosen() -> None:
-    """Their own fits are no part of this statement's total: epsilons and deltas add, which is valid after looking at them."""
+def test_the_price_of_candidates_is_told_as_one_that_adds_to_this_fits_however_it_was_chosen() -> (
+    None
+):
+    """Their own fits are no part of this statement's total: epsilons and deltas add, which is valid
+    after looking at them."""
     game = made(
         fv.OracleGameClassifier,
         None,
@@ -196,7 +214,9 @@ def test_the_price_of_candidates_is_told_as_one_that_adds_to_this_fits_however_i
     )
     statement = game.fit(X, Y).privacy_
     assert statement.plan is not None
-    (told,) = (sentence for sentence in statement.not_covered if "a candidate's own fit" in sentence)
+    (told,) = (
+        sentence for sentence in statement.not_covered if "a candidate's own fit" in sentence
+    )
     assert "at epsilon 0.5 and delta 0 for records: where it was made from these rows" in told
     assert told.endswith("its epsilon adds to this epsilon, and its delta to this delta")
     assert accounting.epsilon(statement.plan, 1e-3) == statement.epsilon

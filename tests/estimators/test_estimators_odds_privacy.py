@@ -1,4 +1,5 @@
-"""What a post-processed classifier costs, what of its base is charged, what is said, and whether it can be told apart."""
+"""What a post-processed classifier costs, what of its base is charged, what is said, and whether it
+can be told apart."""
 
 from __future__ import annotations
 
@@ -57,9 +58,13 @@ def exact_counts(clf: fv.OddsPostProcessor) -> Any:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize(
-    "relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}], ids=["add", "replace", "groups"]
+    "relation",
+    [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}],
+    ids=["add", "replace", "groups"],
 )
-def test_guarantee_1_the_statement_prices_base_and_counts_within_the_promise(relation: dict[str, str], epsilon: float) -> None:
+def test_guarantee_1_the_statement_prices_base_and_counts_within_the_promise(
+    relation: dict[str, str], epsilon: float
+) -> None:
     clf = fit(epsilon=epsilon, **relation)
     statement = clf.privacy_
     assert statement.check() == []
@@ -94,20 +99,26 @@ def test_guarantee_1_a_fitted_base_of_ours_is_composed_and_counts_get_what_is_le
     assert clf.released_ is not None
     assert clf_again.released_ is not None
     assert clf_again.released_.noise.sd > clf.released_.noise.sd  # less is left
-    with pytest.raises(BudgetError, match=r"base classifier's price.*epsilon 3\.\d+ at delta 5e-07"):
+    with pytest.raises(
+        BudgetError, match=r"base classifier's price.*epsilon 3\.\d+ at delta 5e-07"
+    ):
         fit(short(epsilon=3.0).fit(X, Y))
     with pytest.raises(BudgetError, match="inf"):
         fit(short(epsilon=math.inf).fit(X, Y))
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
-def test_guarantee_1_a_base_beyond_the_promise_is_refused_also_where_nothing_else_is_charged() -> None:
-    """Without constraints nothing is asked; of the population alone exact counts are, where groups are protected."""
+def test_guarantee_1_a_base_beyond_the_promise_is_refused_also_where_nothing_else_is_charged() -> (
+    None
+):
+    """Without constraints nothing is asked; of the population alone exact counts are, where groups
+    are protected."""
     with pytest.raises(BudgetError, match=r"base classifier's price.*epsilon 3 at"):
         fit(short(epsilon=3.0).fit(X, Y), constraints=None)
     groups = {"protects": "sensitive_features"}
     dear, fair = (
-        short("demographic_parity:0.1", epsilon=epsilon, **groups).fit(X, Y, sensitive_features=A) for epsilon in (3.0, 1.0)
+        short("demographic_parity:0.1", epsilon=epsilon, **groups).fit(X, Y, sensitive_features=A)
+        for epsilon in (3.0, 1.0)
     )
     with pytest.raises(BudgetError, match=r"base classifier's price.*epsilon 3 at"):
         fit(dear, constraints=fv.FalseNegativeRate(0.3), **groups)
@@ -116,7 +127,9 @@ def test_guarantee_1_a_base_beyond_the_promise_is_refused_also_where_nothing_els
     assert 0.99 < whole.epsilon <= 1.0
 
 
-def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_read_the_groups() -> None:
+def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_read_the_groups() -> (
+    None
+):
     with pytest.raises(PrivacyError, match="add-remove"):
         fit(short(neighbours="replace-one").fit(X, Y))
     free = short().fit(X, Y)  # records protected, and the groups never seen
@@ -124,8 +137,13 @@ def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_
     assert len(clf.privacy_.events) == 1
     assert bases.FITTED_ELSEWHERE in clf.privacy_.not_covered
     with pytest.raises(PrivacyError, match="same guarantee"):
-        fit(short("demographic_parity:0.1").fit(X, Y, sensitive_features=A), protects="sensitive_features")
-    same = short("demographic_parity:0.1", epsilon=0.5, protects="sensitive_features").fit(X, Y, sensitive_features=A)
+        fit(
+            short("demographic_parity:0.1").fit(X, Y, sensitive_features=A),
+            protects="sensitive_features",
+        )
+    same = short("demographic_parity:0.1", epsilon=0.5, protects="sensitive_features").fit(
+        X, Y, sensitive_features=A
+    )
     both = fit(same, protects="sensitive_features")
     assert both.privacy_.events[:-1] == same.privacy_.events
     assert 0.5 < both.privacy_.epsilon <= 1.0
@@ -169,12 +187,19 @@ def test_guarantee_1_what_is_not_covered_is_said() -> None:
     assert "seeded-noise" in said.stamps
     ours = fit(protects="sensitive_features", random_state=None).privacy_
     assert ours.stamps == ()
-    assert {fact.name for fact in ours.facts if "read from the data" in fact.origin} >= {"classes", "groups of sensitive_0"}
+    assert {fact.name for fact in ours.facts if "read from the data" in fact.origin} >= {
+        "classes",
+        "groups of sensitive_0",
+    }
     assert fit(LogisticRegression(), protects="sensitive_features").privacy_.user_code == "trusted"
 
 
-@pytest.mark.parametrize("change", [{"plan": (), "epsilon": 0.0}, {"epsilon": 0.01}, {"events": (Gaussian(0.5),)}])
-def test_guarantee_1_a_base_whose_statement_contradicts_itself_is_refused(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"plan": (), "epsilon": 0.0}, {"epsilon": 0.01}, {"events": (Gaussian(0.5),)}]
+)
+def test_guarantee_1_a_base_whose_statement_contradicts_itself_is_refused(
+    change: dict[str, Any],
+) -> None:
     base = short(epsilon=0.5).fit(X, Y)
     base.privacy_ = dataclasses.replace(base.privacy_, **change)
     with pytest.raises(PrivacyError, match="agrees with itself"):
@@ -188,31 +213,55 @@ def test_what_was_read_from_the_data_is_said_also_where_the_base_was_told_it_by_
     number = fv.facts.Number(-10, 10)
     schema = fv.facts.Schema({"a": number, "b": number, "y": fv.facts.Category((0, 1))}, target="y")
     base = short(epsilon=0.3, schema=schema).fit(table, Y)
-    facts = fv.OddsPostProcessor(base, ODDS, random_state=0).fit(table, Y, sensitive_features=A).privacy_.facts
+    facts = (
+        fv.OddsPostProcessor(base, ODDS, random_state=0)
+        .fit(table, Y, sensitive_features=A)
+        .privacy_.facts
+    )
     assert set(base.privacy_.facts) <= set(facts)
     assert fv.privacy.PublicFact("groups of sensitive_0", "0, 1", READ_FROM_DATA) in facts
     own = short(epsilon=0.3).fit(table, Y)
-    with_groups = dataclasses.replace(schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))}, sensitive=("s",))
+    with_groups = dataclasses.replace(
+        schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))}, sensitive=("s",)
+    )
     told = (
-        fv.OddsPostProcessor(own, ODDS, random_state=0, schema=with_groups).fit(table, Y, sensitive_features=A).privacy_.facts
+        fv.OddsPostProcessor(own, ODDS, random_state=0, schema=with_groups)
+        .fit(table, Y, sensitive_features=A)
+        .privacy_.facts
     )
     assert {fact.origin for fact in told if fact.name == "classes"} == {"schema", READ_FROM_DATA}
 
 
 @pytest.mark.parametrize("fitted", [True, False])
 @pytest.mark.parametrize("frozen", [True, False])
-def test_guarantee_2_a_base_that_reads_the_group_at_prediction_is_refused(fitted: bool, frozen: bool) -> None:
-    """Its decisions are no public function of the features: exact totals of them would show a change of one group.
+def test_guarantee_2_a_base_that_reads_the_group_at_prediction_is_refused(
+    fitted: bool, frozen: bool
+) -> None:
+    """Its decisions are no public function of the features: exact totals of them would show a
+    change of one group.
 
     Coded rows carry the groups with them, so nothing else stops such a base from reading them.
     """
     rows = coded_rows()
     game = fv.OracleGameClassifier(
-        ODDS, protects="sensitive_features", solver=fv.OracleGame(group_aware=True), epsilon=0.5, rounds=50, random_state=1
+        ODDS,
+        protects="sensitive_features",
+        solver=fv.OracleGame(group_aware=True),
+        epsilon=0.5,
+        rounds=50,
+        random_state=1,
     )
     base = game.fit(rows, sensitive_features=["sex"]) if fitted else game
-    clf = fv.OddsPostProcessor(FrozenEstimator(base) if frozen else base, ODDS, protects="sensitive_features", random_state=0)
-    with pytest.raises(fv.errors.InputError, match="group_aware=True" if fitted or not frozen else "fitted|group_aware"):
+    clf = fv.OddsPostProcessor(
+        FrozenEstimator(base) if frozen else base,
+        ODDS,
+        protects="sensitive_features",
+        random_state=0,
+    )
+    with pytest.raises(
+        fv.errors.InputError,
+        match="group_aware=True" if fitted or not frozen else "fitted|group_aware",
+    ):
         clf.fit(rows, sensitive_features=["sex"])
 
 
@@ -220,7 +269,17 @@ def coded_rows() -> Any:
     """Two numbers and the groups, as a source of coded rows."""
     layout = RowLayout(2, (), (0, 1), (("f", "m"),), ("sex",))
     numbers = np.ascontiguousarray(np.tanh(X[:, :2]).T)
-    return Coded(layout, (RowBlock(numbers, np.empty((0, ROWS), np.uint8), Y.astype(np.int32), A.astype(np.uint16)[None]),))
+    return Coded(
+        layout,
+        (
+            RowBlock(
+                numbers,
+                np.empty((0, ROWS), np.uint8),
+                Y.astype(np.int32),
+                A.astype(np.uint16)[None],
+            ),
+        ),
+    )
 
 
 def test_guarantee_1_a_classifier_of_others_that_looks_like_ours_is_trusted_code() -> None:
@@ -237,9 +296,13 @@ def test_a_frozen_classifier_of_ours_is_the_classifier_itself() -> None:
 
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": A})
     groups = {"protects": "sensitive_features"}
-    base = short("demographic_parity:0.1", epsilon=0.5, **groups).fit(table, Y, sensitive_features="sex")
+    base = short("demographic_parity:0.1", epsilon=0.5, **groups).fit(
+        table, Y, sensitive_features="sex"
+    )
     one, other = (
-        made(fv.OddsPostProcessor, given, ODDS, random_state=0, **groups).fit(table, Y, sensitive_features="sex")
+        made(fv.OddsPostProcessor, given, ODDS, random_state=0, **groups).fit(
+            table, Y, sensitive_features="sex"
+        )
         for given in (base, FrozenEstimator(base))
     )
     assert (one.mixing_ == other.mixing_).all()
@@ -252,14 +315,20 @@ def test_where_features_are_public_none_is_the_group_over_again() -> None:
     copy = np.column_stack([X, A * 2.0])
     for base in (None, LogisticRegression()):
         with pytest.raises(PrivacyError, match="x3"):
-            fv.OddsPostProcessor(base, ODDS, protects="sensitive_features").fit(copy, Y, sensitive_features=A)
+            fv.OddsPostProcessor(base, ODDS, protects="sensitive_features").fit(
+                copy, Y, sensitive_features=A
+            )
     import pandas as pd
 
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": A})
     reads = LogisticRegression().fit(table, Y)
     with pytest.raises(PrivacyError, match="sex"):
-        fv.OddsPostProcessor(reads, ODDS, protects="sensitive_features").fit(table, Y, sensitive_features="sex")
-    public = fv.OddsPostProcessor(reads, ODDS, public_base=True).fit(table, Y, sensitive_features="sex")
+        fv.OddsPostProcessor(reads, ODDS, protects="sensitive_features").fit(
+            table, Y, sensitive_features="sex"
+        )
+    public = fv.OddsPostProcessor(reads, ODDS, public_base=True).fit(
+        table, Y, sensitive_features="sex"
+    )
     assert public.predict(table).shape == (ROWS,)
 
 
@@ -286,9 +355,15 @@ def test_a_copy_is_found_beside_missing_values_in_dates_in_the_index_and_among_o
         ({"a": X[:, 0], "copy": words}, "copy"),
     ):
         with pytest.raises(PrivacyError, match=f"column '{found}', whose value follows"):
-            fv.OddsPostProcessor(Given(), ODDS, protects="sensitive_features").fit(wrong, Y, sensitive_features=A)
-    honest = table.assign(noisy=np.where(rng.random(ROWS) < 0.1, 1 - A, A), number=np.arange(ROWS), same=1, none=None)
-    clf = fv.OddsPostProcessor(Given(), "demographic_parity:0.1", protects="sensitive_features", random_state=0)
+            fv.OddsPostProcessor(Given(), ODDS, protects="sensitive_features").fit(
+                wrong, Y, sensitive_features=A
+            )
+    honest = table.assign(
+        noisy=np.where(rng.random(ROWS) < 0.1, 1 - A, A), number=np.arange(ROWS), same=1, none=None
+    )
+    clf = fv.OddsPostProcessor(
+        Given(), "demographic_parity:0.1", protects="sensitive_features", random_state=0
+    )
     honest["a"] = (X[:, 0] > 0).astype(int)
     assert clf.fit(honest.set_index("number"), Y, sensitive_features=A).privacy_.epsilon <= 1.0
 
@@ -296,7 +371,8 @@ def test_a_copy_is_found_beside_missing_values_in_dates_in_the_index_and_among_o
 def test_a_weak_delta_is_warned_of_where_the_number_of_rows_is_public() -> None:
     with pytest.warns(fv.errors.WeakDelta):
         fit(LogisticRegression(), protects="sensitive_features", delta=0.01)
-    with pytest.warns(fv.errors.WeakDelta, match="assumes fewer than 100 rows"):  # add-remove: the number is nobody's to know
+    # add-remove: the number is nobody's to know
+    with pytest.warns(fv.errors.WeakDelta, match="assumes fewer than 100 rows"):
         fit(LogisticRegression().fit(X, Y), public_base=True, delta=0.01)
 
 
@@ -304,7 +380,9 @@ def test_a_weak_delta_is_warned_of_where_the_number_of_rows_is_public() -> None:
 
 
 @pytest.mark.parametrize("relation", [{}, {"protects": "sensitive_features"}])
-def test_guarantee_2_and_3_everything_follows_from_the_released_counts(relation: dict[str, str]) -> None:
+def test_guarantee_2_and_3_everything_follows_from_the_released_counts(
+    relation: dict[str, str],
+) -> None:
     clf = fit(**relation)
     released = clf.released_
     truth = exact_counts(clf)
@@ -351,7 +429,12 @@ def test_guarantee_2_seeds_are_not_shared_between_base_and_counts() -> None:
 def test_guarantee_4_a_fit_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clf = fit(protects="sensitive_features")
     before = dict(vars(clf))
-    for wrong in ({"y": Y[:5]}, {"y": np.ones(ROWS)}, {"sensitive_features": np.zeros(ROWS)}, {"sensitive_features": None}):
+    for wrong in (
+        {"y": Y[:5]},
+        {"y": np.ones(ROWS)},
+        {"sensitive_features": np.zeros(ROWS)},
+        {"sensitive_features": None},
+    ):
         with pytest.raises(fv.errors.FairveilError):
             clf.fit(X, **{"y": Y, "sensitive_features": A, **wrong})
         assert vars(clf) == before
@@ -369,21 +452,30 @@ def test_guarantee_4_a_fit_that_fails_changes_nothing(monkeypatch: pytest.Monkey
 
 
 def audited(epsilon: float, claimed: float) -> Any:
-    """Fits on a table and on its neighbour, one person's group changed; what was released of her stratum is the score.
+    """Fits on a table and on its neighbour, one person's group changed; what was released of her
+    stratum is the score.
 
-    A right claim is contradicted in at most 5 % of fresh seeds (the audit's confidence). Half of the promised noise (twice the
-    epsilon) parts the neighbours by 0.76 instead of 0.46, 400 runs estimate that to 0.05: it is missed far below 1e-6.
+    A right claim is contradicted in at most 5 % of fresh seeds (the audit's confidence). Half of
+    the promised noise (twice the epsilon) parts the neighbours by 0.76 instead of 0.46, 400 runs
+    estimate that to 0.05: it is missed far below 1e-6.
     """
     y, decided = np.array([0, 1, 1, 0, 1]), np.array([[1], [1], [0], [0], [1]])
 
     def one(groups: list[int], seed: int) -> float:
         clf = fv.OddsPostProcessor(
-            Given(), ODDS, epsilon=epsilon, delta=0.0, protects="sensitive_features", random_state=seed
+            Given(),
+            ODDS,
+            epsilon=epsilon,
+            delta=0.0,
+            protects="sensitive_features",
+            random_state=seed,
         ).fit(decided, y, sensitive_features=groups)
         assert clf.released_ is not None
         return float(clf.released_.raw[0, 0, 1])
 
-    claim = fit(LogisticRegression(), epsilon=claimed, delta=0.0, protects="sensitive_features").privacy_
+    claim = fit(
+        LogisticRegression(), epsilon=claimed, delta=0.0, protects="sensitive_features"
+    ).privacy_
     return audit_fit(one, [1, 0, 1, 0, 0], [0, 0, 1, 0, 0], trials=400, delta=0.0, claimed=claim)
 
 

@@ -1,4 +1,5 @@
-"""scikit-learn's own checks of the post-processor; pipelines, clones, searches, routing with groups at prediction."""
+"""scikit-learn's own checks of the post-processor; pipelines, clones, searches, routing with groups
+at prediction."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ import fairveil as fv
 from knobs import made
 
 GAP = fv.fair_scorer(fv.equalized_odds_gap, greater_is_better=False, undefined="skip")
-NAMED_GAP = fv.fair_scorer(fv.equalized_odds_gap, greater_is_better=False, sensitive_features="sex", undefined="skip")
+NAMED_GAP = fv.fair_scorer(
+    fv.equalized_odds_gap, greater_is_better=False, sensitive_features="sex", undefined="skip"
+)
 
 
 @parametrize_with_checks(
@@ -54,10 +57,14 @@ def routing() -> Iterator[None]:
 
 def fair(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
     options = {"epsilon": 5.0, "random_state": 0, "protects": "sensitive_features", **options}
-    return made(fv.OddsPostProcessor, base or LogisticRegression(), fv.EqualizedOdds(0.05), **options)
+    return made(
+        fv.OddsPostProcessor, base or LogisticRegression(), fv.EqualizedOdds(0.05), **options
+    )
 
 
-def test_the_constructor_only_stores_and_the_base_given_stays_as_it_was(table: pd.DataFrame) -> None:
+def test_the_constructor_only_stores_and_the_base_given_stays_as_it_was(
+    table: pd.DataFrame,
+) -> None:
     clf = fair()
     before = dict(vars(clf))
     clf.fit(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
@@ -98,7 +105,11 @@ def test_with_routing_a_pipeline_and_its_scorer_are_handed_the_groups(table: pd.
     )  # fmt: skip
     assert (found["test_gap"] <= 0).all()
     pipeline.fit(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
-    assert 0.6 < pipeline.score(table[["a", "b"]], table["hired"], sensitive_features=table["sex"]) <= 1
+    assert (
+        0.6
+        < pipeline.score(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
+        <= 1
+    )
 
 
 def test_names_of_columns_serve_at_fit_prediction_and_score(table: pd.DataFrame) -> None:
@@ -108,7 +119,9 @@ def test_names_of_columns_serve_at_fit_prediction_and_score(table: pd.DataFrame)
     assert clf.estimator_.feature_names_in_.tolist() == ["a", "b"]
     by_name = clf.predict_proba(X, sensitive_features="sex")
     assert (clf.predict_proba(X) == by_name).all()  # X has the columns that were named at fit
-    assert (clf.predict_proba(X[["a", "b"]], sensitive_features=table["sex"].to_numpy()) == by_name).all()
+    assert (
+        clf.predict_proba(X[["a", "b"]], sensitive_features=table["sex"].to_numpy()) == by_name
+    ).all()
     scores = cross_val_score(fair(), X, y, cv=3, params={"sensitive_features": "sex"})
     assert (scores > 0.6).all()
 
@@ -116,7 +129,13 @@ def test_names_of_columns_serve_at_fit_prediction_and_score(table: pd.DataFrame)
 @pytest.mark.parametrize("on", [False, True])
 def test_a_grid_search_over_two_processes(table: pd.DataFrame, on: bool) -> None:
     with sklearn.config_context(enable_metadata_routing=on):
-        search = GridSearchCV(fair(), {"epsilon": [0.5, 5.0], "estimator__C": [0.1, 1.0]}, scoring=NAMED_GAP, cv=2, n_jobs=2)
+        search = GridSearchCV(
+            fair(),
+            {"epsilon": [0.5, 5.0], "estimator__C": [0.1, 1.0]},
+            scoring=NAMED_GAP,
+            cv=2,
+            n_jobs=2,
+        )
         search.fit(table[["a", "sex", "b"]], table["hired"], sensitive_features="sex")
     assert search.best_estimator_.groups_ == ("f", "m")
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,4 +1,5 @@
-"""Where a statement says that its public facts and bounds come from: an argument only where the caller passed one."""
+"""Where a statement says that its public facts and bounds come from: an argument only where the
+caller passed one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from fairveil.privacy.statement.statement import PrivacyStatement
 from knobs import made
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::fairveil.errors.ConstraintNotMet", "ignore::fairveil.errors.UnstatedBounds", "ignore::fairveil.errors.WeakDelta"
+    "ignore::fairveil.errors.ConstraintNotMet",
+    "ignore::fairveil.errors.UnstatedBounds",
+    "ignore::fairveil.errors.WeakDelta",
 )
 RNG = np.random.default_rng(0)
 ROWS = 300
@@ -22,12 +25,21 @@ A = RNG.integers(2, size=ROWS)
 X = RNG.uniform(-1, 1, size=(ROWS, 2))
 Y = (X.sum(axis=1) > 0).astype(int)
 SCHEMA = Schema(
-    {"a": Number(-1, 1), "b": Number(-1, 1), "y": Category((0, 1)), "s": Category((0, 1))}, target="y", sensitive="s", rows=ROWS
+    {"a": Number(-1, 1), "b": Number(-1, 1), "y": Category((0, 1)), "s": Category((0, 1))},
+    target="y",
+    sensitive="s",
+    rows=ROWS,
 )
 
 
 def rated(**options: Any) -> Any:
-    return made(fv.RateConstrainedClassifier, "demographic_parity:0.3", solver=fv.Descent(rounds=2), random_state=0, **options)
+    return made(
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.3",
+        solver=fv.Descent(rounds=2),
+        random_state=0,
+        **options,
+    )
 
 
 def bounds(statement: PrivacyStatement) -> dict[str, str]:
@@ -45,7 +57,9 @@ def fitted(clf: Any, **more: Any) -> PrivacyStatement:
 def test_a_clip_is_an_argument_where_the_caller_passed_it_alone() -> None:
     assert bounds(fitted(rated()))["gradient sum"] == "library default"
     assert bounds(fitted(rated(clip=0.5)))["gradient sum"] == "argument"
-    shared = fv.TailoredClassifier(allocation="standard-error", solver=fv.GroupDescent(clip=0.5, rounds=2), random_state=0)
+    shared = fv.TailoredClassifier(
+        allocation="standard-error", solver=fv.GroupDescent(clip=0.5, rounds=2), random_state=0
+    )
     found = bounds(fitted(shared))
     assert found["sums told apart by cell"] == "argument"
     assert found["group losses"] == "library default"  # cut at a number of the library's
@@ -71,7 +85,10 @@ def test_a_curators_own_caller_states_every_clip() -> None:
 def test_delta_and_the_cap_of_weights_are_defaults_unless_others_were_passed() -> None:
     weights = np.ones(ROWS)
     found = facts(fitted(rated(), sample_weight=weights))
-    assert (found["delta"], found["largest sample weight"]) == ("library default", "library default")
+    assert (found["delta"], found["largest sample weight"]) == (
+        "library default",
+        "library default",
+    )
     found = facts(fitted(rated(delta=1e-7, max_sample_weight=2.0), sample_weight=weights))
     assert (found["delta"], found["largest sample weight"]) == ("argument", "argument")
 
@@ -87,7 +104,9 @@ def test_the_number_of_rows_is_the_schemas_or_an_argument() -> None:
 
 def test_bounds_of_a_target() -> None:
     def origin(**options: Any) -> str:
-        model = made(fv.TailoredRegressor, solver=fv.GroupDescent(rounds=2), random_state=0, **options)
+        model = made(
+            fv.TailoredRegressor, solver=fv.GroupDescent(rounds=2), random_state=0, **options
+        )
         return facts(model.fit(X, X[:, 0], sensitive_features=A).privacy_)["bounds of the target"]
 
     assert origin() == "library default"
@@ -100,7 +119,9 @@ def test_the_base_of_a_post_processor() -> None:
     post = fv.OddsPostProcessor(constraints="demographic_parity:0.3", random_state=0)
     assert facts(fitted(post))["base classifier"] == "library default"
     post = fv.OddsPostProcessor(
-        fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2)), "demographic_parity:0.3", random_state=0
+        fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2)),
+        "demographic_parity:0.3",
+        random_state=0,
     )
     assert facts(fitted(post))["base classifier"] == "argument"
 

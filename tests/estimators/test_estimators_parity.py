@@ -28,14 +28,22 @@ from knobs import made
 RNG = np.random.default_rng(0)
 ROWS = 6000
 A = RNG.choice(["f", "m", "x"], ROWS, p=[0.5, 0.4, 0.1])
-X = RNG.normal(size=(ROWS, 4)) + (A == "m")[:, None] * [0.8, 0, 0, 0] + (A == "x")[:, None] * [0, 0.9, 0, 0]
-Y = np.array(["low", "mid", "high"])[(X @ RNG.normal(size=(4, 3)) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)]
+X = (
+    RNG.normal(size=(ROWS, 4))
+    + (A == "m")[:, None] * [0.8, 0, 0, 0]
+    + (A == "x")[:, None] * [0, 0.9, 0, 0]
+)
+Y = np.array(["low", "mid", "high"])[
+    (X @ RNG.normal(size=(4, 3)) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)
+]
 BASE = LogisticRegression(max_iter=300).fit(X[:2000], Y[:2000])
 REST = slice(2000, None)
 
 
 def fit(base: Any = BASE, max_gap: float = 0.05, **options: Any) -> fv.ParityPostProcessor:
-    clf = made(fv.ParityPostProcessor, base, max_gap, **{"random_state": 0, "public_base": True, **options})
+    clf = made(
+        fv.ParityPostProcessor, base, max_gap, **{"random_state": 0, "public_base": True, **options}
+    )
     return clf.fit(X[REST], sensitive_features=A[REST])
 
 
@@ -44,20 +52,25 @@ def gap_of(clf: fv.ParityPostProcessor) -> float:
     return float(np.ptp([law[A[REST] == group].mean(axis=0) for group in "fmx"], axis=0).max())
 
 
-@pytest.mark.parametrize("relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}])
+@pytest.mark.parametrize(
+    "relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
+)
 def test_guarantee_1_the_statement_is_the_price_of_the_plan(relation: dict[str, str]) -> None:
     clf = fit(epsilon=0.7, **relation)
     found = clf.privacy_
     plan = parity.plan(found.promise, 40)
     assert list(spelled_out(compose(found.events))) == list(spelled_out(plan.event))
-    assert found.epsilon == pytest.approx(accountant.epsilon(plan.event, 1e-6, found.promise.neighbours))
+    assert found.epsilon == pytest.approx(
+        accountant.epsilon(plan.event, 1e-6, found.promise.neighbours)
+    )
     assert 0.69 < found.epsilon <= 0.7
     assert found.check() == []
     assert any("public_base=True" in line for line in found.not_covered)
 
 
 def test_guarantee_2_the_same_answers_give_the_same_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every released histogram is put in place of another table's: what is published is then that of the first."""
+    """Every released histogram is put in place of another table's: what is published is then that
+    of the first."""
     tape = Tape()
     with monkeypatch.context() as patched:
         patched.setattr(Curator, "answer", tape.around(Curator.answer))
@@ -82,12 +95,18 @@ def test_guarantee_2_the_same_answers_give_the_same_model(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("randomised", [True, False])
 def test_groups_get_every_class_at_nearly_equal_rates(epsilon: float, randomised: bool) -> None:
     before = BASE.predict(X[REST])
-    gap = max(np.ptp([(before[A[REST] == group] == k).mean() for group in "fmx"]) for k in BASE.classes_)
+    gap = max(
+        np.ptp([(before[A[REST] == group] == k).mean() for group in "fmx"]) for k in BASE.classes_
+    )
     assert gap > 0.12
     clf = fit(epsilon=epsilon, randomised=randomised)
     assert gap_of(clf) < 0.05 + (0.03 if epsilon == 1.0 else 0.01) + (0.0 if randomised else 0.02)
     assert abs(clf.gap_ - gap_of(clf)) < (1e-4 if epsilon == math.inf else 0.06)
-    right = (clf.predict_proba(X[REST], sensitive_features=A[REST]) * (Y[REST, None] == clf.classes_)).sum(axis=1).mean()
+    right = (
+        (clf.predict_proba(X[REST], sensitive_features=A[REST]) * (Y[REST, None] == clf.classes_))
+        .sum(axis=1)
+        .mean()
+    )
     assert right > (before == Y[REST]).mean() - 0.05
     assert (clf.noise_ == 0.0) == (epsilon == math.inf)
 
@@ -115,7 +134,9 @@ def test_columns_of_the_table_may_be_named_and_several() -> None:
     law = clf.predict_proba(table[:50], sensitive_features=["sex", "old"])
     assert np.allclose(law.sum(axis=1), 1.0)
     drawn = clf.predict(table[:50], sensitive_features=["sex", "old"], random_state=1)
-    assert (drawn == clf.predict(table[:50], sensitive_features=["sex", "old"], random_state=1)).all()
+    assert (
+        drawn == clf.predict(table[:50], sensitive_features=["sex", "old"], random_state=1)
+    ).all()
     assert set(drawn) <= set(clf.classes_)
 
 
@@ -128,13 +149,18 @@ def test_a_seed_repeats_and_a_pickle_decides_alike() -> None:
     assert clone(one).get_params()["max_gap"] == 0.05
 
 
-@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")  # the noise is secure, so no two fits are alike
+# the noise is secure, so no two fits are alike
+@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_a_ledger_records_the_fit(tmp_path: Any) -> None:
     ledger = fv.Ledger.create(tmp_path / "l.db", "people", epsilon=1.0, delta=1e-5)
-    fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.5, ledger=ledger).fit(X[REST], sensitive_features=A[REST])
+    fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.5, ledger=ledger).fit(
+        X[REST], sensitive_features=A[REST]
+    )
     assert 0.2 < ledger.balance().spent_share < 0.3
     with pytest.raises(FairveilError):
-        fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.9, ledger=ledger).fit(X[REST], sensitive_features=A[REST])
+        fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.9, ledger=ledger).fit(
+            X[REST], sensitive_features=A[REST]
+        )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +175,9 @@ def test_a_ledger_records_the_fit(tmp_path: Any) -> None:
         ({"epsilon": -1.0}, FairveilError, "epsilon"),
     ],
 )
-def test_guarantee_3_what_cannot_be_is_refused_and_changes_nothing(options: Any, error: Any, message: str) -> None:
+def test_guarantee_3_what_cannot_be_is_refused_and_changes_nothing(
+    options: Any, error: Any, message: str
+) -> None:
     clf = fit()
     before = dict(vars(clf))
     clf.set_params(**options)

@@ -1,4 +1,5 @@
-"""`ParityPostProcessor` as a member of the house: bases, rows with and without labels, schemas, weights, plans and files."""
+"""`ParityPostProcessor` as a member of the house: bases, rows with and without labels, schemas,
+weights, plans and files."""
 
 from __future__ import annotations
 
@@ -25,21 +26,38 @@ from fairveil.privacy.statement.parts import READ_FROM_DATA
 ROWS = 3000
 RNG = np.random.default_rng(0)
 SEX = RNG.choice(["f", "m"], ROWS)
-TABLE = pd.DataFrame({"a": RNG.uniform(-0.7, 0.7, ROWS) + 0.3 * (SEX == "m"), "b": RNG.uniform(-1, 1, ROWS), "sex": SEX})
+TABLE = pd.DataFrame(
+    {
+        "a": RNG.uniform(-0.7, 0.7, ROWS) + 0.3 * (SEX == "m"),
+        "b": RNG.uniform(-1, 1, ROWS),
+        "sex": SEX,
+    }
+)
 Y = np.where(TABLE["a"] + 0.4 * (SEX == "m") + 0.3 * RNG.normal(size=ROWS) > 0, "yes", "no")
 SCHEMA = Schema(
-    {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m", "x")), "y": Category(("no", "yes"))},
+    {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "sex": Category(("f", "m", "x")),
+        "y": Category(("no", "yes")),
+    },
     target="y",
     sensitive=("sex",),
     rows=ROWS,
 )
 FEATURES = TABLE[["a", "b"]]
 BASE = LogisticRegression().fit(FEATURES, Y)
-pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")  # nobody is of group x
+# nobody is of group x
+pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 
 
 def made(base: Any = None, **options: Any) -> fv.ParityPostProcessor:
-    return knobs.made(fv.ParityPostProcessor, base, 0.1, **{"rounds": 5, "random_state": 0, "epsilon": 3.0, **options})
+    return knobs.made(
+        fv.ParityPostProcessor,
+        base,
+        0.1,
+        **{"rounds": 5, "random_state": 0, "epsilon": 3.0, **options},
+    )
 
 
 def same(one: Any, other: Any, table: Any = TABLE, **how: Any) -> bool:
@@ -51,18 +69,26 @@ class WithGroups(fv.ParityPostProcessor):
     """Groups that come with the rows, as scikit-learn's checks pass none."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        groups = None if X is None else np.arange(X.shape[0] if sparse.issparse(X) else len(np.asarray(X))) % 2
+        groups = (
+            None
+            if X is None
+            else np.arange(X.shape[0] if sparse.issparse(X) else len(np.asarray(X))) % 2
+        )
         return super().fit(X, y, sensitive_features=groups, sample_weight=sample_weight)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Any:
         rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
-        return super().predict_proba(X, sensitive_features=(rows.reshape(len(rows), -1)[:, 0].astype(float) > 0).astype(int))
+        return super().predict_proba(
+            X, sensitive_features=(rows.reshape(len(rows), -1)[:, 0].astype(float) > 0).astype(int)
+        )
 
     def predict(self, X: Any) -> Any:
         return super().predict(X, random_state=0)
 
 
-@parametrize_with_checks([WithGroups(LogisticRegression(), epsilon=math.inf, rounds=2, randomised=False)])
+@parametrize_with_checks(
+    [WithGroups(LogisticRegression(), epsilon=math.inf, rounds=2, randomised=False)]
+)
 def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -86,13 +112,15 @@ def test_the_share_of_the_base_is_the_bases(share: float) -> None:
 
 
 def test_a_base_that_is_charged_and_was_seen_is_refused() -> None:
-    base = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(TABLE, Y, sensitive_features=["sex"])
+    base = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
+        TABLE, Y, sensitive_features=["sex"]
+    )
     with pytest.raises(PrivacyError, match="unfitted: then both are one plan"):
         made(base).fit(TABLE, sensitive_features=["sex"])
     made(base, public_base=True).fit(TABLE, sensitive_features=["sex"])
-    free = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), random_state=0, protects="sensitive_features").fit(
-        FEATURES, Y
-    )
+    free = fv.RateConstrainedClassifier(
+        solver=fv.Descent(rounds=3), random_state=0, protects="sensitive_features"
+    ).fit(FEATURES, Y)
     made(free, protects="sensitive_features").fit(TABLE, sensitive_features=["sex"])
 
 
@@ -135,7 +163,9 @@ def test_weights_count_and_are_clipped_at_their_cap() -> None:
     clf = capped.fit(TABLE, sensitive_features=["sex"], sample_weight=weights)
     plain = made(BASE, public_base=True).fit(TABLE, sensitive_features=["sex"])
     assert clf.noise_ == pytest.approx(2.0 * plain.noise_)
-    exact = made(BASE, epsilon=math.inf, rounds=40).fit(TABLE, sensitive_features=["sex"], sample_weight=weights)
+    exact = made(BASE, epsilon=math.inf, rounds=40).fit(
+        TABLE, sensitive_features=["sex"], sample_weight=weights
+    )
     assert exact.gap_ < 0.11
     assert exact.score(TABLE, Y, weights, sensitive_features=["sex"]) > 0.7
 
@@ -147,9 +177,9 @@ def test_a_report_says_whether_the_gap_was_met() -> None:
     assert max(line.value for line in report.lines) == pytest.approx(clf.gap_)
     assert len(report.required) == 1
     with pytest.warns(fv.errors.ConstraintNotMet, match="a constraint is not met"):
-        fv.ParityPostProcessor(BASE, 0.0, epsilon=math.inf, solver=fv.Offsets(rounds=2, temperature=1e-4)).fit(
-            TABLE, sensitive_features=["sex"]
-        )
+        fv.ParityPostProcessor(
+            BASE, 0.0, epsilon=math.inf, solver=fv.Offsets(rounds=2, temperature=1e-4)
+        ).fit(TABLE, sensitive_features=["sex"])
 
 
 def test_a_plan_is_that_of_the_fit() -> None:
@@ -172,7 +202,9 @@ def planned_read() -> Any:
 
 @pytest.mark.parametrize("foreign", [True, False])
 @pytest.mark.parametrize("randomised", [True, False])
-def test_a_saved_estimator_decides_the_same_bits(tmp_path: Path, foreign: bool, randomised: bool) -> None:
+def test_a_saved_estimator_decides_the_same_bits(
+    tmp_path: Path, foreign: bool, randomised: bool
+) -> None:
     groups = Cells([("f", "m")], names=("sex",))
     clf = made(BASE if foreign else None, public_base=foreign, randomised=randomised, groups=groups)
     clf.fit(TABLE, Y, sensitive_features=["sex"])
@@ -182,7 +214,12 @@ def test_a_saved_estimator_decides_the_same_bits(tmp_path: Path, foreign: bool, 
     assert same(clf, loaded)  # by the names of the fit
     for name in ("offsets_", "rates_", "moved_"):
         assert (getattr(loaded, name) == getattr(clf, name)).all()
-    assert (loaded.gap_, loaded.noise_, loaded.cells_, loaded.groups_) == (clf.gap_, clf.noise_, clf.cells_, clf.groups_)
+    assert (loaded.gap_, loaded.noise_, loaded.cells_, loaded.groups_) == (
+        clf.gap_,
+        clf.noise_,
+        clf.cells_,
+        clf.groups_,
+    )
     assert loaded.constraint_report_ == clf.constraint_report_
     assert loaded.privacy_ == clf.privacy_
     assert loaded.get_params()["groups"] == groups
@@ -201,7 +238,11 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
         (place / "estimator.json").write_text(json.dumps(content))
         with pytest.raises(InputError, match="found"):
             fv.load(place, estimator=BASE)
-    raw = (tmp_path / "m" / "model.json").read_text().replace('"temperature": 0.02', '"temperature": 0.03')
+    raw = (
+        (tmp_path / "m" / "model.json")
+        .read_text()
+        .replace('"temperature": 0.02', '"temperature": 0.03')
+    )
     (tmp_path / "m" / "model.json").write_text(raw)
     with pytest.raises(ChecksumError):
         fv.load(tmp_path / "m", estimator=BASE)
@@ -214,9 +255,13 @@ def test_the_saved_model_alone_decides_coded_rows() -> None:
     (block,) = encode(TABLE.assign(y=Y), SCHEMA).blocks()
     law = clf.model_.predict_proba(block)
     assert (law == clf.predict_proba(TABLE)).all()
-    assert (clf.model_.predict_codes(block, 1) == (clf.predict(TABLE, random_state=1) == "yes")).all()
+    assert (
+        clf.model_.predict_codes(block, 1) == (clf.predict(TABLE, random_state=1) == "yes")
+    ).all()
     with pytest.raises(InputError, match="law"):
-        made(BASE, public_base=True).fit(TABLE, sensitive_features=["sex"]).model_.predict_proba(block)
+        made(BASE, public_base=True).fit(TABLE, sensitive_features=["sex"]).model_.predict_proba(
+            block
+        )
 
 
 def test_persons_need_a_public_number_of_rows() -> None:

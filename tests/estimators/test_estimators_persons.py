@@ -1,4 +1,5 @@
-"""Estimators that protect persons: how they are told of them, what is refused, what the statement and the ledger say."""
+"""Estimators that protect persons: how they are told of them, what is refused, what the statement
+and the ledger say."""
 
 from __future__ import annotations
 
@@ -39,13 +40,20 @@ def table(people=120, most=9, seed=0):
     group = rng.integers(0, 2, people)[ids]
     a, b = rng.uniform(-1, 1, (2, n))
     y = (a + 0.3 * group + 0.3 * rng.normal(size=n) > 0).astype(int)
-    return {"a": a, "b": b, "patient": np.array([f"p{i}" for i in ids]), "sex": np.array(["f", "m"])[group]}, y
+    return {
+        "a": a,
+        "b": b,
+        "patient": np.array([f"p{i}" for i in ids]),
+        "sex": np.array(["f", "m"])[group],
+    }, y
 
 
 def fitted(X, y, **options):
     groups = options.pop("sensitive_features", "sex")
     settings = {"randomised": False, **COMMON, **options}  # coefficients are compared
-    return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **settings).fit(X, y, sensitive_features=groups)
+    return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **settings).fit(
+        X, y, sensitive_features=groups
+    )
 
 
 def test_a_column_an_array_and_a_schema_say_the_same():
@@ -57,12 +65,24 @@ def test_a_column_an_array_and_a_schema_say_the_same():
     assert by_name.privacy_.promise.unit == Unit("patient", 4)
     assert by_values.privacy_.promise.unit == Unit("person", 4)
     assert list(by_name.coef_names_) == ["a", "b"]
-    assert (by_name.predict(X) == by_name.predict(rest)).all()  # the column is no feature, there or not
-    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    # the column is no feature, there or not
+    assert (by_name.predict(X) == by_name.predict(rest)).all()
+    columns = {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "sex": Category(("f", "m")),
+        "hired": Category((0, 1)),
+    }
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     of_schema = fitted(X, y, schema=schema)
     assert of_schema.privacy_.promise.unit == Unit("patient", 4)
-    told = fitted(X, y, schema=Schema(columns, target="hired", sensitive="sex"), unit="patient", max_rows_per_unit=4)
+    told = fitted(
+        X,
+        y,
+        schema=Schema(columns, target="hired", sensitive="sex"),
+        unit="patient",
+        max_rows_per_unit=4,
+    )
     assert (of_schema.coef_ == told.coef_).all()
 
 
@@ -79,7 +99,9 @@ def test_who_has_one_row_each_is_fitted_as_rows_are():
 @pytest.mark.parametrize("estimator", [fv.RateConstrainedClassifier, fv.FermiClassifier])
 def test_the_statement_is_about_persons_and_checks(estimator, neighbours):
     X, y = table()
-    clf = estimator(unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON).fit(X, y, sensitive_features="sex")
+    clf = estimator(unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON).fit(
+        X, y, sensitive_features="sex"
+    )
     said = clf.privacy_.summary()
     assert "Unit: one person, at most 5 of their rows" in said
     assert clf.privacy_.check() == []
@@ -97,9 +119,15 @@ def test_attribute_privacy_of_persons_counts_all_of_their_rows():
     counts = np.unique(X["patient"], return_counts=True)[1]
     options = {"protects": "sensitive_features", "unit": "patient"}
     clf = fitted(X, y, max_rows_per_unit=int(counts.max()), **options)
-    by_row = fitted({name: values for name, values in X.items() if name != "patient"}, y, protects="sensitive_features")
+    by_row = fitted(
+        {name: values for name, values in X.items() if name != "patient"},
+        y,
+        protects="sensitive_features",
+    )
     moved = [{b.question: b.sensitivity for b in one.privacy_.bounds} for one in (clf, by_row)]
-    assert moved[0]["cell counts"] == pytest.approx(counts.max() * moved[1]["cell counts"], rel=1e-9)
+    assert moved[0]["cell counts"] == pytest.approx(
+        counts.max() * moved[1]["cell counts"], rel=1e-9
+    )
     assert "whose each row is ('patient')" in clf.privacy_.summary()
     with pytest.raises(InputError, match=f"at least {counts.max()}, the most rows of one person"):
         fitted(X, y, max_rows_per_unit=int(counts.max()) - 1, **options)
@@ -113,7 +141,10 @@ def test_attribute_privacy_of_persons_counts_all_of_their_rows():
         ({"unit": "patient", "max_rows_per_unit": 0}, "max_rows_per_unit"),
         ({"unit": "patient", "max_rows_per_unit": 2.5}, "max_rows_per_unit"),
         ({"unit": "doctor", "max_rows_per_unit": 3}, "unit: expected a column of X, got 'doctor'"),
-        ({"unit": "sex", "max_rows_per_unit": 3}, "unit: expected a column that is no sensitive feature"),
+        (
+            {"unit": "sex", "max_rows_per_unit": 3},
+            "unit: expected a column that is no sensitive feature",
+        ),
         ({"unit": 7, "max_rows_per_unit": 3}, "unit: expected a name, or one value a row"),
         ({"unit": "", "max_rows_per_unit": 3}, "unit"),
         ({"unit": ["p1", "p2"], "max_rows_per_unit": 3}, "values, one a row"),
@@ -147,7 +178,12 @@ def test_an_array_has_no_names_of_columns():
 
 
 def test_a_unit_has_no_other_role_in_a_schema():
-    columns = {"a": Number(-1, 1), "patient": Ignored(), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    columns = {
+        "a": Number(-1, 1),
+        "patient": Ignored(),
+        "sex": Category(("f", "m")),
+        "hired": Category((0, 1)),
+    }
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     assert Schema.from_toml(schema.to_toml()) == schema
     assert Schema.from_json(schema.to_json()) == schema
@@ -163,7 +199,13 @@ def test_a_unit_has_no_other_role_in_a_schema():
             Schema(columns, target="hired", unit="patient", max_rows_per_unit=wrong)
     X, y = table()
     with pytest.raises(SchemaError, match="a column that is ignored"):
-        fitted(X, y, schema=Schema(columns, target="hired", sensitive="sex"), unit="a", max_rows_per_unit=3)
+        fitted(
+            X,
+            y,
+            schema=Schema(columns, target="hired", sensitive="sex"),
+            unit="a",
+            max_rows_per_unit=3,
+        )
 
 
 def test_a_schema_without_a_unit_is_written_as_before():
@@ -175,7 +217,10 @@ def test_a_schema_without_a_unit_is_written_as_before():
 @pytest.mark.parametrize("estimator", OTHERS, ids=lambda one: one.__name__)
 def test_estimators_that_protect_rows_alone_say_so(estimator):
     X, y = table()
-    for options in ({"unit": "patient", "max_rows_per_unit": 3}, {"unit": X["patient"], "max_rows_per_unit": 3}):
+    for options in (
+        {"unit": "patient", "max_rows_per_unit": 3},
+        {"unit": X["patient"], "max_rows_per_unit": 3},
+    ):
         with pytest.raises(PrivacyError, match=f"{estimator.__name__}: expected unit=None"):
             estimator(epsilon=1.0, delta=1e-5, **options).fit(X, y, sensitive_features="sex")
     columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
@@ -196,21 +241,39 @@ def test_a_schema_of_persons_is_not_read_as_one_of_rows():
         fv.private_audit(y, rows, y, epsilon=1.0, schema=schema)
     with pytest.raises(InputError, match="at least 9, the most rows of one person"):
         fv.release_groups(rows, y, epsilon=1.0, schema=schema)
-    assert fv.certify(y, rows, y, **{**options, "schema": schema.without_unit()}).privacy_.promise.unit is None
+    assert (
+        fv.certify(y, rows, y, **{**options, "schema": schema.without_unit()}).privacy_.promise.unit
+        is None
+    )
 
 
 def test_a_certificate_counts_each_person_once():
     X, y = table(people=3000, most=4)
-    options = {"constraints": "demographic_parity:0.4", "epsilon": 1.0, "sensitive_features": "sex", "random_state": 0}
+    options = {
+        "constraints": "demographic_parity:0.4",
+        "epsilon": 1.0,
+        "sensitive_features": "sex",
+        "random_state": 0,
+    }
     found = fv.certify(
-        lambda rows: (np.asarray(rows["a"]) > 0).astype(int), X, y, unit="patient", max_rows_per_unit=1, **options
+        lambda rows: (np.asarray(rows["a"]) > 0).astype(int),
+        X,
+        y,
+        unit="patient",
+        max_rows_per_unit=1,
+        **options,
     )
     assert found.privacy_.promise.unit == Unit("patient", 1)
     assert found.privacy_.check() == []
     assert abs(found.counts.sum() - 3000) < 200  # persons, of 7,500 rows
     assert any("each person counts once" in sentence for sentence in found.assumptions)
     assert found.certified
-    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    columns = {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "sex": Category(("f", "m")),
+        "hired": Category((0, 1)),
+    }
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=1)
     rows = {**X, "hired": y}
     again = fv.certify(y, rows, y, schema=schema, **{**options, "sensitive_features": None})
@@ -237,9 +300,16 @@ def test_a_private_table_counts_each_person_once():
 
 
 def test_groups_that_are_released_once_protect_all_rows_of_a_person():
-    """A person's groups change in all of their rows: the counts of one group move by k, and noise is made for it."""
+    """A person's groups change in all of their rows: the counts of one group move by k, and noise
+    is made for it."""
     X, y = table(people=150, most=4)
-    options = {"sensitive_features": "sex", "clusters": 4, "random_state": 0, "unit": "patient", "max_rows_per_unit": 4}
+    options = {
+        "sensitive_features": "sex",
+        "clusters": 4,
+        "random_state": 0,
+        "unit": "patient",
+        "max_rows_per_unit": 4,
+    }
     usual = fv.release_groups(X, y, epsilon=1.0, **options)
     event = usual.privacy.events[0]
     assert (event.sensitivity, usual.counts.noise.scale) == (4, event.noise_multiplier * 4)
@@ -260,15 +330,30 @@ def test_groups_that_are_released_once_protect_all_rows_of_a_person():
     by_values = fv.release_groups(rest, y, epsilon=1.0, **{**options, "unit": X["patient"]})
     assert (by_values.counts.raw == usual.counts.raw).all()
     with pytest.raises(PrivacyError, match="not drawn by chance"):
-        fv.release_groups(X, y, epsilon=1.0, reports=fv.Reports.randomized_response(("f", "m"), 0.2), **options)
+        fv.release_groups(
+            X, y, epsilon=1.0, reports=fv.Reports.randomized_response(("f", "m"), 0.2), **options
+        )
 
 
 def test_codes_of_a_certificate_stay_with_their_rows():
-    """The curator reads persons in another order: with hardly any noise the rate is that of the rows that it kept."""
+    """The curator reads persons in another order: with hardly any noise the rate is that of the
+    rows that it kept."""
     X, _ = table(people=500, most=4)
     decided = (X["a"] > 0.2).astype(int)
-    options = {"constraints": "demographic_parity:0.9", "epsilon": 1e6, "sensitive_features": "sex", "random_state": 0}
-    found = fv.certify(decided, {"sex": X["sex"]}, decided, unit={"patient": X["patient"]}, max_rows_per_unit=1, **options)
+    options = {
+        "constraints": "demographic_parity:0.9",
+        "epsilon": 1e6,
+        "sensitive_features": "sex",
+        "random_state": 0,
+    }
+    found = fv.certify(
+        decided,
+        {"sex": X["sex"]},
+        decided,
+        unit={"patient": X["patient"]},
+        max_rows_per_unit=1,
+        **options,
+    )
     by_group = {rate.name: rate for rate in found.rates}
     for name, rate in by_group.items():
         group = X["sex"] == ("f" if "f" in name.split() else "m")
@@ -277,10 +362,17 @@ def test_codes_of_a_certificate_stay_with_their_rows():
 
 CERTIFIED = {
     "rates": lambda **o: made(
-        fv.RateConstrainedClassifier, fv.DemographicParity(0.3, confidence=0.9), solver=fv.Descent(rounds=6), **o
+        fv.RateConstrainedClassifier,
+        fv.DemographicParity(0.3, confidence=0.9),
+        solver=fv.Descent(rounds=6),
+        **o,
     ),
-    "after a base": lambda **o: made(fv.OddsPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o),
-    "penalty": lambda **o: made(fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o),
+    "after a base": lambda **o: made(
+        fv.OddsPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o
+    ),
+    "penalty": lambda **o: made(
+        fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o
+    ),
 }
 
 
@@ -304,7 +396,13 @@ def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkey
 
     monkeypatch.setattr(Rows, "by_person", watched)
     monkeypatch.setattr(certified_run, "rows_at", split)
-    options = {"epsilon": 5.0, "delta": 1e-5, "random_state": 1, "neighbours": relation, "max_rows_per_unit": 4}
+    options = {
+        "epsilon": 5.0,
+        "delta": 1e-5,
+        "random_state": 1,
+        "neighbours": relation,
+        "max_rows_per_unit": 4,
+    }
     clf = CERTIFIED[kind](unit="patient", **options).fit(X, y, sensitive_features="sex")
     trained = set.union(*(who for most, who in read if most == 4))
     counted = set.union(*(who for most, who in read if most == 1))
@@ -330,7 +428,9 @@ def test_planted_coins_of_rows_put_persons_on_both_sides(monkeypatch):
     """The hold-out of rows, for persons: nearly everybody with several rows is in both parts."""
     X, y = table(people=400, most=6)
     monkeypatch.setattr(
-        Rows, "persons", property(lambda self: None if self._persons is None else np.arange(len(self._persons)))
+        Rows,
+        "persons",
+        property(lambda self: None if self._persons is None else np.arange(len(self._persons))),
     )
     sides = []
     rows_at = certified_run.rows_at
@@ -341,9 +441,9 @@ def test_planted_coins_of_rows_put_persons_on_both_sides(monkeypatch):
         return rows_at(given, at)
 
     monkeypatch.setattr(certified_run, "rows_at", split)
-    CERTIFIED["rates"](unit="patient", max_rows_per_unit=4, epsilon=5.0, delta=1e-5, random_state=1).fit(
-        X, y, sensitive_features="sex"
-    )
+    CERTIFIED["rates"](
+        unit="patient", max_rows_per_unit=4, epsilon=5.0, delta=1e-5, random_state=1
+    ).fit(X, y, sensitive_features="sex")
     assert len(sides[0] & sides[1]) > 200
 
 
@@ -352,15 +452,22 @@ def test_what_certified_fits_and_networks_refuse_of_persons():
     own = fv.DemographicParity(0.3, confidence=0.9)
     for options in ({"protects": "sensitive_features"}, {"epsilon": math.inf}):
         with pytest.raises(InputError, match="counts one row of each person"):
-            made(fv.RateConstrainedClassifier, own, unit="patient", max_rows_per_unit=9, **options).fit(
-                X, y, sensitive_features="sex"
-            )
-    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+            made(
+                fv.RateConstrainedClassifier, own, unit="patient", max_rows_per_unit=9, **options
+            ).fit(X, y, sensitive_features="sex")
+    columns = {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "sex": Category(("f", "m")),
+        "hired": Category((0, 1)),
+    }
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     clf = made(fv.RateConstrainedClassifier, own, schema=schema, **COMMON).fit({**X, "hired": y})
     assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
     torch = pytest.importorskip("torch")
-    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
+    clf = fv.RateConstrainedClassifier(
+        model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3
+    )
     with pytest.raises(PrivacyError, match="RateConstrainedClassifier with a module"):
         clf.fit(X, y, sensitive_features="sex")
 
@@ -371,19 +478,27 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
     base = made(fv.RateConstrainedClassifier, unit="patient", max_rows_per_unit=3, **COMMON)
     for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
         with pytest.raises(PrivacyError, match="a base without a unit of its own"):
-            made(fv.OddsPostProcessor, base, constraints="equalized_odds:0.1", epsilon=3.0, **whom).fit(
-                X, y, sensitive_features="sex"
-            )
+            made(
+                fv.OddsPostProcessor, base, constraints="equalized_odds:0.1", epsilon=3.0, **whom
+            ).fit(X, y, sensitive_features="sex")
     base.fit(X, y, sensitive_features="sex")
-    options = {"constraints": "equalized_odds:0.1", "epsilon": 9.0, "delta": 1e-4, "random_state": 0}
+    options = {
+        "constraints": "equalized_odds:0.1",
+        "epsilon": 9.0,
+        "delta": 1e-4,
+        "random_state": 0,
+    }
     with pytest.raises(PrivacyError, match="add-remove, by patient"):
         made(fv.OddsPostProcessor, base, **options).fit(rest, y, sensitive_features="sex")
     with pytest.raises(PrivacyError, match="add-remove, by person"):
         made(fv.OddsPostProcessor, base, unit=X["patient"], max_rows_per_unit=3, **options).fit(
             rest, y, sensitive_features="sex"
         )
-    other = made(fv.OddsPostProcessor, base, unit="patient", max_rows_per_unit=6, **options).fit(X, y, sensitive_features="sex")
-    assert other.privacy_.promise.unit == Unit("patient", 6)  # both guarantees are of all rows of a person
+    other = made(fv.OddsPostProcessor, base, unit="patient", max_rows_per_unit=6, **options).fit(
+        X, y, sensitive_features="sex"
+    )
+    # both guarantees are of all rows of a person
+    assert other.privacy_.promise.unit == Unit("patient", 6)
     assert other.privacy_.check() == []
 
 
@@ -398,7 +513,13 @@ def test_a_ledger_keeps_persons_and_rows_apart():
     with pytest.raises(LedgerError, match="by 'person'"):
         fitted(rest, y, unit=X["patient"], max_rows_per_unit=3, ledger=ledger)
     with pytest.raises(LedgerError, match="a guarantee for rows"):
-        fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=fv.Ledger.create(None, "rows", 5.0, 1e-4))
+        fitted(
+            X,
+            y,
+            unit="patient",
+            max_rows_per_unit=3,
+            ledger=fv.Ledger.create(None, "rows", 5.0, 1e-4),
+        )
 
 
 def test_whose_rows_they_are_is_never_written(tmp_path):
@@ -442,11 +563,14 @@ def test_without_privacy_nobody_s_rows_are_dropped():
 
 
 def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(monkeypatch):
-    """150 fits of each table. A right claim is contradicted with probability below 1e-6; 40 rows of one person, each clipped by
-    itself, are 40 times as far as stated."""
+    """150 fits of each table. A right claim is contradicted with probability below 1e-6; 40 rows of
+    one person, each clipped by itself, are 40 times as far as stated."""
     rng = np.random.default_rng(1)
     ids, n = np.r_[np.arange(60), np.full(40, 60)], 100
-    X, y = np.r_[rng.uniform(-0.1, 0.1, (60, 2)), np.full((40, 2), 50.0)], np.r_[rng.integers(0, 2, 60), np.ones(40, int)]
+    X, y = (
+        np.r_[rng.uniform(-0.1, 0.1, (60, 2)), np.full((40, 2), 50.0)],
+        np.r_[rng.integers(0, 2, 60), np.ones(40, int)],
+    )
 
     def scores(rows, first):
         out = []
@@ -466,7 +590,9 @@ def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(mo
 
     here, statement = scores(60, 0)
     there, _ = scores(n, 1000)
-    assert not audit_scores(here, there, delta=1e-5, confidence=0.999999, claimed=statement).contradicts(statement)
+    assert not audit_scores(
+        here, there, delta=1e-5, confidence=0.999999, claimed=statement
+    ).contradicts(statement)
     kept = Rows.by_person
 
     def by_row(self, most, coins, *, adds_by_person):
@@ -474,4 +600,6 @@ def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(mo
 
     monkeypatch.setattr(Rows, "by_person", by_row)
     there, _ = scores(n, 1000)
-    assert audit_scores(here, there, delta=1e-5, confidence=0.999999, claimed=statement).contradicts(statement)
+    assert audit_scores(
+        here, there, delta=1e-5, confidence=0.999999, claimed=statement
+    ).contradicts(statement)

@@ -1,4 +1,5 @@
-"""Post-processors that protect persons: their counts against enumerated persons, their bases, and what is handed to these."""
+"""Post-processors that protect persons: their counts against enumerated persons, their bases, and
+what is handed to these."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ class Sign:
 def people_of(most=MOST):
     """Persons with so many rows in one of all places, and in several."""
     places = list(itertools.product((-1.0, 1.0), ("f", "m", "x"), (0, 1)))
-    return [[one] * most for one in places] + [list(pair) for pair in itertools.combinations(places[:4], 2)]
+    return [[one] * most for one in places] + [
+        list(pair) for pair in itertools.combinations(places[:4], 2)
+    ]
 
 
 def table(*people):
@@ -75,7 +78,11 @@ def counted(estimator, *people):
 
 
 def makers(relation):
-    who = {"protects": "sensitive_features"} if relation == "sensitive features" else {"neighbours": relation}
+    who = (
+        {"protects": "sensitive_features"}
+        if relation == "sensitive features"
+        else {"neighbours": relation}
+    )
     return {
         "odds": lambda **noise: made(
             fv.OddsPostProcessor,
@@ -88,7 +95,14 @@ def makers(relation):
             **noise,
         ),
         "parity": lambda **noise: made(
-            fv.ParityPostProcessor, Sign(), max_gap=0.1, public_base=True, solver=fv.Offsets(rounds=4), **WHOM, **who, **noise
+            fv.ParityPostProcessor,
+            Sign(),
+            max_gap=0.1,
+            public_base=True,
+            solver=fv.Offsets(rounds=4),
+            **WHOM,
+            **who,
+            **noise,
         ),
     }
 
@@ -97,8 +111,13 @@ def moves(make, relation):
     """What each pair of neighbours moves the counts by."""
     people = people_of()
     if relation == "sensitive features":
-        changed = [[(a, {"f": "m", "m": "x", "x": "f"}[sex], y) for a, sex, y in one] for one in people]
-        return [counted(make(**LOUD), one) - counted(make(**LOUD), other) for one, other in zip(people, changed, strict=True)]
+        changed = [
+            [(a, {"f": "m", "m": "x", "x": "f"}[sex], y) for a, sex, y in one] for one in people
+        ]
+        return [
+            counted(make(**LOUD), one) - counted(make(**LOUD), other)
+            for one, other in zip(people, changed, strict=True)
+        ]
     nobody, found = counted(make(**LOUD)), [counted(make(**LOUD), one) for one in people]
     alone = [one - nobody for one in found]
     return alone if relation == "add-remove" else [one - other for one in found for other in found]
@@ -113,24 +132,37 @@ def test_no_person_moves_the_counts_further_than_their_noise_is_made_for(kind, r
     fit = make(**USUAL).fit(X, y, sensitive_features="sex")
     event = fit.privacy_.events[-1]
     if isinstance(event, DiscreteLaplace):
-        noise, order, stated = fit.released_.noise.scale / event.noise_multiplier, 1, event.sensitivity
+        noise, order, stated = (
+            fit.released_.noise.scale / event.noise_multiplier,
+            1,
+            event.sensitivity,
+        )
         assert noise == pytest.approx(stated)
     else:
         assert isinstance(event, Gaussian)
-        noise, order = (fit.released_.noise.scale if kind == "odds" else fit.noise_) / event.noise_multiplier, 2
+        noise, order = (
+            (fit.released_.noise.scale if kind == "odds" else fit.noise_) / event.noise_multiplier,
+            2,
+        )
     worst = max(float(np.linalg.norm(one, order)) for one in found)
     assert worst <= noise * (1 + 1e-5)
     assert worst >= 0.97 * noise
-    assert noise == pytest.approx(MOST * {"add-remove": 1.0}.get(relation, 2.0 if order == 1 else math.sqrt(2.0)))
+    assert noise == pytest.approx(
+        MOST * {"add-remove": 1.0}.get(relation, 2.0 if order == 1 else math.sqrt(2.0))
+    )
 
 
 def test_planted_the_bound_of_one_row_is_caught(monkeypatch):
-    """As if a person moved counts by no more than a row does: what is stated is then below what persons do."""
+    """As if a person moved counts by no more than a row does: what is stated is then below what
+    persons do."""
     make = makers("add-remove")["parity"]
     monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)
     monkeypatch.setattr("fairveil.curator.bounds.of_person", lambda scale, rows: scale)
     X, y = table()
-    stated = {bound.sensitivity for bound in make(**USUAL).fit(X, y, sensitive_features="sex").privacy_.bounds}
+    stated = {
+        bound.sensitivity
+        for bound in make(**USUAL).fit(X, y, sensitive_features="sex").privacy_.bounds
+    }
     assert max(float(np.linalg.norm(one)) for one in moves(make, "add-remove")) > 2.5 * max(stated)
 
 
@@ -140,13 +172,30 @@ def test_a_base_that_is_fitted_with_the_counts_protects_the_same_persons(estimat
     ids = rng.permutation(np.repeat(np.arange(300), rng.integers(1, 7, 300)))
     sex = np.array(["f", "m"])[rng.integers(0, 2, 300)[ids]]
     a = rng.uniform(-1, 1, len(ids))
-    X, y = {"a": a, "patient": np.array([f"p{i}" for i in ids]), "sex": sex}, (a > 0.1 * (sex == "f")).astype(int)
+    X, y = (
+        {"a": a, "patient": np.array([f"p{i}" for i in ids]), "sex": sex},
+        (a > 0.1 * (sex == "f")).astype(int),
+    )
     rest = {name: values for name, values in X.items() if name != "patient"}
-    by_name = estimator(unit="patient", max_rows_per_unit=4, **USUAL).fit(X, y, sensitive_features="sex")
-    by_values = estimator(unit=X["patient"], max_rows_per_unit=4, **USUAL).fit(rest, y, sensitive_features="sex")
-    assert by_name.privacy_.promise.unit == by_name.estimator_.privacy_.promise.unit == Unit("patient", 4)
-    assert by_values.privacy_.promise.unit == by_values.estimator_.privacy_.promise.unit == Unit("person", 4)
-    assert any("a person's gradients are added" in bound.reason for bound in by_name.privacy_.bounds)
+    by_name = estimator(unit="patient", max_rows_per_unit=4, **USUAL).fit(
+        X, y, sensitive_features="sex"
+    )
+    by_values = estimator(unit=X["patient"], max_rows_per_unit=4, **USUAL).fit(
+        rest, y, sensitive_features="sex"
+    )
+    assert (
+        by_name.privacy_.promise.unit
+        == by_name.estimator_.privacy_.promise.unit
+        == Unit("patient", 4)
+    )
+    assert (
+        by_values.privacy_.promise.unit
+        == by_values.estimator_.privacy_.promise.unit
+        == Unit("person", 4)
+    )
+    assert any(
+        "a person's gradients are added" in bound.reason for bound in by_name.privacy_.bounds
+    )
     assert by_name.privacy_.check() == []
     assert by_name.privacy_.epsilon <= 3.0
     law = by_name.predict_proba(X, sensitive_features=sex)

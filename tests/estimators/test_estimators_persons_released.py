@@ -1,8 +1,10 @@
-"""All that a fit for persons releases, against enumerated neighbours: tables with one person more, fewer, or another.
+"""All that a fit for persons releases, against enumerated neighbours: tables with one person more,
+fewer, or another.
 
-A fit is kept on a tape. Its questions are then asked again, without noise, of both tables of each pair (`Witness`). The answers
-are at most mu apart, the plan's, in deviations of the noise that was promised; and they come near it.
-Persons have k rows in all corners of the schema: alike, which is the worst (theory.md#units), and mixed.
+A fit is kept on a tape. Its questions are then asked again, without noise, of both tables of each
+pair (`Witness`). The answers are at most mu apart, the plan's, in deviations of the noise that was
+promised; and they come near it. Persons have k rows in all corners of the schema: alike, which is
+the worst (theory.md#units), and mixed.
 """
 
 from __future__ import annotations
@@ -25,21 +27,44 @@ from knobs import made
 
 MOST = 3
 CLASSES = Schema(
-    {"a": Number(-1, 1), "b": Number(-1, 1), "patient": Ignored(), "sex": Category(("f", "m")), "y": Category((0, 1))},
+    {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "patient": Ignored(),
+        "sex": Category(("f", "m")),
+        "y": Category((0, 1)),
+    },
     target="y",
     sensitive="sex",
     unit="patient",
     max_rows_per_unit=MOST,
 )
-NUMBERS = Schema({**CLASSES.columns, "y": Number(-1, 1)}, target="y", sensitive="sex", unit="patient", max_rows_per_unit=MOST)
+NUMBERS = Schema(
+    {**CLASSES.columns, "y": Number(-1, 1)},
+    target="y",
+    sensitive="sex",
+    unit="patient",
+    max_rows_per_unit=MOST,
+)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0}
 FITS = {
     "game": made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, **COMMON),
-    "game, descent": made(fv.OracleGameClassifier, "equalized_odds:0.1", oracle="descent", rounds=2, **COMMON),
-    "group": made(fv.GroupObjectiveClassifier, constraint="equalized_odds:0.1", solver=fv.LinearOracle(rounds=3), **COMMON),
-    "group, log loss": made(fv.GroupObjectiveClassifier, loss="log", solver=fv.LinearOracle(rounds=3), **COMMON),
+    "game, descent": made(
+        fv.OracleGameClassifier, "equalized_odds:0.1", oracle="descent", rounds=2, **COMMON
+    ),
+    "group": made(
+        fv.GroupObjectiveClassifier,
+        constraint="equalized_odds:0.1",
+        solver=fv.LinearOracle(rounds=3),
+        **COMMON,
+    ),
+    "group, log loss": made(
+        fv.GroupObjectiveClassifier, loss="log", solver=fv.LinearOracle(rounds=3), **COMMON
+    ),
     "group, a choice": made(fv.GroupObjectiveClassifier, method="exponential", **COMMON),
-    "group, least squares": made(fv.GroupObjectiveRegressor, "largest_group_loss", solver=fv.Moments(rounds=3), **COMMON),
+    "group, least squares": made(
+        fv.GroupObjectiveRegressor, "largest_group_loss", solver=fv.Moments(rounds=3), **COMMON
+    ),
 }
 RELATIONS = ("add-remove", "replace-one")
 
@@ -55,7 +80,11 @@ def somebody(rng):
     """Persons in the corners: alike in all rows, and mixed ones."""
     corners = list(itertools.product((-1.0, 1.0), (-1.0, 1.0), ("f", "m"), (0, 1)))
     alike = [[corner] * MOST for corner in corners]
-    mixed = [[corners[i] for i in rng.integers(0, len(corners), size)] for size in (1, 2, 3) for _ in range(3)]
+    mixed = [
+        [corners[i] for i in rng.integers(0, len(corners), size)]
+        for size in (1, 2, 3)
+        for _ in range(3)
+    ]
     return [*alike, *mixed]
 
 
@@ -71,7 +100,13 @@ def table(*people):
         rows += person
         ids += [100 + number] * len(person)
     a, b, sex, y = zip(*rows, strict=True)
-    return {"a": np.array(a), "b": np.array(b), "patient": np.array(ids), "sex": np.array(sex), "y": np.array(y)}
+    return {
+        "a": np.array(a),
+        "b": np.array(b),
+        "patient": np.array(ids),
+        "sex": np.array(sex),
+        "y": np.array(y),
+    }
 
 
 class _OpenedError(Exception):
@@ -95,18 +130,25 @@ def rows_of(estimator, promise, *people):
     with heard_by(listener), pytest.raises(_OpenedError):
         estimator.fit(table(*people))
     coins = NoiseSource.seeded(0).stream("units")
-    return listener.rows.by_person(promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise))
+    return listener.rows.by_person(
+        promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise)
+    )
 
 
 def estimator_of(name, relation):
     estimator = FITS[name]
     schema = NUMBERS if name.endswith("squares") else CLASSES
-    who = {"protects": "sensitive_features"} if relation == "sensitive features" else {"neighbours": relation}
+    who = (
+        {"protects": "sensitive_features"}
+        if relation == "sensitive features"
+        else {"neighbours": relation}
+    )
     return type(estimator)(**{**estimator.get_params(), "schema": schema, **who})
 
 
 def furthest(name, relation, monkeypatch):
-    """The largest distance between tables of neighbours in what one fit released, and the mu of its Gaussian releases."""
+    """The largest distance between tables of neighbours in what one fit released, and the mu of its
+    Gaussian releases."""
     estimator = estimator_of(name, relation)
     people, tape = somebody(np.random.default_rng(0)), Tape()
     with monkeypatch.context() as patched:
@@ -123,7 +165,9 @@ def furthest(name, relation, monkeypatch):
     known = {}
     found = []
     for pair in pairs:
-        sides = [known.setdefault(repr(one), None) or rows_of(estimator, promise, *one) for one in pair]
+        sides = [
+            known.setdefault(repr(one), None) or rows_of(estimator, promise, *one) for one in pair
+        ]
         known |= {repr(one): side for one, side in zip(pair, sides, strict=True)}
         found.append(Witness(*sides, promise).distance(tape))
     gaussian = [one for one in estimator.privacy_.releases if one.mechanism == "Gaussian"]
@@ -138,13 +182,17 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "relation"), CASES)
-def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(name, relation, monkeypatch):
+def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(
+    name, relation, monkeypatch
+):
     distance, mu = furthest(name, relation, monkeypatch)
     assert distance <= mu * (1.0 + 1e-9)
     assert distance >= 0.8 * mu
 
 
-@pytest.mark.parametrize(("name", "relation"), [("game", "add-remove"), ("group, least squares", "replace-one")])
+@pytest.mark.parametrize(
+    ("name", "relation"), [("game", "add-remove"), ("group, least squares", "replace-one")]
+)
 def test_planted_the_bound_of_one_row_is_caught(name, relation, monkeypatch):
     """As if a person moved a sum by no more than a row does."""
     monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)

@@ -16,7 +16,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
 import fairveil as fv
 from fairveil.errors import LedgerError, UnprotectedStep
@@ -30,7 +36,13 @@ Y = (X.sum(axis=1) > 0).astype(int)
 
 
 def fair(**options: Any) -> Any:
-    return made(fv.RateConstrainedClassifier, "demographic_parity:0.3", solver=fv.Descent(rounds=2), random_state=0, **options)
+    return made(
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.3",
+        solver=fv.Descent(rounds=2),
+        random_state=0,
+        **options,
+    )
 
 
 def warned(fit: Any) -> list[str]:
@@ -50,7 +62,10 @@ def test_a_scaler_before_the_model_is_named_in_a_warning_and_in_the_statement() 
     said, statement = fitted(("scale", StandardScaler()))
     assert len(said) == 1
     assert "'scale' (StandardScaler)" in said[0]
-    sentence = "the pipeline step 'scale' (StandardScaler) was fitted to the training rows before this fit, without privacy"
+    sentence = (
+        "the pipeline step 'scale' (StandardScaler) was fitted to the training rows before this "
+        "fit, without privacy"
+    )
     assert sentence in statement.not_covered
     assert sentence in statement.summary()
     assert not statement.check()
@@ -58,13 +73,21 @@ def test_a_scaler_before_the_model_is_named_in_a_warning_and_in_the_statement() 
 
 @pytest.mark.parametrize(
     "step",
-    [StandardScaler(), PCA(2), SimpleImputer(), SelectKBest(k=2), FeatureUnion([("a", StandardScaler()), ("b", PCA(1))])],
+    [
+        StandardScaler(),
+        PCA(2),
+        SimpleImputer(),
+        SelectKBest(k=2),
+        FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]),
+    ],
     ids=lambda step: type(step).__name__,
 )
 def test_what_learns_is_named(step: Any) -> None:
     said, statement = fitted(("first", step))
     assert len(said) == 1
-    assert any(sentence.startswith("the pipeline step 'first") for sentence in statement.not_covered)
+    assert any(
+        sentence.startswith("the pipeline step 'first") for sentence in statement.not_covered
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +98,9 @@ def test_what_learns_is_named(step: Any) -> None:
         "passthrough",
         None,
         FrozenEstimator(StandardScaler().fit(np.ones((2, 3)))),
-        ColumnTransformer([("keep", "passthrough", [0, 1]), ("squash", FunctionTransformer(np.tanh), [2])]),
+        ColumnTransformer(
+            [("keep", "passthrough", [0, 1]), ("squash", FunctionTransformer(np.tanh), [2])]
+        ),
     ],
     ids=str,
 )
@@ -90,12 +115,25 @@ def test_an_encoder_learns_its_categories_unless_they_are_stated() -> None:
     for kind in (OneHotEncoder, OrdinalEncoder):
         for options, named in (({}, True), ({"categories": [[0, 1], [0, 1]]}, False)):
             pipe = make_pipeline(kind(**options), fair())
-            assert bool(warned(lambda pipe=pipe: pipe.fit(table, Y, rateconstrainedclassifier__sensitive_features=A))) is named
+            assert (
+                bool(
+                    warned(
+                        lambda pipe=pipe: pipe.fit(
+                            table, Y, rateconstrainedclassifier__sensitive_features=A
+                        )
+                    )
+                )
+                is named
+            )
 
 
 def test_inside_of_transformers_of_columns_and_of_other_pipelines() -> None:
-    columns = ColumnTransformer([("numbers", StandardScaler(), [0, 1]), ("rest", FunctionTransformer(np.tanh), [2])])
-    _, statement = fitted(("inner", Pipeline([("squash", Normalizer()), ("columns", columns)])), ("reduce", PCA(2)))
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), [0, 1]), ("rest", FunctionTransformer(np.tanh), [2])]
+    )
+    _, statement = fitted(
+        ("inner", Pipeline([("squash", Normalizer()), ("columns", columns)])), ("reduce", PCA(2))
+    )
     named = [sentence for sentence in statement.not_covered if "pipeline" in sentence]
     assert [sentence.split(" (")[0] for sentence in named] == [
         "the pipeline step 'inner.columns.numbers'",
@@ -115,9 +153,16 @@ def test_in_searches_and_clones() -> None:
     search = GridSearchCV(pipe, {"clf__rounds": [2, 3]}, cv=2)
     said = warned(lambda: search.fit(X, Y, clf__sensitive_features=A))
     assert len(said) == 5  # four of the search and the last one
-    assert any("'scale'" in sentence for sentence in search.best_estimator_[-1].privacy_.not_covered)
-    found = cross_validate(pipe, X, Y, params={"clf__sensitive_features": A}, cv=2, return_estimator=True)
-    assert all(any("'scale'" in sentence for sentence in one[-1].privacy_.not_covered) for one in found["estimator"])
+    assert any(
+        "'scale'" in sentence for sentence in search.best_estimator_[-1].privacy_.not_covered
+    )
+    found = cross_validate(
+        pipe, X, Y, params={"clf__sensitive_features": A}, cv=2, return_estimator=True
+    )
+    assert all(
+        any("'scale'" in sentence for sentence in one[-1].privacy_.not_covered)
+        for one in found["estimator"]
+    )
 
 
 def test_an_estimator_inside_of_a_selector_knows_the_steps_before_it_alone() -> None:
@@ -133,7 +178,9 @@ def plain() -> Any:
 
 
 def test_a_target_that_was_scaled_by_its_own_values() -> None:
-    model = fv.GroupObjectiveRegressor(target_bounds=(-3, 3), random_state=0, solver=fv.Moments(rounds=2))
+    model = fv.GroupObjectiveRegressor(
+        target_bounds=(-3, 3), random_state=0, solver=fv.Moments(rounds=2)
+    )
     outer = TransformedTargetRegressor(model, transformer=StandardScaler())
     (said,) = warned(lambda: outer.fit(X, X[:, 0]))
     assert "'transformer' (StandardScaler)" in said
@@ -141,7 +188,12 @@ def test_a_target_that_was_scaled_by_its_own_values() -> None:
 
 
 def test_a_post_processor_names_a_step_once() -> None:
-    pipe = Pipeline([("scale", StandardScaler()), ("clf", fv.OddsPostProcessor(constraints="demographic_parity:0.3"))])
+    pipe = Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("clf", fv.OddsPostProcessor(constraints="demographic_parity:0.3")),
+        ]
+    )
     assert len(warned(lambda: pipe.fit(X, Y, clf__sensitive_features=A))) == 1
     assert sum("'scale'" in sentence for sentence in pipe[-1].privacy_.not_covered) == 1
 
@@ -157,8 +209,15 @@ def test_sensitive_columns_that_went_through_a_step_are_not_public() -> None:
     import pandas as pd
 
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=A)
-    keep = ColumnTransformer([("scale", StandardScaler(), ["a", "b", "c"])], remainder="passthrough")
-    pipe = Pipeline([("columns", keep.set_output(transform="pandas")), ("clf", fair(protects="sensitive_features"))])
+    keep = ColumnTransformer(
+        [("scale", StandardScaler(), ["a", "b", "c"])], remainder="passthrough"
+    )
+    pipe = Pipeline(
+        [
+            ("columns", keep.set_output(transform="pandas")),
+            ("clf", fair(protects="sensitive_features")),
+        ]
+    )
     (said,) = warned(lambda: pipe.fit(table, Y, clf__sensitive_features=["remainder__sex"]))
     assert "'columns.scale'" in said
 
@@ -202,15 +261,22 @@ def test_names_are_printed_on_one_line() -> None:
 
 def test_a_ledger_in_production_refuses_them() -> None:
     schema = fv.data.Schema(
-        {"x": fv.data.Number(-3, 3), "y": fv.data.Category((0, 1)), "a": fv.data.Category((0, 1))}, target="y", sensitive="a"
+        {"x": fv.data.Number(-3, 3), "y": fv.data.Category((0, 1)), "a": fv.data.Category((0, 1))},
+        target="y",
+        sensitive="a",
     )
     book = fv.Ledger.create(None, "people", epsilon=5.0, delta=1e-5, production=True)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", solver=fv.Descent(rounds=2), schema=schema, ledger=book)
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.3", solver=fv.Descent(rounds=2), schema=schema, ledger=book
+    )
     scaled = StandardScaler().set_output(transform="pandas")
     import pandas as pd
 
     pipe = Pipeline([("scale", scaled), ("clf", clf)])
-    with pytest.raises(LedgerError, match="by pipeline step 'scale'"), pytest.warns(UnprotectedStep):
+    with (
+        pytest.raises(LedgerError, match="by pipeline step 'scale'"),
+        pytest.warns(UnprotectedStep),
+    ):
         pipe.fit(pd.DataFrame({"x": X[:, 0]}), Y, clf__sensitive_features={"a": A})
     assert book.balance().spent_share == 0
     clf.fit({"x": X[:, 0].clip(-3, 3)}, Y, sensitive_features={"a": A})

@@ -1,4 +1,5 @@
-"""Plans of fits: no row is read, the plan is the fit's own, its noise is what fits have, and it says what would be enough."""
+"""Plans of fits: no row is read, the plan is the fit's own, its noise is what fits have, and it
+says what would be enough."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ NUMBERS = {"a": Number(-4, 4), "b": Number(-4, 4)}
 
 
 def schema_of(
-    shares: tuple[float, ...] | None = (0.3, 0.7), rows: int | None = ROWS, groups: str = "fm", **options: Any
+    shares: tuple[float, ...] | None = (0.3, 0.7),
+    rows: int | None = ROWS,
+    groups: str = "fm",
+    **options: Any,
 ) -> Schema:
     hired = Boolean(shares=(0.6, 0.4))
     columns = {**NUMBERS, "sex": Category(tuple(groups), shares=shares), "hired": hired}
@@ -53,24 +57,57 @@ GROUPS: dict[str, Any] = {"protects": "sensitive_features"}
 FITS = [
     (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20)), None),
     (made(fv.RateConstrainedClassifier, ODDS, solver=fv.Descent(rounds=20), **GROUPS), None),
-    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20), neighbours="replace-one"), None),
+    (
+        fv.RateConstrainedClassifier(
+            PARITY, solver=fv.Descent(rounds=20), neighbours="replace-one"
+        ),
+        None,
+    ),
     (fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=20, sampling_rate=0.2)), None),
-    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20), unsafe_data_dependent_bounds=True), None),
+    (
+        fv.RateConstrainedClassifier(
+            PARITY, solver=fv.Descent(rounds=20), unsafe_data_dependent_bounds=True
+        ),
+        None,
+    ),
     (fv.FermiClassifier(solver=fv.Descent(rounds=20)), None),
     (fv.OracleGameClassifier(ODDS), None),
     (fv.OracleGameClassifier(ODDS, oracle="descent", rounds=20), None),
     (fv.OracleGameClassifier(PARITY, solver=fv.OracleGame(group_aware=True), rounds=20), None),
     (fv.OracleGameClassifier(PARITY, oracle="exponential", rounds=20), None),
     (fv.GroupObjectiveClassifier("error", ODDS, solver=fv.LinearOracle(rounds=20)), None),
-    (made(fv.GroupObjectiveClassifier, "largest_group_loss", solver=fv.LinearOracle(rounds=20), **GROUPS), None),
-    (fv.GroupObjectiveClassifier("error", ODDS, "exponential"), None),
-    (fv.GroupObjectiveClassifier("largest_group_loss", loss="log", solver=fv.LinearOracle(rounds=20)), None),
     (
-        fv.GroupObjectiveClassifier("largest_group_loss", loss="log", method="worst-group", solver=fv.LinearOracle(rounds=20)),
+        made(
+            fv.GroupObjectiveClassifier,
+            "largest_group_loss",
+            solver=fv.LinearOracle(rounds=20),
+            **GROUPS,
+        ),
+        None,
+    ),
+    (fv.GroupObjectiveClassifier("error", ODDS, "exponential"), None),
+    (
+        fv.GroupObjectiveClassifier(
+            "largest_group_loss", loss="log", solver=fv.LinearOracle(rounds=20)
+        ),
+        None,
+    ),
+    (
+        fv.GroupObjectiveClassifier(
+            "largest_group_loss",
+            loss="log",
+            method="worst-group",
+            solver=fv.LinearOracle(rounds=20),
+        ),
         None,
     ),
     (fv.TailoredClassifier(solver=fv.GroupDescent(rounds=20)), None),
-    (fv.TailoredClassifier("standard-error", group_loss_bound=0.6, solver=fv.GroupDescent(rounds=20)), None),
+    (
+        fv.TailoredClassifier(
+            "standard-error", group_loss_bound=0.6, solver=fv.GroupDescent(rounds=20)
+        ),
+        None,
+    ),
     (made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=20), **GROUPS), None),
     (fv.GroupObjectiveRegressor("largest_group_loss"), numeric),
     (fv.TailoredRegressor(), numeric),
@@ -86,12 +123,18 @@ def draws(event: Any) -> int:
     return draws(event.event) if isinstance(event, PoissonSampled) else 1
 
 
-@pytest.mark.parametrize(("clf", "schema"), FITS, ids=lambda one: type(one).__name__ if isinstance(one, Planning) else "")
+@pytest.mark.parametrize(
+    ("clf", "schema"), FITS, ids=lambda one: type(one).__name__ if isinstance(one, Planning) else ""
+)
 def test_the_plan_is_the_one_that_a_fit_makes(clf: Any, schema: Any) -> None:
     """Guarantee 2: the same events, to the last bit, of as many rows."""
     found = schema_of() if schema is None else schema()
     X, y = table()
-    fitted = copy.copy(clf).set_params(schema=found, random_state=0).fit(X, y if schema is None else np.where(y, 2.0, -2.0))
+    fitted = (
+        copy.copy(clf)
+        .set_params(schema=found, random_state=0)
+        .fit(X, y if schema is None else np.where(y, 2.0, -2.0))
+    )
     search = clf._foretold(Unread(found, ROWS), None, None)._search(Unread(found, ROWS).read)
     assert fitted.privacy_.plan is not None
     assert compose([search.plan]) == compose(fitted.privacy_.plan)
@@ -146,37 +189,66 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 SITUATIONS = [
-    (fv.RateConstrainedClassifier, {"constraints": "demographic_parity:0.3", "epsilon": 3.0, "rounds": 40}),
-    (fv.RateConstrainedClassifier, {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "rounds": 40}),
+    (
+        fv.RateConstrainedClassifier,
+        {"constraints": "demographic_parity:0.3", "epsilon": 3.0, "rounds": 40},
+    ),
+    (
+        fv.RateConstrainedClassifier,
+        {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "rounds": 40},
+    ),
     (fv.OddsPostProcessor, {"constraints": "equalized_odds:0.05", "epsilon": 1.0, **GROUPS}),
-    (fv.OracleGameClassifier, {"constraints": "demographic_parity:0.05", "epsilon": 1.0, "rounds": 60}),
-    (fv.GroupObjectiveClassifier, {"objective": "error", "constraint": "demographic_parity:0.1", "method": "exponential"}),
+    (
+        fv.OracleGameClassifier,
+        {"constraints": "demographic_parity:0.05", "epsilon": 1.0, "rounds": 60},
+    ),
+    (
+        fv.GroupObjectiveClassifier,
+        {"objective": "error", "constraint": "demographic_parity:0.1", "method": "exponential"},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("made", "options"), SITUATIONS, ids=lambda one: one.__name__ if isinstance(one, type) else "")
+@pytest.mark.parametrize(
+    ("made", "options"), SITUATIONS, ids=lambda one: one.__name__ if isinstance(one, type) else ""
+)
 def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any]) -> None:
-    """What reports say, within 20 %; and what is seen, the root mean square over 48 seeds, within a factor of 1.35: right
-    numbers miss that once in 250 times. A mixture's noise is the sum of its models' deviations, up to a fifth too large."""
+    """What reports say, within 20 %; and what is seen, the root mean square over 48 seeds, within a
+    factor of 1.35: right numbers miss that once in 250 times. A mixture's noise is the sum of its
+    models' deviations, up to a fifth too large."""
     notion = parse(options.get("constraints", options.get("constraint")))
     X, y = table()
     plan = made(schema=schema_of(), **options).plan()
     looks, off, reported = [], [], []
     for seed in range(48):
-        clf = made(schema=schema_of(), random_state=seed, **options).fit(X, y, sensitive_features=["sex"])
+        clf = made(schema=schema_of(), random_state=seed, **options).fit(
+            X, y, sensitive_features=["sex"]
+        )
         if made is fv.RateConstrainedClassifier:
             law = clf.predict(X)[:, np.newaxis] == clf.classes_
             looks.append(clf.outcome_.looks)
         else:
-            law = clf.predict_proba(X, **({"sensitive_features": ["sex"]} if made is fv.OddsPostProcessor else {}))
+            law = clf.predict_proba(
+                X, **({"sensitive_features": ["sex"]} if made is fv.OddsPostProcessor else {})
+            )
         system = resolve(notion, clf.cells_, (False, True))
         histogram = np.zeros(system.shape)
-        np.add.at(histogram, ((X["sex"] == "m").astype(int), y.astype(int)), np.asarray(law, np.float64))
-        exact = dict(zip(system.names, system.exact_values(histogram, histogram.sum(axis=2)).tolist(), strict=True))
+        np.add.at(
+            histogram, ((X["sex"] == "m").astype(int), y.astype(int)), np.asarray(law, np.float64)
+        )
+        exact = dict(
+            zip(
+                system.names,
+                system.exact_values(histogram, histogram.sum(axis=2)).tolist(),
+                strict=True,
+            )
+        )
         told = {line.target: line for line in clf.constraint_report_.lines}
         off.append([(told[line.name].value - exact[line.name]) / line.noise for line in plan.lines])
         reported.append([told[line.name].noise / line.noise for line in plan.lines])
-    assert set(looks) <= {max(line.looks for line in plan.lines)}, "values are those of a release of their own"
+    assert set(looks) <= {max(line.looks for line in plan.lines)}, (
+        "values are those of a release of their own"
+    )
     assert np.median(reported) == pytest.approx(1.0, abs=0.2)
     assert 0.74 <= math.sqrt(float(np.mean(np.square(off)))) <= 1.35
 
@@ -187,7 +259,10 @@ def test_what_is_enough_is_and_a_little_less_is_not() -> None:
     assert enough is not None
     assert enough.epsilon_to_enforce is not None
     assert enough.rows_to_verify is not None
-    for epsilon, can in ((enough.epsilon_to_enforce, True), (0.97 * enough.epsilon_to_enforce, False)):
+    for epsilon, can in (
+        (enough.epsilon_to_enforce, True),
+        (0.97 * enough.epsilon_to_enforce, False),
+    ):
         assert clf.set_params(epsilon=epsilon).plan(schema_of()).can_be_enforced is can
     clf.set_params(epsilon=0.2)
     for rows, can in ((enough.rows_to_verify, True), (round(0.97 * enough.rows_to_verify), False)):
@@ -199,7 +274,9 @@ def test_what_is_enough_is_and_a_little_less_is_not() -> None:
 
 
 def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
-    plan = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0).plan(schema_of(None, groups="abc"))
+    plan = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0).plan(
+        schema_of(None, groups="abc")
+    )
     assert "of equal size" in plan.verdict
     assert "supposed equal: nobody stated them" in str(plan)
     share = plan.least_share
@@ -219,7 +296,9 @@ def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
 
 
 def test_a_plan_of_many_small_groups_says_that_nothing_can_be_enforced() -> None:
-    plan = fv.RateConstrainedClassifier(PARITY).plan(schema_of((1 / 6,) * 6, rows=600, groups="abcdef"))
+    plan = fv.RateConstrainedClassifier(PARITY).plan(
+        schema_of((1 / 6,) * 6, rows=600, groups="abcdef")
+    )
     assert plan.verdict.startswith("With 6 groups of 100 rows or more at epsilon 1 the noise is ±")
     assert plan.verdict.endswith(" points: nothing can be enforced.")
     assert plan.can_be_enforced is False
@@ -242,12 +321,22 @@ def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
     plan = fv.RateConstrainedClassifier(PARITY).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
     svg = plan.figure(name="here")
     ET.fromstring(svg)
-    for words in ("c (10.0%)", "a (60.0%), b (30.0%)", "required: 5 points", "epsilon 1", 'id="here-title"'):
+    for words in (
+        "c (10.0%)",
+        "a (60.0%), b (30.0%)",
+        "required: 5 points",
+        "epsilon 1",
+        'id="here-title"',
+    ):
         assert words in svg
-    beside = fv.RateConstrainedClassifier([PARITY, "false_negative_rate:0.2"]).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
+    beside = fv.RateConstrainedClassifier([PARITY, "false_negative_rate:0.2"]).plan(
+        schema_of((0.6, 0.3, 0.1), groups="abc")
+    )
     first, second, third = beside.forecast.by_group().values()
     assert first == second < third, "a rate of everybody's is no group's"
-    many = fv.RateConstrainedClassifier(PARITY).plan(schema_of(tuple(np.arange(1, 21) / 210), groups="abcdefghijklmnopqrst"))
+    many = fv.RateConstrainedClassifier(PARITY).plan(
+        schema_of(tuple(np.arange(1, 21) / 210), groups="abcdefghijklmnopqrst")
+    )
     assert "6 of 20 groups are drawn" in many.figure()
     with pytest.raises(InputError, match="figure: expected a plan with noise"):
         fv.TailoredRegressor().plan(numeric()).figure()
@@ -274,7 +363,11 @@ def test_what_is_missing_or_wrong_is_said(given: dict[str, Any], words: str) -> 
 
 
 @pytest.mark.parametrize(
-    "clf", [fv.RateConstrainedClassifier(PARITY, delta=0.01), fv.OddsPostProcessor(None, ODDS, delta=0.01)]
+    "clf",
+    [
+        fv.RateConstrainedClassifier(PARITY, delta=0.01),
+        fv.OddsPostProcessor(None, ODDS, delta=0.01),
+    ],
 )
 def test_warnings_of_public_facts_are_heard_once(clf: Any) -> None:
     with pytest.warns(WeakDelta) as heard:
@@ -283,13 +376,20 @@ def test_warnings_of_public_facts_are_heard_once(clf: Any) -> None:
 
 
 def test_groups_may_be_named_and_shares_of_the_schema_are_stamped_as_public() -> None:
-    columns = {**NUMBERS, "sex": Category(("f", "m")), "city": Category(("x", "y"), shares=(0.5, 0.5)), "hired": Boolean()}
+    columns = {
+        **NUMBERS,
+        "sex": Category(("f", "m")),
+        "city": Category(("x", "y"), shares=(0.5, 0.5)),
+        "hired": Boolean(),
+    }
     two = Schema(columns, target="hired", sensitive=["sex", "city"], rows=ROWS)
     clf = fv.RateConstrainedClassifier(PARITY)
     assert len(clf.plan(two).forecast.by_group()) == 4
     assert len(clf.plan(two, sensitive=["city"]).forecast.by_group()) == 2
     X, y = table()
-    fitted = fv.RateConstrainedClassifier(PARITY, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=5)).fit(X, y)
+    fitted = fv.RateConstrainedClassifier(
+        PARITY, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=5)
+    ).fit(X, y)
     facts = {fact.name: (fact.value, fact.origin) for fact in fitted.privacy_.facts}
     assert facts["shares of sex"] == ("f 0.3, m 0.7", "schema")
     assert facts["shares of hired"] == ("False 0.6, True 0.4", "schema")

@@ -1,4 +1,5 @@
-"""A verdict about the people that rows were drawn from stands apart from that about the rows, and before it."""
+"""A verdict about the people that rows were drawn from stands apart from that about the rows, and
+before it."""
 
 from __future__ import annotations
 
@@ -30,12 +31,15 @@ MADE: dict[str, Any] = {
     "many classes": lambda: fv.RateConstrainedClassifier(ODDS, epsilon=INF),
     "post": lambda: fv.OddsPostProcessor(None, ODDS, epsilon=INF),
     "game": lambda: fv.OracleGameClassifier(ODDS, epsilon=INF, rounds=20),
-    "objective": lambda: fv.GroupObjectiveClassifier("error", [ODDS, "gmean:0.5", "gini:0.4"], epsilon=INF),
+    "objective": lambda: fv.GroupObjectiveClassifier(
+        "error", [ODDS, "gmean:0.5", "gini:0.4"], epsilon=INF
+    ),
 }
 
 
 def drawn(model: Any, y: Any, rounds: int = 400) -> np.ndarray:
-    """The deviations of constraints' values of this very model over draws of its rows with replacement."""
+    """The deviations of constraints' values of this very model over draws of its rows with
+    replacement."""
     grouped = {"sensitive_features": A} if isinstance(model, fv.OddsPostProcessor) else {}
     law = model.predict_proba(X, **grouped)
     if isinstance(model, fv.RateConstrainedClassifier):
@@ -46,9 +50,13 @@ def drawn(model: Any, y: Any, rounds: int = 400) -> np.ndarray:
     system = fv.fairness.resolve(fv.EqualizedOdds(0.4), model.cells_, model.classes_.tolist())
     for _ in range(rounds):
         rows = RNG.integers(len(law), size=len(law))
-        counts, histogram = tally(read_decisions(y[rows], law[rows], A[rows], classes=model.classes_.tolist()))
+        counts, histogram = tally(
+            read_decisions(y[rows], law[rows], A[rows], classes=model.classes_.tolist())
+        )
         found = system.exact_values(histogram, counts).tolist()
-        recalls = np.array([histogram[:, k, k].sum() / counts[:, k].sum() for k in range(counts.shape[1])])
+        recalls = np.array(
+            [histogram[:, k, k].sum() / counts[:, k].sum() for k in range(counts.shape[1])]
+        )
         means = histogram[:, :, 1].sum(axis=1) / counts.sum(axis=1)
         gini = abs(means[0] - means[1]) / means.sum() / 2
         values.append([*found, 1 - (np.sqrt(np.prod(recalls + 0.01)) - 0.01), gini])
@@ -57,7 +65,8 @@ def drawn(model: Any, y: Any, rounds: int = 400) -> np.ndarray:
 
 @pytest.mark.parametrize("name", MADE)
 def test_the_sampling_error_is_that_of_the_models_own_decisions(name: str) -> None:
-    """400 draws with replacement: their deviation is known to 4 %, and 25 % are allowed. Rates of few rows may have more."""
+    """400 draws with replacement: their deviation is known to 4 %, and 25 % are allowed. Rates of
+    few rows may have more."""
     y = Y + (X[:, 0] > 1.5) if name == "many classes" else Y
     model = MADE[name]().fit(X, y, sensitive_features=A)
     told = np.array([line.sampling for line in model.constraint_report_.lines])
@@ -80,10 +89,15 @@ def test_met_is_said_of_the_people_and_not_of_the_rows() -> None:
     first, second, *_ = str(report).splitlines()
     assert first == "Required: the gap is small."
     assert second == (
-        "For the people that the training rows were drawn from: cannot be told. On the training rows: met. Confidence: 95%."
+        "For the people that the training rows were drawn from: cannot be told. On the training "
+        "rows: met. Confidence: 95%."
     )
     told = json.loads(report.to_json())
-    assert (told["verdict"], told["training_verdict"], told["met"]) == ("cannot be told", "met", None)
+    assert (told["verdict"], told["training_verdict"], told["met"]) == (
+        "cannot be told",
+        "met",
+        None,
+    )
     assert told["constraints"][0]["population_verdict"] == "cannot be told"
     assert told["required"] == ["the gap is small"]
     assert ConstraintReport((), 3, "done").verdict is None
@@ -91,11 +105,15 @@ def test_met_is_said_of_the_people_and_not_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize("name", ["descent", "post", "game", "objective"])
-def test_files_keep_both_verdicts_and_files_of_earlier_versions_have_one(name: str, tmp_path: Path) -> None:
+def test_files_keep_both_verdicts_and_files_of_earlier_versions_have_one(
+    name: str, tmp_path: Path
+) -> None:
     model = MADE[name]().fit(X, Y, sensitive_features=A)
     again = fv.load(fv.save(model, tmp_path / "model"))
     assert again.constraint_report_ == model.constraint_report_
-    assert model.constraint_report_.required[-1 if name != "objective" else 2].startswith("the true and false positive rates")
+    assert model.constraint_report_.required[-1 if name != "objective" else 2].startswith(
+        "the true and false positive rates"
+    )
     path = tmp_path / "model/estimator.json"
     content = json.loads(path.read_text("utf-8"))
     if name == "post":
@@ -104,17 +122,20 @@ def test_files_keep_both_verdicts_and_files_of_earlier_versions_have_one(name: s
         del content["outcome"]["sampling"]
     path.write_text(json.dumps(content), "utf-8")
     old = fv.load(tmp_path / "model")
-    assert [line.verdict for line in old.constraint_report_.lines] == [line.verdict for line in model.constraint_report_.lines]
+    assert [line.verdict for line in old.constraint_report_.lines] == [
+        line.verdict for line in model.constraint_report_.lines
+    ]
     assert all(math.isnan(line.sampling) for line in old.constraint_report_.lines)
     assert old.constraint_report_.met is None
 
 
 def test_a_regressions_losses_have_a_bound_on_their_sampling_error() -> None:
-    """The variance of a loss is not released: that of the widest loss with its mean is taken, which is no less."""
+    """The variance of a loss is not released: that of the widest loss with its mean is taken, which
+    is no less."""
     y = X @ [1.0, -0.5] + 0.3 * RNG.normal(size=3000)
-    reg = fv.GroupObjectiveRegressor("error", "largest_group_loss:2.0", epsilon=INF, target_bounds=(-4, 4)).fit(
-        X, y, sensitive_features=A
-    )
+    reg = fv.GroupObjectiveRegressor(
+        "error", "largest_group_loss:2.0", epsilon=INF, target_bounds=(-4, 4)
+    ).fit(X, y, sensitive_features=A)
     losses = (reg.predict(X) - y) ** 2
     for line, group in zip(reg.constraint_report_.lines, (0, 1), strict=True):
         own = losses[group == A]
@@ -123,8 +144,13 @@ def test_a_regressions_losses_have_a_bound_on_their_sampling_error() -> None:
 
 
 def test_a_fit_still_warns_of_what_its_own_rows_show() -> None:
-    asked = [fv.FalseNegativeRate(0.1), fv.FalsePositiveRateParity(0.02), "demographic_parity:0.01", "error_rate_parity:0.01"]
+    asked = [
+        fv.FalseNegativeRate(0.1),
+        fv.FalsePositiveRateParity(0.02),
+        "demographic_parity:0.01",
+        "error_rate_parity:0.01",
+    ]
     with pytest.warns(ConstraintNotMet, match="on the training rows"):
-        fv.RateConstrainedClassifier([*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.Descent(rounds=30)).fit(
-            X, Y, sensitive_features=A
-        )
+        fv.RateConstrainedClassifier(
+            [*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.Descent(rounds=30)
+        ).fit(X, Y, sensitive_features=A)

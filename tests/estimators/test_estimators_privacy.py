@@ -24,18 +24,32 @@ def read_from_data(clf: Any) -> set[str]:
 def test_guarantee_1_what_was_read_from_the_data_is_listed(people: Columns) -> None:
     table = pd.DataFrame(people)
     clf = short(PARITY).fit(table[[*FEATURES, "sex"]], table["hired"], sensitive_features="sex")
-    assert read_from_data(clf) == {"number of features", "classes", "groups of sex", "categories of job"}
+    assert read_from_data(clf) == {
+        "number of features",
+        "classes",
+        "groups of sex",
+        "categories of job",
+    }
     summary = clf.privacy_.summary()
-    for words in ("classes was read from the data", "categories of job was read from the data", "clerk, none, smith"):
+    for words in (
+        "classes was read from the data",
+        "categories of job was read from the data",
+        "clerk, none, smith",
+    ):
         assert words in summary
     assert "INSECURE" in summary
     assert "seeded-noise" in clf.privacy_.stamps
 
 
-def test_guarantee_1_two_tables_with_the_same_public_facts_differ_by_answers_alone(people: Columns) -> None:
-    """With rounds of noise far above the signal two neighbouring tables give almost, but never exactly, one model."""
+def test_guarantee_1_two_tables_with_the_same_public_facts_differ_by_answers_alone(
+    people: Columns,
+) -> None:
+    """With rounds of noise far above the signal two neighbouring tables give almost, but never
+    exactly, one model."""
     table = pd.DataFrame(people)
-    one = short(PARITY, epsilon=1e-3, public_rows=800).fit(table[FEATURES], table["hired"], sensitive_features=table["sex"])
+    one = short(PARITY, epsilon=1e-3, public_rows=800).fit(
+        table[FEATURES], table["hired"], sensitive_features=table["sex"]
+    )
     other = short(PARITY, epsilon=1e-3, public_rows=800).fit(
         table[FEATURES][1:], table["hired"][1:], sensitive_features=table["sex"][1:]
     )
@@ -52,9 +66,9 @@ def test_guarantee_2_the_statement_is_the_price_of_the_plan(
     people: Columns, protects: str, neighbours: str | None, notion: Any
 ) -> None:
     table = pd.DataFrame(people)
-    clf = short(notion, protects=protects, neighbours=neighbours, epsilon=1.0, random_state=None).fit(
-        table[FEATURES], table["hired"], sensitive_features=table["sex"]
-    )
+    clf = short(
+        notion, protects=protects, neighbours=neighbours, epsilon=1.0, random_state=None
+    ).fit(table[FEATURES], table["hired"], sensitive_features=table["sex"])
     statement = clf.privacy_
     free = notion is None and protects == "sensitive_features"
     assert statement.epsilon == 0 if free else 0.95 < statement.epsilon <= 1.0
@@ -64,7 +78,9 @@ def test_guarantee_2_the_statement_is_the_price_of_the_plan(
     assert not statement.check()
     assert statement.stamps == ()
     if not free:
-        assert fv.privacy.epsilon(statement.events, 1e-6, statement.neighbours) == pytest.approx(statement.epsilon)
+        assert fv.privacy.epsilon(statement.events, 1e-6, statement.neighbours) == pytest.approx(
+            statement.epsilon
+        )
 
 
 def test_guarantee_2_without_privacy_it_says_so(people: Columns) -> None:
@@ -75,7 +91,9 @@ def test_guarantee_2_without_privacy_it_says_so(people: Columns) -> None:
     assert '"inf"' in clf.privacy_.to_json()
 
 
-def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(people: Columns, schema: fv.facts.Schema) -> None:
+def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
     clf = short(PARITY, schema=schema).fit(pd.DataFrame(people))
     assert read_from_data(clf) == set()
     facts = {fact.name: (fact.value, fact.origin) for fact in clf.privacy_.facts}
@@ -83,7 +101,9 @@ def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(people: Columns
     assert facts["classes"] == ("no, yes", "schema")
     assert facts["groups of sex"] == ("f, m", "schema")
     stated = short(PARITY, schema=schema, public_rows=900).fit(pd.DataFrame(people))
-    assert [fact.value for fact in stated.privacy_.facts if fact.name == "number of rows"] == ["900"]
+    assert [fact.value for fact in stated.privacy_.facts if fact.name == "number of rows"] == [
+        "900"
+    ]
     assert stated.outcome_.rows == 900
     # One row more or less, with values beyond all bounds, changes no public fact.
     strange = pd.DataFrame(people).iloc[[0]].assign(age=1e9, job="priest")
@@ -126,7 +146,9 @@ def test_under_add_remove_the_number_of_rows_is_bought_unless_it_is_stated(peopl
     assert "number of rows" not in {fact.name for fact in bought.privacy_.facts}
     stated = short(public_rows=1000).fit(X, people["hired"])
     assert stated.outcome_.rows == 1000
-    assert ("number of rows", "1000", "argument") in {(f.name, f.value, f.origin) for f in stated.privacy_.facts}
+    assert ("number of rows", "1000", "argument") in {
+        (f.name, f.value, f.origin) for f in stated.privacy_.facts
+    }
     assert short(neighbours="replace-one").fit(X, people["hired"]).outcome_.rows == 800
 
 
@@ -135,7 +157,10 @@ def test_secure_fits_differ_and_seeded_ones_repeat(people: Columns) -> None:
     secure = [short(random_state=None).fit(X, people["hired"]).coef_.tobytes() for _ in range(2)]
     assert secure[0] != secure[1]
     for seed in (7, np.int64(7)):
-        assert short(random_state=seed).fit(X, people["hired"]).coef_ == short(random_state=7).fit(X, people["hired"]).coef_
+        assert (
+            short(random_state=seed).fit(X, people["hired"]).coef_
+            == short(random_state=7).fit(X, people["hired"]).coef_
+        )
     for make in (np.random.RandomState, np.random.default_rng):
         one, other = (short(random_state=make(3)).fit(X, people["hired"]) for _ in range(2))
         assert one.coef_.tobytes() == other.coef_.tobytes()

@@ -1,4 +1,5 @@
-"""Private tables of decisions: what they say and cost, hierarchy, access, metrics as coins, and what is refused."""
+"""Private tables of decisions: what they say and cost, hierarchy, access, metrics as coins, and
+what is refused."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_models_decisions_and_outcomes_alone() -> None:
 
 
 def test_the_hierarchy_its_access_and_its_worst_pair() -> None:
-    found = fv.private_audit(DECIDED, None, Y, sensitive_features=GROUPS, epsilon=3.0, random_state=1)
+    found = fv.private_audit(
+        DECIDED, None, Y, sensitive_features=GROUPS, epsilon=3.0, random_state=1
+    )
     assert list(found.by_group) == [(a, b) for a in "fm" for b in "xyz"]
     assert list(found.level("sex")) == [("sex", "f"), ("sex", "m")]
     gap = found.difference(None, "sex")
@@ -64,9 +67,15 @@ def test_the_hierarchy_its_access_and_its_worst_pair() -> None:
     assert found.ratio("selection_rate[True]", "sex").value == pytest.approx(0.6, abs=0.1)
     frame = found.to_frame()
     assert len(frame) == 1 + 2 + 3 + 6
-    assert frame["selection_rate[True]"].between(frame["selection_rate[True].low"], frame["selection_rate[True].high"]).all()
+    assert (
+        frame["selection_rate[True]"]
+        .between(frame["selection_rate[True].low"], frame["selection_rate[True].high"])
+        .all()
+    )
     assert "everyone" in str(found)
-    flat = fv.private_audit(DECIDED, None, Y, sensitive_features=GROUPS, epsilon=3.0, depth=1, random_state=1)
+    flat = fv.private_audit(
+        DECIDED, None, Y, sensitive_features=GROUPS, epsilon=3.0, depth=1, random_state=1
+    )
     assert flat.levels == ((0,), (1,))
     with pytest.raises(InputError, match="Name the columns of one level: sex, town"):
         flat.difference()
@@ -84,7 +93,9 @@ def test_a_plot_has_every_group(tmp_path) -> None:  # type: ignore[no-untyped-de
     assert found.plot(ax=axes) is axes
 
 
-@pytest.mark.parametrize(("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)])
+@pytest.mark.parametrize(
+    ("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)]
+)
 def test_public_sums_are_exact_and_everything_fits(protects: str, neighbours: str | None) -> None:
     options = {"epsilon": 1.0, "protects": protects, "neighbours": neighbours, "random_state": 0}
     found = fv.private_audit(DECIDED, None, Y, sensitive_features=SEX, **options)
@@ -97,22 +108,28 @@ def test_public_sums_are_exact_and_everything_fits(protects: str, neighbours: st
 
 
 def test_a_metric_is_the_mean_of_the_users_function() -> None:
-    """A cost between 0 and 5 of real numbers; the coin's mean is within five of its standard deviations (below 1e-6)."""
+    """A cost between 0 and 5 of real numbers; the coin's mean is within five of its standard
+    deviations (below 1e-6)."""
     amount = RNG.random(N) * 5.0
     cost = fv.RowMetric(lambda X, y, prediction: X * (y != prediction), high=5.0)
     options = {"sensitive_features": SEX, "epsilon": math.inf}
-    found = fv.private_audit(DECIDED, amount, Y, metrics={"cost": cost, "chosen": lambda X, y, p: p}, **options)
+    found = fv.private_audit(
+        DECIDED, amount, Y, metrics={"cost": cost, "chosen": lambda X, y, p: p}, **options
+    )
     truth = (amount * (Y != DECIDED)).mean()
     share = truth / 5.0
     assert abs(found.overall["cost"].value - truth) < 5.0 * 5.0 * math.sqrt(share * (1 - share) / N)
-    assert found.overall["chosen"].value == pytest.approx(DECIDED.mean())  # coins of 0 and 1 are no gamble
+    # coins of 0 and 1 are no gamble
+    assert found.overall["chosen"].value == pytest.approx(DECIDED.mean())
     assert found.overall["cost"].low < truth < found.overall["cost"].high
     assert found.difference("cost").low >= 0.0
     stamped = found.privacy_.to_json()
     assert "metrics are functions of the caller's" in stamped
 
 
-def test_values_of_a_metric_stay_between_its_bounds_whatever_the_function_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_of_a_metric_stay_between_its_bounds_whatever_the_function_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """1 where the value is above, 0 where it is below, not finite, or raises on a row."""
 
     def wild(X: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -128,7 +145,9 @@ def test_values_of_a_metric_stay_between_its_bounds_whatever_the_function_does(c
     heard = capsys.readouterr()
     assert "secret" not in heard.out + heard.err
     with pytest.raises(InputError, match="a number for each row"):
-        fv.private_audit(kinds > 1, kinds, None, epsilon=math.inf, metrics={"none": lambda X, y, p: None.lost})  # type: ignore[attr-defined]
+        fv.private_audit(
+            kinds > 1, kinds, None, epsilon=math.inf, metrics={"none": lambda X, y, p: None.lost}
+        )  # type: ignore[attr-defined]
 
 
 def test_the_coins_of_a_metric_are_new_each_time_and_belong_to_no_position() -> None:
@@ -137,7 +156,10 @@ def test_the_coins_of_a_metric_are_new_each_time_and_belong_to_no_position() -> 
     from fairveil.privacy.noise.sources import NoiseSource
 
     half = RowMetric(lambda X, y, prediction: np.full(len(prediction), 0.5))
-    thrown = [half.coins(None, None, np.zeros(300), NoiseSource.secure().stream("sampling").uniforms(300)) for _ in range(2)]
+    thrown = [
+        half.coins(None, None, np.zeros(300), NoiseSource.secure().stream("sampling").uniforms(300))
+        for _ in range(2)
+    ]
     assert (thrown[0] != thrown[1]).any()
     assert stats.binomtest(int(thrown[0].sum()), 300, 0.5).pvalue > 1e-7
 
@@ -161,7 +183,14 @@ def test_the_coins_of_a_metric_are_new_each_time_and_belong_to_no_position() -> 
 )
 def test_bad_input_is_refused_before_anything_is_spent(change: dict, words: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     ledger = fv.Ledger.create(tmp_path / "budget.db", "people", epsilon=1.0, delta=1e-6)
-    given = {"model": DECIDED, "X": None, "y": Y, "sensitive_features": SEX, "epsilon": 1.0, "ledger": ledger} | change
+    given = {
+        "model": DECIDED,
+        "X": None,
+        "y": Y,
+        "sensitive_features": SEX,
+        "epsilon": 1.0,
+        "ledger": ledger,
+    } | change
     with pytest.raises(FairveilError, match=words):
         fv.private_audit(given.pop("model"), given.pop("X"), given.pop("y"), **given)
     assert ledger.balance().committed == 0
@@ -187,12 +216,18 @@ def test_a_metric_needs_bounds() -> None:
             fv.RowMetric(lambda X, y, p: p, low, high)
     with pytest.raises(FairveilError, match="a number"):
         fv.RowMetric(lambda X, y, p: p, "0", 1)  # type: ignore[arg-type]
-    found = fv.private_audit(DECIDED, None, Y, epsilon=1.0, metrics={"gain": fv.RowMetric(lambda X, y, p: 2.0 * p - 1, -1.0)})
+    found = fv.private_audit(
+        DECIDED,
+        None,
+        Y,
+        epsilon=1.0,
+        metrics={"gain": fv.RowMetric(lambda X, y, p: 2.0 * p - 1, -1.0)},
+    )
     with pytest.raises(InputError, match="never negative"):
         found.ratio("gain")
 
 
-# -- recorded groups that are not the true ones --------------------------------------------------------------------------------
+# -- recorded groups that are not the true ones ----------------------------------------------------
 
 
 def flipped(seed: int, rows: int = 20_000) -> tuple[Any, Any, Any, fv.Reports]:
@@ -209,7 +244,10 @@ def flipped(seed: int, rows: int = 20_000) -> tuple[Any, Any, Any, fv.Reports]:
 def test_rates_of_true_groups_are_estimated_from_flipped_ones(kind: str) -> None:
     """A gap of 20 points, of which recorded groups show 10."""
     decided, _, recorded, asked = flipped(0)
-    how: dict[str, Any] = {"epsilon": float("inf") if kind == "no privacy" else 1.0, "random_state": 1}
+    how: dict[str, Any] = {
+        "epsilon": float("inf") if kind == "no privacy" else 1.0,
+        "random_state": 1,
+    }
     if kind == "attribute":
         how["protects"] = "sensitive_features"
     table = fv.private_audit(decided, sensitive_features=recorded, **how)
@@ -240,13 +278,16 @@ def test_other_groups_and_several_columns_are_refused() -> None:
     table = fv.private_audit(decided, sensitive_features=recorded, epsilon=1.0, random_state=1)
     with pytest.raises(InputError, match="reports"):
         table.true_groups(fv.Reports.randomized_response(("f", "x"), epsilon=1.0))
-    two = fv.private_audit(decided, sensitive_features=[recorded, recorded], epsilon=1.0, random_state=1)
+    two = fv.private_audit(
+        decided, sensitive_features=[recorded, recorded], epsilon=1.0, random_state=1
+    )
     with pytest.raises(InputError, match="reports"):
         two.true_groups(asked)
 
 
 def test_distributions_are_drawn_and_what_they_cannot_show_is_said() -> None:
-    """Two districts with the same decisions for both groups: the proxy is right there, and says that it need not be."""
+    """Two districts with the same decisions for both groups: the proxy is right there, and says
+    that it need not be."""
     rng = np.random.default_rng(3)
     north = rng.random(20_000) < 0.5
     share = np.where(north, 0.8, 0.2)

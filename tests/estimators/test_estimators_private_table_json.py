@@ -58,7 +58,9 @@ def _changes() -> list[tuple[str, object]]:
     ]
 
 
-@pytest.mark.parametrize(("what", "change"), _changes(), ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize(
+    ("what", "change"), _changes(), ids=lambda one: one if isinstance(one, str) else ""
+)
 @pytest.mark.parametrize("sealed", [True, False])
 def test_what_was_changed_is_refused(what: str, change: object, sealed: bool) -> None:
     values = copy.deepcopy(DOCUMENT)

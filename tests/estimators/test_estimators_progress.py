@@ -18,7 +18,8 @@ class Terminal(io.StringIO):
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Called inside a test: what a fixture puts in the place of stderr is taken away before the test."""
+    """Called inside a test: what a fixture puts in the place of stderr is taken away before the
+    test."""
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -36,7 +37,9 @@ def test_a_short_fit_shows_nothing(people: Columns, monkeypatch: pytest.MonkeyPa
     assert screen.getvalue() == ""
 
 
-def test_a_long_fit_shows_a_bar_and_takes_it_away(people: Columns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_fit_shows_a_bar_and_takes_it_away(
+    people: Columns, monkeypatch: pytest.MonkeyPatch
+) -> None:
     screen = terminal(monkeypatch)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     shown = fit(people)
@@ -66,4 +69,5 @@ def test_an_interruption_takes_the_bar_away(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(KeyboardInterrupt):
         broken_off()
     assert "\x1b[?25l" in screen.getvalue()  # the cursor was hidden
-    assert screen.getvalue().rfind("\x1b[?25h") > screen.getvalue().rfind("\x1b[?25l")  # and is back
+    # and is back
+    assert screen.getvalue().rfind("\x1b[?25h") > screen.getvalue().rfind("\x1b[?25l")

@@ -1,4 +1,5 @@
-"""Where sensitive columns alone are protected: no feature is one of them, and what else counts as public is said."""
+"""Where sensitive columns alone are protected: no feature is one of them, and what else counts as
+public is said."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ GIVEN: dict[str, Any] = {
 
 @pytest.mark.parametrize("protects", ["records", SENSITIVE])
 @pytest.mark.parametrize("how", GIVEN)
-def test_a_column_of_x_is_no_feature_however_it_is_given_as_sensitive(people: Columns, how: str, protects: str) -> None:
+def test_a_column_of_x_is_no_feature_however_it_is_given_as_sensitive(
+    people: Columns, how: str, protects: str
+) -> None:
     fits = []
     for columns in (people, flipped(people)):
         table = pd.DataFrame(columns)[NAMES]
@@ -73,7 +76,9 @@ def test_a_column_of_x_is_no_feature_however_it_is_given_as_sensitive(people: Co
 
 def test_a_column_given_as_sensitive_stays_a_feature_where_that_is_asked(people: Columns) -> None:
     table = pd.DataFrame(people)[["hours", "sex"]]
-    clf = short(sensitive_as_feature=True).fit(table, people["hired"], sensitive_features=table["sex"])
+    clf = short(sensitive_as_feature=True).fit(
+        table, people["hired"], sensitive_features=table["sex"]
+    )
     assert clf.coef_names_ == ("hours", "sex=f", "sex=m")
 
 
@@ -100,13 +105,18 @@ def test_a_copy_of_the_sensitive_column_is_refused_before_anything_is_asked(
     ]
     for values, groups in copies:
         with pytest.raises(PrivacyError, match=r"'x2'.*follows from the group"):
-            short(protects=SENSITIVE).fit(with_column(people, values, kind), y, sensitive_features=groups)
+            short(protects=SENSITIVE).fit(
+                with_column(people, values, kind), y, sensitive_features=groups
+            )
     assert not asked
     near = sex == "m"
     near[-1] = ~near[-1]
     short(protects=SENSITIVE).fit(with_column(people, near, kind), y, sensitive_features=sex)
-    short(protects=SENSITIVE).fit(with_column(people, np.ones(len(y)), kind), y, sensitive_features=sex)
-    short().fit(with_column(people, sex == "m", kind), y, sensitive_features=sex)  # records: covered by the noise
+    short(protects=SENSITIVE).fit(
+        with_column(people, np.ones(len(y)), kind), y, sensitive_features=sex
+    )
+    # records: covered by the noise
+    short().fit(with_column(people, sex == "m", kind), y, sensitive_features=sex)
     assert asked
 
 
@@ -118,7 +128,11 @@ def test_a_copy_is_found_beyond_the_first_rows_and_among_words(people: Columns) 
     with pytest.raises(PrivacyError, match="'x1'"):
         short(protects=SENSITIVE).fit(X, y, sensitive_features=groups)
     table = pd.DataFrame(
-        {"hours": people["hours"], "pronoun": np.where(people["sex"] == "f", "she", "he"), "age": people["age"]}
+        {
+            "hours": people["hours"],
+            "pronoun": np.where(people["sex"] == "f", "she", "he"),
+            "age": people["age"],
+        }
     )
     with pytest.raises(PrivacyError, match=r"'pronoun'.*group"):
         short(protects=SENSITIVE).fit(table, people["hired"], sensitive_features=people["sex"])
@@ -127,12 +141,15 @@ def test_a_copy_is_found_beyond_the_first_rows_and_among_words(people: Columns) 
 def test_columns_that_identify_rows_and_rare_flags_are_no_copies(people: Columns) -> None:
     rows = len(people["hours"])
     X = np.column_stack([people["hours"] / 30, np.arange(rows) == 7])
-    short(protects=SENSITIVE).fit(X[:16], people["hired"][:16], sensitive_features=np.arange(16))  # more are refused
+    # more are refused
+    short(protects=SENSITIVE).fit(X[:16], people["hired"][:16], sensitive_features=np.arange(16))
     groups = np.where(np.arange(rows) == 7, "rare", people["region"])
     short(protects=SENSITIVE).fit(X, people["hired"], sensitive_features=groups)
 
 
-def test_with_a_schema_a_declared_feature_may_be_no_copy_either(people: Columns, schema: Schema) -> None:
+def test_with_a_schema_a_declared_feature_may_be_no_copy_either(
+    people: Columns, schema: Schema
+) -> None:
     copied = {**people, "union": people["sex"] == "f"}
     with pytest.raises(PrivacyError, match="'union'"):
         short(protects=SENSITIVE, schema=schema).fit(pd.DataFrame(copied))
@@ -143,25 +160,35 @@ class Bare:
     """Coded rows of somebody else's, without an encoding."""
 
     def __init__(self, copy: bool) -> None:
-        self.layout = RowLayout(1, (2,), classes=(0, 1), sensitive=((0, 1),), sensitive_names=("sex",))
+        self.layout = RowLayout(
+            1, (2,), classes=(0, 1), sensitive=((0, 1),), sensitive_names=("sex",)
+        )
         rng = np.random.default_rng(0)
         groups = rng.integers(2, size=200).astype(np.uint16)
         codes = (groups if copy else rng.integers(2, size=200)).astype(np.uint8)
         self._block = RowBlock(
-            rng.normal(size=(1, 200)), codes[np.newaxis], np.arange(200, dtype=np.int32) % 2, groups[np.newaxis]
+            rng.normal(size=(1, 200)),
+            codes[np.newaxis],
+            np.arange(200, dtype=np.int32) % 2,
+            groups[np.newaxis],
         )
 
     def blocks(self) -> Any:
         return iter([self._block])
 
 
-def test_coded_rows_with_sensitive_features_are_refused(people: Columns, schema: Schema, asked: list[int]) -> None:
+def test_coded_rows_with_sensitive_features_are_refused(
+    people: Columns, schema: Schema, asked: list[int]
+) -> None:
     coded = encode(people, schema, sensitive_as_feature=True)
     with pytest.raises(PrivacyError, match=r"\['sex'\].*sensitive_as_feature"):
         short(protects=SENSITIVE).fit(coded)
-    both = schema.with_roles(sensitive=["sex", "job"])  # the one that is left out of the groups was declared sensitive too
+    # the one that is left out of the groups was declared sensitive too
+    both = schema.with_roles(sensitive=["sex", "job"])
     with pytest.raises(PrivacyError, match="'job'"):
-        short(protects=SENSITIVE).fit(encode(people, both, sensitive_as_feature=True), sensitive_features="sex")
+        short(protects=SENSITIVE).fit(
+            encode(people, both, sensitive_as_feature=True), sensitive_features="sex"
+        )
     with pytest.raises(PrivacyError, match="'code0'"):
         short(protects=SENSITIVE).fit(Bare(copy=True))
     assert not asked
@@ -175,14 +202,27 @@ def test_weights_are_said_to_be_public(people: Columns) -> None:
     weights = np.linspace(0.1, 1.0, len(X))
 
     def said(weights: Any, **options: Any) -> list[tuple[str, str]]:
-        clf = short(**options).fit(X, people["hired"], sensitive_features=people["sex"], sample_weight=weights)
+        clf = short(**options).fit(
+            X, people["hired"], sensitive_features=people["sex"], sample_weight=weights
+        )
         assert not clf.privacy_.check()
-        return [(fact.value, fact.origin) for fact in clf.privacy_.facts if fact.name == "sample weights"]
+        return [
+            (fact.value, fact.origin)
+            for fact in clf.privacy_.facts
+            if fact.name == "sample weights"
+        ]
 
-    assert said(weights, protects=SENSITIVE) == [("public: must not depend on the sensitive columns", "argument")]
+    assert said(weights, protects=SENSITIVE) == [
+        ("public: must not depend on the sensitive columns", "argument")
+    ]
     assert said(None, protects=SENSITIVE) == said(weights) == []
-    clf = short(protects=SENSITIVE).fit(X, people["hired"], sensitive_features=people["sex"], sample_weight=weights)
-    assert "features, labels, sample weights and the number of rows are treated as public" in clf.privacy_.summary()
+    clf = short(protects=SENSITIVE).fit(
+        X, people["hired"], sensitive_features=people["sex"], sample_weight=weights
+    )
+    assert (
+        "features, labels, sample weights and the number of rows are treated as public"
+        in clf.privacy_.summary()
+    )
 
 
 def test_scaling_by_public_features_is_not_unsafe(people: Columns) -> None:
@@ -197,12 +237,16 @@ def test_scaling_by_public_features_is_not_unsafe(people: Columns) -> None:
     assert "unsafe" in private.not_covered[0]
     assert "data-dependent-bounds" not in public.stamps
     assert public.not_covered == ()
-    assert [fact.origin for fact in public.facts if fact.name == "scale of the numbers"] == ["public features"]
+    assert [fact.origin for fact in public.facts if fact.name == "scale of the numbers"] == [
+        "public features"
+    ]
     assert not public.check()
 
 
 @pytest.mark.parametrize("bad", [1.5, -3e38])
-def test_coded_rows_beyond_their_bounds_are_refused_before_anything_is_asked(bad: float, asked: list[int]) -> None:
+def test_coded_rows_beyond_their_bounds_are_refused_before_anything_is_asked(
+    bad: float, asked: list[int]
+) -> None:
     from fairveil.facts import Category, Number
 
     declared = Schema({"x": Number(-4, 4), "y": Category((0, 1))}, target="y")
@@ -214,10 +258,17 @@ def test_coded_rows_beyond_their_bounds_are_refused_before_anything_is_asked(bad
         moved = numbers.copy()
         moved[0, 0] = first
         empty = np.empty((0, 2000))
-        return EncodedRows(encoding, (RowBlock(moved, empty.astype(np.uint8), labels, empty.astype(np.uint16)),))
+        return EncodedRows(
+            encoding, (RowBlock(moved, empty.astype(np.uint8), labels, empty.astype(np.uint16)),)
+        )
 
     with pytest.raises(InputError, match=r"\[-1, 1\]"):
         short().fit(rows(bad))
     assert not asked
     short().fit(rows(1.0))
-    assert fv.RateConstrainedClassifier(protects=SENSITIVE, solver=fv.Descent(rounds=2)).fit(rows(1.5)).privacy_.epsilon == 0
+    assert (
+        fv.RateConstrainedClassifier(protects=SENSITIVE, solver=fv.Descent(rounds=2))
+        .fit(rows(1.5))
+        .privacy_.epsilon
+        == 0
+    )

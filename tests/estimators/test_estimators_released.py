@@ -17,7 +17,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fairveil as fv
 from fairveil.audit import audit_fit
-from fairveil.errors import ChecksumError, ConstraintNotMet, InputError, LedgerError, Overspent, PrivacyError
+from fairveil.errors import (
+    ChecksumError,
+    ConstraintNotMet,
+    InputError,
+    LedgerError,
+    Overspent,
+    PrivacyError,
+)
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy.events import DiscreteLaplace
 
@@ -36,7 +43,10 @@ RELEASED = made()
 
 
 def gap_of(law: Any, groups: Any = A) -> float:
-    return max(abs(law[(groups == 0) & (y == Y), 1].mean() - law[(groups == 1) & (y == Y), 1].mean()) for y in (0, 1))
+    return max(
+        abs(law[(groups == 0) & (y == Y), 1].mean() - law[(groups == 1) & (y == Y), 1].mean())
+        for y in (0, 1)
+    )
 
 
 # -- guarantees
@@ -44,8 +54,12 @@ def gap_of(law: Any, groups: Any = A) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 @pytest.mark.parametrize("groups", [2, 3])
-def test_guarantee_1_one_release_is_stated_and_costs_the_promise(epsilon: float, groups: int) -> None:
-    released = made(epsilon=epsilon, sensitive_features=A if groups == 2 else RNG.integers(3, size=ROWS))
+def test_guarantee_1_one_release_is_stated_and_costs_the_promise(
+    epsilon: float, groups: int
+) -> None:
+    released = made(
+        epsilon=epsilon, sensitive_features=A if groups == 2 else RNG.integers(3, size=ROWS)
+    )
     statement = released.privacy
     assert statement.check() == []
     assert statement.delta == 0
@@ -59,7 +73,9 @@ def test_guarantee_1_one_release_is_stated_and_costs_the_promise(epsilon: float,
 
 def test_guarantee_2_the_release_holds_noisy_counts_alone() -> None:
     codes = RELEASED.codes(X, Y)
-    exact = np.stack([np.bincount(codes[g == A], minlength=RELEASED.clusters.count) for g in (0, 1)])
+    exact = np.stack(
+        [np.bincount(codes[g == A], minlength=RELEASED.clusters.count) for g in (0, 1)]
+    )
     off = RELEASED.counts.raw - exact
     assert (off[0] == -off[1]).all()
     assert 0.3 < (off[0] != 0).mean() < 0.75  # of discrete Laplace noise at epsilon 1: 0.54
@@ -74,7 +90,9 @@ def test_guarantee_3_clusters_are_the_same_whatever_the_groups_are() -> None:
 
 
 def test_two_columns_make_product_groups() -> None:
-    released = made(sensitive_features=pd.DataFrame({"sex": A, "old": X[:, 0] > RNG.normal(size=ROWS)}))
+    released = made(
+        sensitive_features=pd.DataFrame({"sex": A, "old": X[:, 0] > RNG.normal(size=ROWS)})
+    )
     assert len(released.groups) == 4
     assert released.memberships(X, Y).shape == (ROWS, 4)
     clf = released.fit(X, Y, fv.DemographicParity(0.1, groups="marginal"))
@@ -93,7 +111,9 @@ def test_two_columns_make_product_groups() -> None:
         ({"sensitive_features": np.where(A == 0, np.nan, 1.0)}, InputError, "missing|NaN|None"),
     ],
 )
-def test_what_cannot_be_released_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_what_cannot_be_released_is_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         made(**options)
 
@@ -104,20 +124,34 @@ def test_a_copy_of_the_sensitive_column_among_the_features_is_refused() -> None:
 
 
 def test_groups_of_a_schema_that_nobody_is_in_have_small_memberships() -> None:
-    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": np.where(A, "m", "f"), "hired": Y.astype(bool)})
-    columns = {"a": Number(-5, 5), "b": Number(-5, 5), "sex": Category(["f", "m", "x"]), "hired": Boolean()}
+    table = pd.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1], "sex": np.where(A, "m", "f"), "hired": Y.astype(bool)}
+    )
+    columns = {
+        "a": Number(-5, 5),
+        "b": Number(-5, 5),
+        "sex": Category(["f", "m", "x"]),
+        "hired": Boolean(),
+    }
     schema = Schema(columns, target="hired", sensitive=("sex",))
     y = table.pop("hired")
     released = fv.release_groups(table, y, sensitive_features="sex", schema=schema, random_state=0)
     assert released.groups == ("f", "m", "x")
     assert released.memberships(table, y)[:, 2].mean() < 0.1
-    assert released.privacy.stamps == ("seeded-noise",)  # groups are declared: nothing was read from the data
+    # groups are declared: nothing was read from the data
+    assert released.privacy.stamps == ("seeded-noise",)
     assert released.fit(table, y, fv.DemographicParity(0.2)).predict(table).dtype == bool
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
 def test_few_rows_and_one_label_are_no_error() -> None:
-    released = fv.release_groups(X[:6], [0, 1, 0, 1, 1, 0], sensitive_features=[0, 1, 0, 1, 0, 1], epsilon=0.5, random_state=0)
+    released = fv.release_groups(
+        X[:6],
+        [0, 1, 0, 1, 1, 0],
+        sensitive_features=[0, 1, 0, 1, 0, 1],
+        epsilon=0.5,
+        random_state=0,
+    )
     assert released.clusters.count == 2
     released.fit(X[:6], [0, 1, 0, 1, 1, 0], "demographic_parity:0.1")
 
@@ -131,7 +165,9 @@ def test_the_same_release_serves_every_learner_for_nothing(tmp_path: Path) -> No
     spent = list(ledger.history())
     free = released.fit(X, Y)
     fair = released.fit(X, Y, "equalized_odds:0.03")
-    trees = released.fit(X, Y, "equalized_odds:0.05", estimator=DecisionTreeClassifier(max_depth=3), rounds=8)
+    trees = released.fit(
+        X, Y, "equalized_odds:0.05", estimator=DecisionTreeClassifier(max_depth=3), rounds=8
+    )
     released.rates(X, Y, free.predict(X), "equalized_odds:0.05")
     assert len(list(ledger.history())) == len(spent)
     assert all(clf.privacy_ == released.privacy for clf in (free, fair, trees))
@@ -150,7 +186,8 @@ def test_a_ledger_of_other_people_is_refused(tmp_path: Path) -> None:
 
 
 def test_rates_have_bars_that_hold_the_truth() -> None:
-    """At the known groups of this sample: the widest bounds hold it, and so does the interval with two deviations inside."""
+    """At the known groups of this sample: the widest bounds hold it, and so does the interval with
+    two deviations inside."""
     decided = (X[:, 0] > 0.4).astype(int)
     law = np.eye(2)[decided]
     truth = [law[(a == A) & (y == Y), 1].mean() for y in (0, 1) for a in (0, 1)]
@@ -203,7 +240,9 @@ def test_fairlearn_takes_dealt_rows() -> None:
     reductions = pytest.importorskip("fairlearn.reductions")
     rows, labels, groups, _ = RELEASED.expanded(X, Y, copies=1, random_state=0)
     model = reductions.ExponentiatedGradient(
-        DecisionTreeClassifier(max_depth=3), reductions.EqualizedOdds(difference_bound=0.05), max_iter=5
+        DecisionTreeClassifier(max_depth=3),
+        reductions.EqualizedOdds(difference_bound=0.05),
+        max_iter=5,
     )
     model.fit(rows, labels, sensitive_features=groups)
     free = DecisionTreeClassifier(max_depth=3).fit(X, Y).predict(X)
@@ -222,7 +261,9 @@ def test_boosted_trees_predict_for_new_rows() -> None:
 
 
 @pytest.mark.parametrize("frame", [False, True])
-def test_a_classifier_of_linear_rules_is_saved_and_read_to_the_bit(tmp_path: Path, frame: bool) -> None:
+def test_a_classifier_of_linear_rules_is_saved_and_read_to_the_bit(
+    tmp_path: Path, frame: bool
+) -> None:
     table: Any = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]) if frame else X
     released = fv.release_groups(table, Y, sensitive_features=A, epsilon=1.0, random_state=0)
     clf = released.fit(table, Y, ["equalized_odds:0.05", "demographic_parity:0.1"])
@@ -230,30 +271,41 @@ def test_a_classifier_of_linear_rules_is_saved_and_read_to_the_bit(tmp_path: Pat
     again = fv.load(tmp_path / "model")
     assert (again.predict_proba(table) == clf.predict_proba(table)).all()
     assert again.report_ == clf.report_
-    assert (again.error_, again.n_features_in_, again.groups_) == (clf.error_, X.shape[1], clf.groups_)
+    assert (again.error_, again.n_features_in_, again.groups_) == (
+        clf.error_,
+        X.shape[1],
+        clf.groups_,
+    )
     assert again.get_params() == clf.get_params()
     assert hasattr(again, "feature_names_in_") == frame
     assert again.privacy_ == clf.privacy_
     text = (tmp_path / "model" / "estimator.json").read_text()
-    (tmp_path / "model" / "estimator.json").write_text(text.replace('"report": [', '"report": [[],', 1))
+    (tmp_path / "model" / "estimator.json").write_text(
+        text.replace('"report": [', '"report": [[],', 1)
+    )
     with pytest.raises(InputError):
         fv.load(tmp_path / "model")
 
 
 def test_rules_of_another_library_are_not_written(tmp_path: Path) -> None:
-    clf = RELEASED.fit(X, Y, "demographic_parity:0.1", estimator=DecisionTreeClassifier(max_depth=3), rounds=2)
+    clf = RELEASED.fit(
+        X, Y, "demographic_parity:0.1", estimator=DecisionTreeClassifier(max_depth=3), rounds=2
+    )
     with pytest.raises(InputError, match="DecisionTreeClassifier"):
         fv.save(clf, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
 class Alone(fv.ReleasedClassifier):
-    """What scikit-learn's checks can fit: the groups are the parity of a row's place, released without noise."""
+    """What scikit-learn's checks can fit: the groups are the parity of a row's place, released
+    without noise."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
         rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
         groups = np.arange(rows) % 2
-        released = fv.release_groups(X, y, sensitive_features=groups, epsilon=float("inf"), random_state=0)
+        released = fv.release_groups(
+            X, y, sensitive_features=groups, epsilon=float("inf"), random_state=0
+        )
         return super().fit(X, y, sensitive_features=released)
 
 
@@ -286,7 +338,9 @@ def test_a_release_is_written_and_read(tmp_path: Path) -> None:
     again = fv.ReleasedGroups.load(folder)
     assert again.privacy == RELEASED.privacy
     assert (again.memberships(X, Y) == RELEASED.memberships(X, Y)).all()
-    assert again.rates(X, Y, Y, "equalized_odds:0.1") == RELEASED.rates(X, Y, Y, "equalized_odds:0.1")
+    assert again.rates(X, Y, Y, "equalized_odds:0.1") == RELEASED.rates(
+        X, Y, Y, "equalized_odds:0.1"
+    )
     one, other = again.fit(X, Y, "equalized_odds:0.1"), RELEASED.fit(X, Y, "equalized_odds:0.1")
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
     with pytest.raises(InputError):
@@ -319,8 +373,8 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_audit_stays_below_the_claim_and_catches_noise_that_is_too_small() -> None:
-    """One person changes group, in a table where that moves the count of one cluster. 150 runs a side; a false alarm of the
-    honest release is 1 in 20 at most, and seeds are fixed."""
+    """One person changes group, in a table where that moves the count of one cluster. 150 runs a
+    side; a false alarm of the honest release is 1 in 20 at most, and seeds are fixed."""
     rng = np.random.default_rng(3)
     features, labels = rng.normal(size=(10, 1)), np.array([0, 1] * 5)
     groups = np.array([0, 1, 1, 0, 1] * 2)
@@ -328,11 +382,22 @@ def test_an_audit_stays_below_the_claim_and_catches_noise_that_is_too_small() ->
     other[-1] = 1 - other[-1]
 
     def released(data: Any, seed: int, epsilon: float = 2.0) -> float:
-        made = fv.release_groups(features, labels, sensitive_features=data, epsilon=epsilon, random_state=seed)
-        return float(made.counts.raw[0, made.codes(features, labels)[-1]]) * (1 if groups[-1] else -1)
+        made = fv.release_groups(
+            features, labels, sensitive_features=data, epsilon=epsilon, random_state=seed
+        )
+        return float(made.counts.raw[0, made.codes(features, labels)[-1]]) * (
+            1 if groups[-1] else -1
+        )
 
     honest = audit_fit(released, groups, other, trials=150, delta=0.0, claimed=2.0)
     assert not honest.contradicts()
     assert honest.epsilon_lower > 0.5  # the attack sees something
-    wrong = audit_fit(lambda data, seed: released(data, seed, 4.0), groups, other, trials=150, delta=0.0, claimed=2.0)
+    wrong = audit_fit(
+        lambda data, seed: released(data, seed, 4.0),
+        groups,
+        other,
+        trials=150,
+        delta=0.0,
+        claimed=2.0,
+    )
     assert wrong.contradicts()

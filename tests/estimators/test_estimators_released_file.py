@@ -40,7 +40,10 @@ def test_what_was_written_is_read_and_fitted_to(name: str, folder: Path) -> None
     other = fv.ReleasedGroups.load(folder / name)
     assert released.counts.raw.tobytes() == other.counts.raw.tobytes()
     assert released.privacy == other.privacy
-    assert released.fit(X, Y, "demographic_parity:0.1").error_ == other.fit(X, Y, "demographic_parity:0.1").error_
+    assert (
+        released.fit(X, Y, "demographic_parity:0.1").error_
+        == other.fit(X, Y, "demographic_parity:0.1").error_
+    )
     again, found = saving.examine((folder / f"{name}.json").read_text())
     assert found == []
     assert again.groups == released.groups
@@ -88,7 +91,9 @@ def test_guarantee_1_no_field_of_a_signed_file_can_be_changed(folder: Path) -> N
                 saving.require_signed(json.dumps(broken), public, "file")
 
 
-def test_guarantee_1_another_key_another_statement_and_no_signature_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_guarantee_1_another_key_another_statement_and_no_signature_are_refused(
+    folder: Path, tmp_path: Path
+) -> None:
     with pytest.raises(SignatureError, match="signature by"):
         fv.ReleasedGroups.load(folder / "two.json", key=folder / "other.pub")
     two, three = (json.loads((folder / f"{name}.json").read_text()) for name in ("two", "three"))
@@ -116,9 +121,12 @@ def total(content: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [(scale, "noise of scale"), (kind, "not one of such counts"), (total, "do not add up")]
+    ("change", "words"),
+    [(scale, "noise of scale"), (kind, "not one of such counts"), (total, "do not add up")],
 )
-def test_guarantee_2_what_does_not_follow_is_found(change: Callable[[Any], None], words: str, folder: Path) -> None:
+def test_guarantee_2_what_does_not_follow_is_found(
+    change: Callable[[Any], None], words: str, folder: Path
+) -> None:
     content = json.loads((folder / "two.json").read_text())
     change(content)
     with pytest.raises(ChecksumError):

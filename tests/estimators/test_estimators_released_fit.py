@@ -1,4 +1,5 @@
-"""A rate-constrained fit to groups that were released once: post-processing of the release, with the face of every fit."""
+"""A rate-constrained fit to groups that were released once: post-processing of the release, with
+the face of every fit."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def test_reported_values_are_those_of_the_release(released):
 
 def test_one_rule_where_chance_is_forbidden(released):
     X, y, _ = people()
-    fitted = classifier("equalized_odds:0.05", randomised=False).fit(X, y, sensitive_features=released)
+    fitted = classifier("equalized_odds:0.05", randomised=False).fit(
+        X, y, sensitive_features=released
+    )
     assert fitted.coef_.shape == (1, 3)
     assert np.array_equal(fitted.predict(X), fitted.predict(X))
 
@@ -96,7 +99,11 @@ def test_it_is_saved_and_read_back(released, tmp_path):
 )
 def test_what_a_release_cannot_give_is_refused(released, options, weights, named):
     X, y, _ = people()
-    estimator = made(fv.RateConstrainedClassifier, "demographic_parity:0.05", **({"protects": "sensitive_features"} | options))
+    estimator = made(
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.05",
+        **({"protects": "sensitive_features"} | options),
+    )
     with pytest.raises(InputError, match=named):
         estimator.fit(X, y, sensitive_features=released, sample_weight=weights)
     assert not hasattr(estimator, "privacy_")
@@ -105,10 +112,15 @@ def test_what_a_release_cannot_give_is_refused(released, options, weights, named
 def test_a_certificate_of_released_groups_is_refused(released):
     X, y, _ = people()
     with pytest.raises(FairveilError):
-        classifier(fv.DemographicParity(0.05, confidence=0.95)).fit(X, y, sensitive_features=released)
+        classifier(fv.DemographicParity(0.05, confidence=0.95)).fit(
+            X, y, sensitive_features=released
+        )
 
 
-@pytest.mark.parametrize("kind", [fv.OracleGameClassifier, fv.FermiClassifier, fv.OddsPostProcessor, fv.TailoredClassifier])
+@pytest.mark.parametrize(
+    "kind",
+    [fv.OracleGameClassifier, fv.FermiClassifier, fv.OddsPostProcessor, fv.TailoredClassifier],
+)
 def test_others_name_what_they_were_given(kind, released):
     X, y, _ = people()
     with pytest.raises(InputError, match="ReleasedGroups"):

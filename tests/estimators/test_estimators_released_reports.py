@@ -1,4 +1,5 @@
-"""Released groups where recorded ones were flipped or drawn: what is estimated, said, saved and refused."""
+"""Released groups where recorded ones were flipped or drawn: what is estimated, said, saved and
+refused."""
 
 from __future__ import annotations
 
@@ -24,11 +25,16 @@ TRUE_GAP = abs(DECISIONS[A == 1].mean() - DECISIONS[A == 0].mean())
 
 
 def test_the_gap_of_true_groups_is_estimated_from_flipped_ones() -> None:
-    """The flips halve the gap of the reports. The estimate is nearer to the truth, which its bars reach."""
-    released = fv.release_groups(X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=1.0, random_state=0)
+    """The flips halve the gap of the reports. The estimate is nearer to the truth, which its bars
+    reach."""
+    released = fv.release_groups(
+        X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=1.0, random_state=0
+    )
     lines = released.rates(X, Y, DECISIONS, "demographic_parity:0.05")
     bare = fv.release_groups(X, Y, sensitive_features=FLIPPED, epsilon=1.0, random_state=0)
-    reported = max(abs(line.value) for line in bare.rates(X, Y, DECISIONS, "demographic_parity:0.05"))
+    reported = max(
+        abs(line.value) for line in bare.rates(X, Y, DECISIONS, "demographic_parity:0.05")
+    )
     estimated = max(abs(line.value) for line in lines)
     assert reported < 0.75 * TRUE_GAP
     assert abs(estimated - TRUE_GAP) < abs(reported - TRUE_GAP)
@@ -37,7 +43,9 @@ def test_the_gap_of_true_groups_is_estimated_from_flipped_ones() -> None:
 
 
 def test_the_statement_has_both_epsilons_and_the_price_is_that_of_the_reports() -> None:
-    released = fv.release_groups(X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=0.5, random_state=0)
+    released = fv.release_groups(
+        X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=0.5, random_state=0
+    )
     (fact,) = (fact for fact in released.privacy.facts if fact.name == "recorded groups")
     assert "epsilon 1.1 of each report" in fact.value
     assert "0.247 of a true group" in fact.value
@@ -46,7 +54,9 @@ def test_the_statement_has_both_epsilons_and_the_price_is_that_of_the_reports() 
 
 
 def test_a_release_of_reports_is_saved_and_read_in_either_form(tmp_path: Path) -> None:
-    released = fv.release_groups(X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=1.0, random_state=0)
+    released = fv.release_groups(
+        X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=1.0, random_state=0
+    )
     released.save(tmp_path / "folder")
     released.write(tmp_path / "file.json")
     for place in ("folder", "file.json"):
@@ -64,7 +74,8 @@ def test_distributions_are_drawn_and_their_sums_are_estimated() -> None:
     soft = fv.SoftGroups(np.stack([1 - share, share], axis=1), ("f", "m"))
     released = fv.release_groups(X, Y, sensitive_features=soft, epsilon=1.0, random_state=0)
     assert (
-        "drawn from that person's distribution" in {fact.name: fact.value for fact in released.privacy.facts}["recorded groups"]
+        "drawn from that person's distribution"
+        in {fact.name: fact.value for fact in released.privacy.facts}["recorded groups"]
     )
     lines = released.rates(X, Y, DECISIONS, "demographic_parity:0.05")
     rates = [(part * DECISIONS).sum() / part.sum() for part in (share, 1 - share)]
@@ -74,20 +85,33 @@ def test_distributions_are_drawn_and_their_sums_are_estimated() -> None:
 
 def test_a_schema_declares_groups_that_nobody_reports() -> None:
     schema = Schema(
-        {"a": Number(-6, 6), "b": Number(-6, 6), "sex": Category(("m", "f", "x")), "y": Category((0, 1))},
+        {
+            "a": Number(-6, 6),
+            "b": Number(-6, 6),
+            "sex": Category(("m", "f", "x")),
+            "y": Category((0, 1)),
+        },
         target="y",
         sensitive="sex",
     )
     table = {"a": X[:, 0], "b": X[:, 1]}
     reports = fv.Reports.randomized_response(("f", "m", "x"), 2.0)
     released = fv.release_groups(
-        table, Y, sensitive_features={"sex": FLIPPED}, schema=schema, reports=reports, epsilon=1.0, random_state=0
+        table,
+        Y,
+        sensitive_features={"sex": FLIPPED},
+        schema=schema,
+        reports=reports,
+        epsilon=1.0,
+        random_state=0,
     )
     assert released.groups == ("m", "f", "x")
     assert released.counts.reports is not None
     assert released.counts.reports.groups == released.groups
     soft = fv.SoftGroups(np.tile([0.5, 0.5, 0.0], (ROWS, 1)), ("f", "m", "x"))
-    drawn = fv.release_groups(table, Y, sensitive_features=soft, schema=schema, epsilon=1.0, random_state=0)
+    drawn = fv.release_groups(
+        table, Y, sensitive_features=soft, schema=schema, epsilon=1.0, random_state=0
+    )
     assert drawn.groups == ("m", "f", "x")
     assert abs(drawn.counts.estimates[0].sum() / ROWS - 0.5) < 0.1
 

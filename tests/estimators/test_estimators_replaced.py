@@ -1,4 +1,5 @@
-"""Fits that were refused a certificate: what is handed out instead, in its law, its reports, its files, and its certificate."""
+"""Fits that were refused a certificate: what is handed out instead, in its law, its reports, its
+files, and its certificate."""
 
 from __future__ import annotations
 
@@ -28,18 +29,35 @@ X, Y, A = _people(2000, 0)
 NOTION = fv.EqualizedOdds(0.1, confidence=0.95)
 MAKERS: dict[str, Any] = {
     "descent": lambda **more: made(
-        fv.RateConstrainedClassifier, NOTION, public_rows=2000, solver=fv.Descent(rounds=60), random_state=0, **more
+        fv.RateConstrainedClassifier,
+        NOTION,
+        public_rows=2000,
+        solver=fv.Descent(rounds=60),
+        random_state=0,
+        **more,
     ),
-    "post-processing": lambda **more: made(fv.OddsPostProcessor, None, NOTION, public_rows=2000, random_state=0, **more),
+    "post-processing": lambda **more: made(
+        fv.OddsPostProcessor, None, NOTION, public_rows=2000, random_state=0, **more
+    ),
     "game": lambda **more: made(
-        fv.OracleGameClassifier, NOTION, protects="sensitive_features", oracle="regression", rounds=5, random_state=0, **more
+        fv.OracleGameClassifier,
+        NOTION,
+        protects="sensitive_features",
+        oracle="regression",
+        rounds=5,
+        random_state=0,
+        **more,
     ),
 }
 
 
 def _law(clf: Any) -> np.ndarray:
     given = {"sensitive_features": A} if isinstance(clf, fv.OddsPostProcessor) else {}
-    return clf.predict_proba(X, **given) if not hasattr(clf.model_, "intercept") else np.eye(2)[clf.predict(X)]
+    return (
+        clf.predict_proba(X, **given)
+        if not hasattr(clf.model_, "intercept")
+        else np.eye(2)[clf.predict(X)]
+    )
 
 
 @pytest.fixture(params=sorted(MAKERS), scope="module")
@@ -48,7 +66,10 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asides = [fv.SetAside(if_refused=way) for way in ("keep", "replace")]
-        kept, handed = (MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A) for one in asides)
+        kept, handed = (
+            MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A)
+            for one in asides
+        )
         return kept, handed
 
 
@@ -63,8 +84,11 @@ def test_law_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> 
     assert 0 < share <= 1
     np.testing.assert_allclose(_law(handed), (1 - share) * _law(kept) + share * by, atol=1e-9)
     assert (found.counts == kept.certificate_.counts).all()
-    for one, other in zip(handed.constraint_report_.lines, kept.constraint_report_.lines, strict=True):
-        assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)  # of a gap, which blind decisions have not
+    for one, other in zip(
+        handed.constraint_report_.lines, kept.constraint_report_.lines, strict=True
+    ):
+        # of a gap, which blind decisions have not
+        assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
     assert handed.baselines_.handed_out == "mixture"
     assert found.handed_out in handed.baselines_.remark
     again, contradictions = examine(found.to_json())
@@ -95,7 +119,9 @@ def test_a_file_that_says_too_little_or_too_much_is_refused(fits: tuple[Any, Any
     from dataclasses import replace
 
     found = fits[1].certificate_
-    less = replace(found, replaced=replace(found.replaced, share=found.replaced.share / 2), found=found.result)
+    less = replace(
+        found, replaced=replace(found.replaced, share=found.replaced.share / 2), found=found.result
+    )
     assert any("do not follow" in one.sentence for one in examine(less.to_json())[1])
     with pytest.raises(InputError):
         fv.Certificate.from_json(found.to_json().replace('"version": 2', '"version": 1'))
@@ -105,7 +131,9 @@ def test_it_is_said_and_forbidden() -> None:
     with pytest.warns(DecisionsReplaced, match="replaced, whoever it is"):
         MAKERS["descent"]().fit(X, Y, sensitive_features=A)
     with pytest.raises(InputError, match="if_refused"):
-        MAKERS["descent"](certify_share=fv.SetAside(if_refused="shrug")).fit(X, Y, sensitive_features=A)
+        MAKERS["descent"](certify_share=fv.SetAside(if_refused="shrug")).fit(
+            X, Y, sensitive_features=A
+        )
 
 
 def test_what_has_no_mixture_is_left_alone() -> None:
@@ -113,7 +141,10 @@ def test_what_has_no_mixture_is_left_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf = fv.RateConstrainedClassifier(
-            fv.BoundedGroupLoss(0.01, confidence=0.95), public_rows=2000, solver=fv.Descent(rounds=20), random_state=0
+            fv.BoundedGroupLoss(0.01, confidence=0.95),
+            public_rows=2000,
+            solver=fv.Descent(rounds=20),
+            random_state=0,
         )
         clf.fit(X, Y, sensitive_features=A)
     assert not clf.certificate_.certified
@@ -121,6 +152,9 @@ def test_what_has_no_mixture_is_left_alone() -> None:
 
 
 def test_all_decisions_may_be_blind() -> None:
-    model = mixture_of(MAKERS["descent"]().set_params(constraints=None).fit(X, Y).model_, Blindly(1.0, (0.5, 0.5), "", {}))
+    model = mixture_of(
+        MAKERS["descent"]().set_params(constraints=None).fit(X, Y).model_,
+        Blindly(1.0, (0.5, 0.5), "", {}),
+    )
     assert isinstance(model, MixtureModel)
     assert model.weights.tolist() == [0.5, 0.5]

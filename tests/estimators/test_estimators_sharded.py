@@ -43,7 +43,11 @@ SCHEMA = data.Schema(
 
 def table(rows: int = 1000) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    sex, age, hours = rng.integers(2, size=rows), rng.integers(17, 90, rows), rng.integers(0, 100, rows)
+    sex, age, hours = (
+        rng.integers(2, size=rows),
+        rng.integers(17, 90, rows),
+        rng.integers(0, 100, rows),
+    )
     hired = age + hours / 2 + 15 * sex + rng.normal(0, 20, rows) > 80
     return {
         "age": age,
@@ -56,7 +60,9 @@ def table(rows: int = 1000) -> dict[str, Any]:
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Iterator[HereRows]:
-    store = data.write_store(data.encode(table(), SCHEMA, block_rows=100), tmp_path / "s", block_rows=100)
+    store = data.write_store(
+        data.encode(table(), SCHEMA, block_rows=100), tmp_path / "s", block_rows=100
+    )
     with HereRows(store, None, 3, False, "float64") as found:
         yield found
 
@@ -65,7 +71,13 @@ def shards(tmp_path: Path) -> Iterator[HereRows]:
     "made",
     [
         lambda **k: made(fv.RateConstrainedClassifier, "demographic_parity:0.1", epsilon=3.0, **k),
-        lambda **k: made(fv.RateConstrainedClassifier, "equalized_odds:0.1", epsilon=3.0, protects="sensitive_features", **k),
+        lambda **k: made(
+            fv.RateConstrainedClassifier,
+            "equalized_odds:0.1",
+            epsilon=3.0,
+            protects="sensitive_features",
+            **k,
+        ),
         lambda **k: made(fv.RateConstrainedClassifier, None, epsilon=3.0, model=fv.Additive(), **k),
         lambda **k: made(fv.FermiClassifier, "demographic_parity", strength=1.0, epsilon=3.0, **k),
         lambda **k: made(fv.TailoredClassifier, epsilon=3.0, **k),
@@ -79,12 +91,22 @@ def test_guarantee_1_a_fit_of_shards_is_that_of_memory(shards: HereRows, made: A
     assert there.privacy_ == here.privacy_
 
 
-def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_reserved(shards: HereRows, tmp_path: Path) -> None:
-    book = fv.Ledger.create(f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5)
+def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_reserved(
+    shards: HereRows, tmp_path: Path
+) -> None:
+    book = fv.Ledger.create(
+        f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5
+    )
     for fit in (
-        lambda: fv.RateConstrainedClassifier(None, ledger=book).fit(shards, sample_weight=np.ones(1000)),
-        lambda: fv.RateConstrainedClassifier(None, unit=np.arange(1000), max_rows_per_unit=1).fit(shards),
-        lambda: fv.RateConstrainedClassifier(None, ledger=book, unsafe_data_dependent_bounds=True).fit(shards),
+        lambda: fv.RateConstrainedClassifier(None, ledger=book).fit(
+            shards, sample_weight=np.ones(1000)
+        ),
+        lambda: fv.RateConstrainedClassifier(None, unit=np.arange(1000), max_rows_per_unit=1).fit(
+            shards
+        ),
+        lambda: fv.RateConstrainedClassifier(
+            None, ledger=book, unsafe_data_dependent_bounds=True
+        ).fit(shards),
     ):
         with pytest.raises(InputError, match="coded store"):
             fit()
@@ -94,7 +116,12 @@ def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_res
 def test_guarantee_3_a_public_copy_of_a_sensitive_column_is_refused(tmp_path: Path) -> None:
     rows = table()
     rows["job"] = np.where(rows["sex"] == "f", "private", "state")
-    store = data.write_store(data.encode(rows, SCHEMA, block_rows=100), tmp_path / "s", block_rows=100)
+    store = data.write_store(
+        data.encode(rows, SCHEMA, block_rows=100), tmp_path / "s", block_rows=100
+    )
     fair = fv.RateConstrainedClassifier("demographic_parity:0.1", protects="sensitive_features")
-    with HereRows(store, None, 3, False, "float64") as shards, pytest.raises(PrivacyError, match="'job'"):
+    with (
+        HereRows(store, None, 3, False, "float64") as shards,
+        pytest.raises(PrivacyError, match="'job'"),
+    ):
         fair.fit(shards)

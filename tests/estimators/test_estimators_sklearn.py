@@ -20,7 +20,9 @@ import fairveil as fv
 from knobs import made
 
 
-@parametrize_with_checks([fv.RateConstrainedClassifier(), fv.RateConstrainedClassifier(epsilon=float("inf"))])
+@parametrize_with_checks(
+    [fv.RateConstrainedClassifier(), fv.RateConstrainedClassifier(epsilon=float("inf"))]
+)
 def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -53,10 +55,14 @@ def fair(**options: Any) -> fv.RateConstrainedClassifier:
 
 
 GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, undefined="skip")
-NAMED_GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, sensitive_features="sex", undefined="skip")
+NAMED_GAP = fv.fair_scorer(
+    fv.demographic_parity_gap, greater_is_better=False, sensitive_features="sex", undefined="skip"
+)
 
 
-def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(table: pd.DataFrame) -> None:
+def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(
+    table: pd.DataFrame,
+) -> None:
     clf = fair()
     before = dict(vars(clf))
     clf.fit(table[["a", "b"]], table["hired"], sensitive_features=table["sex"])
@@ -83,8 +89,12 @@ def test_in_a_pipeline_with_routing_nobody_calls_set_fit_request(table: pd.DataF
 
 def test_cross_validation_slices_columns_and_passes_names_on(table: pd.DataFrame) -> None:
     X, y = table[["a", "b"]], table["hired"]
-    by_column = cross_val_score(fair(), X, y, cv=3, params={"sensitive_features": table["sex"].to_numpy()})
-    by_name = cross_val_score(fair(), table[["a", "sex", "b"]], y, cv=3, params={"sensitive_features": "sex"})
+    by_column = cross_val_score(
+        fair(), X, y, cv=3, params={"sensitive_features": table["sex"].to_numpy()}
+    )
+    by_name = cross_val_score(
+        fair(), table[["a", "sex", "b"]], y, cv=3, params={"sensitive_features": "sex"}
+    )
     assert by_column.tolist() == by_name.tolist()
 
 
@@ -107,9 +117,16 @@ def test_without_routing_a_scorer_takes_columns_by_name(table: pd.DataFrame) -> 
     clf = fair().fit(table[["a", "sex", "b"]], table["hired"], sensitive_features="sex")
     gap = fv.demographic_parity_gap(None, clf.predict(table[["a", "sex", "b"]]), table["sex"])
     assert NAMED_GAP(clf, table[["a", "sex", "b"]], table["hired"]) == pytest.approx(-gap)
-    assert GAP(clf, table[["a", "b"]], table["hired"], sensitive_features=table["sex"]) == pytest.approx(-gap)
+    assert GAP(
+        clf, table[["a", "b"]], table["hired"], sensitive_features=table["sex"]
+    ) == pytest.approx(-gap)
     found = cross_val_score(
-        fair(), table[["a", "sex", "b"]], table["hired"], cv=3, scoring=NAMED_GAP, params={"sensitive_features": "sex"}
+        fair(),
+        table[["a", "sex", "b"]],
+        table["hired"],
+        cv=3,
+        scoring=NAMED_GAP,
+        params={"sensitive_features": "sex"},
     )
     assert (found <= 0).all()
 
@@ -139,5 +156,7 @@ def test_a_scorer_of_probabilities_knows_the_classes(table: pd.DataFrame) -> Non
     X = table[["a", "b"]]
     clf = fair().fit(X, table["hired"], sensitive_features=table["sex"])
     soft = fv.fair_scorer(fv.demographic_parity_gap, response="predict_proba")
-    expected = fv.demographic_parity_gap(None, clf.predict_proba(X), table["sex"], classes=("no", "yes"))
+    expected = fv.demographic_parity_gap(
+        None, clf.predict_proba(X), table["sex"], classes=("no", "yes")
+    )
     assert soft(clf, X, table["hired"], sensitive_features=table["sex"]) == pytest.approx(expected)

@@ -1,4 +1,5 @@
-"""`TailoredClassifier`: its guarantees, linear models and torch modules, bounds and limits by group."""
+"""`TailoredClassifier`: its guarantees, linear models and torch modules, bounds and limits by
+group."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from tailored_estimator_samples import AGE, INF, LABELS, RELATIONS, ROWS, SEX, X, classifier, quietly, verified
+from tailored_estimator_samples import (
+    AGE,
+    INF,
+    LABELS,
+    RELATIONS,
+    ROWS,
+    SEX,
+    X,
+    classifier,
+    quietly,
+    verified,
+)
 
 import fairveil as fv
 from fairveil.curator import Curator
@@ -48,12 +60,15 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-# ---- guarantees ----------------------------------------------------------------------------------------------------------
+# ---- guarantees
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
-def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(relation: Any, rule: Any) -> None:
+def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(
+    relation: Any, rule: Any
+) -> None:
     clf = fitted(rule, **relation)
     statement = verified(clf)
     assert statement.epsilon > 2.99
@@ -82,7 +97,9 @@ def test_guarantee_1_the_same_answers_make_the_same_model_whatever_the_rows_orde
         assert one.tailoring_.table() == other.tailoring_.table()
 
 
-def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clf = fitted("standard-error")
     before = dict(vars(clf))
     answer, asked = Curator.answer, []
@@ -99,7 +116,8 @@ def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(monkeypatch: 
     assert vars(clf) == before
 
 
-# ---- what is found -------------------------------------------------------------------------------------------------------
+# ---- what is found
+# --------------------------------------------------------------------------------------------------
 
 
 def test_without_privacy_it_is_logistic_regression_in_which_groups_or_people_count_alike() -> None:
@@ -112,7 +130,8 @@ def test_without_privacy_it_is_logistic_regression_in_which_groups_or_people_cou
     assert "not-private" in clf.privacy_.stamps
     assert clf.tailoring_.groups == ("everyone",)
     by_groups = fitted(epsilon=INF, rounds=100)
-    assert by_groups.outcome_.losses == pytest.approx(log_losses(by_groups), rel=1e-3)  # cut where a loss is above 3
+    # cut where a loss is above 3
+    assert by_groups.outcome_.losses == pytest.approx(log_losses(by_groups), rel=1e-3)
     assert by_groups.objective_ == pytest.approx(np.mean(log_losses(by_groups)), rel=1e-3)
 
 
@@ -137,13 +156,19 @@ def test_a_bound_on_a_groups_log_loss_is_kept(by_name: bool) -> None:
     clf = fitted("equal", asked, epsilon=INF, rounds=200, objective="people")
     assert log_losses(clf)[worse] <= bound * 1.01
     assert log_losses(clf)[worse] < (bound + free[worse]) / 2
-    assert [line.bound for line in clf.constraint_report_.lines] == pytest.approx([bound] * (1 if by_name else 2))
+    assert [line.bound for line in clf.constraint_report_.lines] == pytest.approx(
+        [bound] * (1 if by_name else 2)
+    )
 
 
 def test_a_bound_out_of_reach_is_said_to_be() -> None:
     for relation in ({"epsilon": INF}, {}, {"protects": "sensitive_features"}):
-        with pytest.warns(ConstraintNotMet, match="not met: mean loss of group [fm] <= 0.05; the model reached"):
-            clf = classifier("equal", 0.05, **{"epsilon": 50.0, **relation}).fit(X, LABELS, sensitive_features=SEX)
+        with pytest.warns(
+            ConstraintNotMet, match="not met: mean loss of group [fm] <= 0.05; the model reached"
+        ):
+            clf = classifier("equal", 0.05, **{"epsilon": 50.0, **relation}).fit(
+                X, LABELS, sensitive_features=SEX
+            )
         assert not clf.constraint_report_.met
 
 
@@ -176,11 +201,14 @@ def test_weights_are_held_to_their_cap() -> None:
     for relation in RELATIONS:
         clf = classifier("standard-error", max_sample_weight=2.0, **relation)
         verified(quietly(clf, X, LABELS, sensitive_features=SEX, sample_weight=weights))
-    doubled = quietly(classifier(epsilon=INF), X, LABELS, sensitive_features=SEX, sample_weight=np.full(ROWS, 2.0))
+    doubled = quietly(
+        classifier(epsilon=INF), X, LABELS, sensitive_features=SEX, sample_weight=np.full(ROWS, 2.0)
+    )
     assert doubled.coef_ == pytest.approx(fitted(epsilon=INF).coef_, abs=1e-6)
 
 
-# ---- modules -------------------------------------------------------------------------------------------------------------
+# ---- modules
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("_one_thread")
@@ -198,14 +226,19 @@ def test_a_module_is_copied_and_descended_privately(rule: Any, options: Any) -> 
     module = net()
     before = [one.detach().clone() for one in module.parameters()]
     clf = fitted(rule, model=module, rounds=3, **options)
-    assert all(bool((one == other).all()) for one, other in zip(before, module.parameters(), strict=True))
+    assert all(
+        bool((one == other).all()) for one, other in zip(before, module.parameters(), strict=True)
+    )
     statement = verified(clf)
     sampled = [event for event in _leaves(statement.events) if isinstance(event, PoissonSampled)]
     assert bool(sampled) == (options.get("sampling_rate") == 0.2)
     assert max(clf.tailoring_.epsilons) <= options.get("max_epsilon", 3.0)
     assert clf.predict_proba(X).shape == (ROWS, 2)
     assert not hasattr(clf, "coef_")
-    assert clf.model_.parameters.tolist() != np.concatenate([one.numpy().ravel() for one in before]).tolist()
+    assert (
+        clf.model_.parameters.tolist()
+        != np.concatenate([one.numpy().ravel() for one in before]).tolist()
+    )
 
 
 def _leaves(events: Any) -> list[Any]:
@@ -218,7 +251,9 @@ def _leaves(events: Any) -> list[Any]:
 def test_a_module_without_privacy_learns_and_reports_the_groups_errors() -> None:
     clf = fitted(model=net(2), epsilon=INF, rounds=60, learning_rate=0.3)
     wrong = clf.predict(X) != LABELS
-    assert clf.outcome_.losses == pytest.approx([wrong[key == SEX].mean() for key in "fm"], abs=1e-6)
+    assert clf.outcome_.losses == pytest.approx(
+        [wrong[key == SEX].mean() for key in "fm"], abs=1e-6
+    )
     plain = LogisticRegression().fit(X, LABELS)
     assert clf.score(X, LABELS) > plain.score(X, LABELS) - 0.03
     assert clf.tailoring_.epsilons == (INF, INF)

@@ -1,4 +1,5 @@
-"""Tailored estimators on disk and back: to the bit, whatever their parameters are, and never with a row inside."""
+"""Tailored estimators on disk and back: to the bit, whatever their parameters are, and never with a
+row inside."""
 
 from __future__ import annotations
 
@@ -30,10 +31,14 @@ def equal(one: Any, other: Any, target: Any) -> None:
     assert np.array_equal(one.tailoring_.errors, other.tailoring_.errors, equal_nan=True)
     assert str(one.constraint_report_) == str(other.constraint_report_)
     for name, value in vars(one.outcome_).items():
-        assert np.array_equal(getattr(other.outcome_, name), value, equal_nan=isinstance(value, (float, np.ndarray))), name
+        assert np.array_equal(
+            getattr(other.outcome_, name), value, equal_nan=isinstance(value, (float, np.ndarray))
+        ), name
     assert (one.groups_, one.cells_, one.n_iter_) == (other.groups_, other.cells_, other.n_iter_)
     assert one.objective_ == other.objective_
-    assert {name for name in vars(one) if name.endswith("_")} == {name for name in vars(other) if name.endswith("_")}
+    assert {name for name in vars(one) if name.endswith("_")} == {
+        name for name in vars(other) if name.endswith("_")
+    }
 
 
 CASES: list[Any] = [
@@ -44,14 +49,28 @@ CASES: list[Any] = [
     (({("f", "old"): 1.0, ("f", "young"): 2.0, ("m", "old"): 3.0, ("m", "young"): 4.0},), {}, BOTH),
     (("size", 50.0), {"groups": "marginal", "protects": "sensitive_features"}, BOTH),
     (("equal",), {"epsilon": INF, "objective": "people"}, SEX),
-    ((), {"spend": "total", "radius": 4.0, "region": "box", "step_size": "decaying", "iterate": "last"}, SEX),
+    (
+        (),
+        {
+            "spend": "total",
+            "radius": 4.0,
+            "region": "box",
+            "step_size": "decaying",
+            "iterate": "last",
+        },
+        SEX,
+    ),
     (("standard-error",), {"stage_one_share": 0.4}, SEX),
 ]
 
 
 @pytest.mark.parametrize("make", [regressor, classifier], ids=["regressor", "classifier"])
-@pytest.mark.parametrize(("given", "options", "groups"), CASES, ids=[str(number) for number in range(len(CASES))])
-def test_on_disk_to_the_bit(make: Any, given: Any, options: Any, groups: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "options", "groups"), CASES, ids=[str(number) for number in range(len(CASES))]
+)
+def test_on_disk_to_the_bit(
+    make: Any, given: Any, options: Any, groups: Any, tmp_path: Path
+) -> None:
     target = Y if make is regressor else LABELS
     one = quietly(make(*given, **options), X, target, sensitive_features=groups)
     again = fv.load(fv.save(one, tmp_path / "one"))
@@ -76,7 +95,12 @@ def test_a_modules_class_is_never_written(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     module = torch.nn.Linear(2, 1)
-    one = quietly(classifier("equal", model=module, rounds=2, sampling_rate=1.0), X, LABELS, sensitive_features=SEX)
+    one = quietly(
+        classifier("equal", model=module, rounds=2, sampling_rate=1.0),
+        X,
+        LABELS,
+        sensitive_features=SEX,
+    )
     path = fv.save(one, tmp_path / "one")
     with pytest.raises(InputError, match="model"):
         fv.load(path)
@@ -89,7 +113,9 @@ def test_a_modules_class_is_never_written(tmp_path: Path) -> None:
 def test_damage_is_an_error(tmp_path: Path) -> None:
     path = fv.save(regressor("standard-error").fit(X, Y, sensitive_features=SEX), tmp_path / "one")
     content = json.loads((path / "estimator.json").read_text())
-    (field,) = (name for name, value in content.items() if isinstance(value, dict) and "why" in value)
+    (field,) = (
+        name for name, value in content.items() if isinstance(value, dict) and "why" in value
+    )
     told = content[field]
     for change in (
         {field: {}},

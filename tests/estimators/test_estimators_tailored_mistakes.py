@@ -1,4 +1,5 @@
-"""What users get wrong around tailored budgets: a typed error each, which names the way out, before anything is released."""
+"""What users get wrong around tailored budgets: a typed error each, which names the way out, before
+anything is released."""
 
 from __future__ import annotations
 
@@ -62,8 +63,16 @@ BOTH = [
     ((), {"max_epsilon": 1e-6}, "max_epsilon"),
     ((), {"min_epsilon": 5.0}, "min_epsilon"),
     ((), {"min_epsilon": {"f": 2.5}, "max_epsilon": {"f": 2.0}}, "min_epsilon"),
-    ((), {"max_epsilon": 2.0, "neighbours": "replace-one"}, "max_epsilon: expected None unless neighbours='add-remove'"),
-    ((), {"min_epsilon": 2.0, "protects": "sensitive_features"}, "min_epsilon: expected None unless"),
+    (
+        (),
+        {"max_epsilon": 2.0, "neighbours": "replace-one"},
+        "max_epsilon: expected None unless neighbours='add-remove'",
+    ),
+    (
+        (),
+        {"min_epsilon": 2.0, "protects": "sensitive_features"},
+        "min_epsilon: expected None unless",
+    ),
     ((), {"max_epsilon": 2.0, "epsilon": INF}, "max_epsilon: expected None unless"),
     ((), {"epsilon": -1.0}, "epsilon: expected"),
     ((), {"delta": 0.0}, "delta: expected a delta above 0"),
@@ -79,7 +88,11 @@ BOTH = [
     ((), {"iterate": "best"}, "iterate: expected 'average' or 'last'"),
     ((), {"penalty": 0.0, "group_loss_bound": 9.0}, "penalty: expected a number above 0"),
     ((), {"penalty": 2.0}, "penalty is not used without a group_loss_bound"),
-    ((), {"stage_one_share": 0.3}, "stage_one_share is not used without allocation='standard-error'"),
+    (
+        (),
+        {"stage_one_share": 0.3},
+        "stage_one_share is not used without allocation='standard-error'",
+    ),
     ((), {"region": "box"}, "region is not used without a radius"),
     ((), {"public_rows": 0}, "public_rows"),
     ((), {"max_sample_weight": -1.0}, "max_sample_weight"),
@@ -88,8 +101,12 @@ BOTH = [
 
 
 @pytest.mark.parametrize("make", [regressor, classifier], ids=["regressor", "classifier"])
-@pytest.mark.parametrize(("given", "options", "says"), BOTH, ids=[str(number) for number in range(len(BOTH))])
-def test_arguments_of_both(make: Any, given: Any, options: Any, says: str, asked: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("given", "options", "says"), BOTH, ids=[str(number) for number in range(len(BOTH))]
+)
+def test_arguments_of_both(
+    make: Any, given: Any, options: Any, says: str, asked: list[str]
+) -> None:
     refused(make(*given, **options), says, asked)
 
 
@@ -147,7 +164,10 @@ def test_arguments_of_the_classifier(options: Any, says: str, asked: list[str]) 
         ({"radius": 1.0}, "radius: expected None with this module"),
         ({"sampling_rate": 0.0}, "sampling_rate: expected"),
         ({"sampling_rate": 1.5}, "sampling_rate: expected"),
-        ({"sampling_rate": 0.5, "protects": "sensitive_features"}, "sampling_rate: expected None with this module"),
+        (
+            {"sampling_rate": 0.5, "protects": "sensitive_features"},
+            "sampling_rate: expected None with this module",
+        ),
         ({"sampling_rate": 0.5, "max_epsilon": 2.0}, "all rows in every round"),
     ],
     ids=str,
@@ -159,18 +179,33 @@ def test_arguments_of_modules(options: Any, says: str, asked: list[str]) -> None
 @pytest.mark.parametrize("make", [regressor, classifier], ids=["regressor", "classifier"])
 def test_rows(make: Any, asked: list[str]) -> None:
     refused(make("equal", 50.0), "sensitive_features", asked, sensitive_features=None)
-    refused(make(max_epsilon=2.0), "max_epsilon: expected None without groups", asked, sensitive_features=None)
+    refused(
+        make(max_epsilon=2.0),
+        "max_epsilon: expected None without groups",
+        asked,
+        sensitive_features=None,
+    )
     refused(make({"f": 1.0, "m": 2.0}), "allocation", asked, sensitive_features=None)
     both = {"sex": SEX, "age": AGE}
-    refused(make(groups="marginal", max_epsilon=2.0), "max_epsilon: expected None with groups that overlap", asked,
+    refused(make(groups="marginal", max_epsilon=2.0), "max_epsilon: expected None with groups that "
+                                                      "overlap", asked,
             sensitive_features=both)  # fmt: skip
-    refused(make({"f": 1.0, "m": 2.0}), "allocation: expected a share for each", asked, sensitive_features=both)
+    refused(
+        make({"f": 1.0, "m": 2.0}),
+        "allocation: expected a share for each",
+        asked,
+        sensitive_features=both,
+    )
     refused(make(), "one length", asked, sensitive_features=SEX[:10])
     refused(make(), "NaN", asked, X=np.full((ROWS, 2), np.nan))
     missing = SEX.astype(object)
     missing[0] = None
     refused(make(), "Give them a value of their own", asked, sensitive_features=missing)
-    refused(make(sensitive_as_feature=True, protects="sensitive_features"), "sensitive_as_feature", asked)
+    refused(
+        make(sensitive_as_feature=True, protects="sensitive_features"),
+        "sensitive_as_feature",
+        asked,
+    )
     refused(make(), "y", asked, y=None)
 
 

@@ -1,4 +1,5 @@
-"""`TailoredRegressor`: its guarantees, fits of every kind, bounds and limits by group, what the report says."""
+"""`TailoredRegressor`: its guarantees, fits of every kind, bounds and limits by group, what the
+report says."""
 
 from __future__ import annotations
 
@@ -11,7 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
-from tailored_estimator_samples import AGE, BOUNDS, INF, RELATIONS, ROWS, SEX, X, Y, quietly, regressor, verified
+from tailored_estimator_samples import (
+    AGE,
+    BOUNDS,
+    INF,
+    RELATIONS,
+    ROWS,
+    SEX,
+    X,
+    Y,
+    quietly,
+    regressor,
+    verified,
+)
 
 import fairveil as fv
 from fairveil.curator import Curator
@@ -38,13 +51,16 @@ def errors(reg: Any) -> dict[str, float]:
     return {key: float(squares[key == SEX].mean()) for key in ("f", "m")}
 
 
-# ---- guarantees ----------------------------------------------------------------------------------------------------------
+# ---- guarantees
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
-def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(relation: Any, rule: Any, method: str) -> None:
+def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(
+    relation: Any, rule: Any, method: str
+) -> None:
     reg = fitted(rule, method=method, **relation)
     statement = verified(reg)
     assert statement.epsilon > 2.99
@@ -53,7 +69,9 @@ def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(re
     fixed = report.fixed
     assert all(group.fixed == fixed for group in statement.groups)
     assert rule not in ("equal", GIVEN) or fixed
-    told = by_group(statement.plan if fixed else statement.events, 1e-6, statement.neighbours, 2, fixed=fixed)
+    told = by_group(
+        statement.plan if fixed else statement.events, 1e-6, statement.neighbours, 2, fixed=fixed
+    )
     assert [group.epsilon for group in statement.groups] == pytest.approx(told)
     assert report.epsilons == pytest.approx([min(one, statement.epsilon) for one in told])
     assert sum(report.shares) == pytest.approx(1.0)
@@ -68,11 +86,15 @@ def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(re
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_guarantee_1_the_same_answers_make_the_same_model_whatever_the_rows_order(method: str) -> None:
+def test_guarantee_1_the_same_answers_make_the_same_model_whatever_the_rows_order(
+    method: str,
+) -> None:
     order = np.random.default_rng(0).permutation(ROWS)
     for rule in ("least-noise", "standard-error"):
         one = regressor(rule, method=method).fit(X, Y, sensitive_features=SEX)
-        other = regressor(rule, method=method).fit(X[order], Y[order], sensitive_features=SEX[order])
+        other = regressor(rule, method=method).fit(
+            X[order], Y[order], sensitive_features=SEX[order]
+        )
         assert one.coef_.tolist() == other.coef_.tolist()
         assert one.tailoring_.table() == other.tailoring_.table()
         assert fitted(rule, method=method, random_state=1).coef_.tolist() != one.coef_.tolist()
@@ -88,7 +110,9 @@ def test_guarantee_1_what_was_read_from_the_data_is_said() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reg = fitted("standard-error", method=method)
     before = dict(vars(reg))
     answer, asked = Curator.answer, []
@@ -114,7 +138,8 @@ def test_noise_is_secret_unless_a_seed_is_given() -> None:
     assert one.privacy_.stamps == ()
 
 
-# ---- what is found -------------------------------------------------------------------------------------------------------
+# ---- what is found
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,7 +149,9 @@ def test_without_privacy_every_group_counts_alike_or_every_person(method: str) -
     weights = np.where(SEX == "f", 1.0 / SIZES[0], 1.0 / SIZES[1])
     wanted = LinearRegression().fit(X, Y, sample_weight=weights)
     assert by_groups.predict(X) == pytest.approx(wanted.predict(X), abs=1e-3)
-    assert by_groups.objective_ == pytest.approx(np.mean(list(errors(by_groups).values())), rel=1e-6)
+    assert by_groups.objective_ == pytest.approx(
+        np.mean(list(errors(by_groups).values())), rel=1e-6
+    )
     assert by_groups.outcome_.losses == pytest.approx(list(errors(by_groups).values()), rel=1e-6)
     for options in ({"objective": "people"}, {"groups_given": None}):
         groups = options.pop("groups_given", SEX)
@@ -137,12 +164,18 @@ def test_without_privacy_every_group_counts_alike_or_every_person(method: str) -
     assert plain.tailoring_.groups == ("everyone",)
 
 
-@pytest.mark.parametrize("relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}], ids=str)
+@pytest.mark.parametrize(
+    "relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}], ids=str
+)
 def test_by_default_it_is_near_what_is_best_without_privacy(relation: Any) -> None:
-    """At its default number of rounds and epsilon 3, three seeds: the mean of the groups' errors."""
+    """At its default number of rounds and epsilon 3, three seeds: the mean of the groups'
+    errors."""
     best = np.mean(list(errors(fitted(epsilon=INF, method="moments")).values()))
     plain = np.mean(((Y - Y.mean()) ** 2).reshape(-1))
-    found = [np.mean(list(errors(fitted(rounds=None, random_state=seed, **relation)).values())) for seed in range(3)]
+    found = [
+        np.mean(list(errors(fitted(rounds=None, random_state=seed, **relation)).values()))
+        for seed in range(3)
+    ]
     assert best <= min(found)
     assert np.mean(found) < best + 0.3 * (plain - best)
 
@@ -152,15 +185,25 @@ def test_weights_count_rows_several_times(method: str) -> None:
     weights = np.random.default_rng(0).integers(3, size=ROWS)
     options = {"method": method, "epsilon": INF, "rounds": 60}
     one = quietly(regressor(**options), X, Y, sensitive_features=SEX, sample_weight=weights)
-    again = quietly(regressor(**options), X.repeat(weights, axis=0), Y.repeat(weights), sensitive_features=SEX.repeat(weights))
+    again = quietly(
+        regressor(**options),
+        X.repeat(weights, axis=0),
+        Y.repeat(weights),
+        sensitive_features=SEX.repeat(weights),
+    )
     assert one.predict(X) == pytest.approx(again.predict(X), abs=1e-6)
     private = quietly(
-        regressor(method=method, max_sample_weight=2.0), X, Y, sensitive_features=SEX, sample_weight=weights.astype(float)
+        regressor(method=method, max_sample_weight=2.0),
+        X,
+        Y,
+        sensitive_features=SEX,
+        sample_weight=weights.astype(float),
     )
     verified(private)
 
 
-# ---- bounds on losses ----------------------------------------------------------------------------------------------------
+# ---- bounds on losses
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -171,15 +214,20 @@ def test_a_bound_on_a_groups_loss_is_kept_in_squared_units_of_y(by_name: bool, m
     asked = {"f": bound} if by_name else bound
     options = {"rounds": 400} if method == "descent" else {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstraintNotMet)  # a descent comes to rest within 2 % above
+        # a descent comes to rest within 2 % above
+        warnings.simplefilter("ignore", ConstraintNotMet)
         reg = fitted("equal", asked, epsilon=INF, method=method, objective="people", **options)
     assert errors(reg)["f"] <= bound * (1.001 if method == "moments" else 1.02)
     assert errors(reg)["m"] <= errors(fitted(epsilon=INF, method="moments"))["m"]
     lines = reg.constraint_report_.lines
-    assert [line.target for line in lines] == [f"mean loss of group {key} <= {bound:g}" for key in ("f" if by_name else "fm")]
+    assert [line.target for line in lines] == [
+        f"mean loss of group {key} <= {bound:g}" for key in ("f" if by_name else "fm")
+    ]
     assert [line.bound for line in lines] == pytest.approx([bound] * len(lines))
     assert lines[0].value == pytest.approx(errors(reg)["f"], rel=1e-6)
-    assert reg.constraint_report_.met_in_training is all(line.value <= line.bound * (1 + 1e-9) for line in lines)
+    assert reg.constraint_report_.met_in_training is all(
+        line.value <= line.bound * (1 + 1e-9) for line in lines
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -187,7 +235,9 @@ def test_a_bound_on_a_groups_loss_is_kept_in_squared_units_of_y(by_name: bool, m
 def test_a_bound_out_of_reach_is_said_to_be(relation: Any, method: str) -> None:
     options = {"epsilon": 50.0, **relation}
     with pytest.warns(ConstraintNotMet, match="not met: mean loss of group [fm] <= 0.2"):
-        reg = regressor("least-noise", 0.2, method=method, rounds=20, **options).fit(X, Y, sensitive_features=SEX)
+        reg = regressor("least-noise", 0.2, method=method, rounds=20, **options).fit(
+            X, Y, sensitive_features=SEX
+        )
     assert not reg.constraint_report_.met
     if "epsilon" not in relation:
         verified(reg, 50.0)
@@ -200,12 +250,15 @@ def test_bounded_losses_are_found_by_moments_and_all_else_by_descent() -> None:
     assert bounded.coef_.tolist() == fitted("equal", 20.0, method="moments").coef_.tolist()
 
 
-# ---- limits by group -----------------------------------------------------------------------------------------------------
+# ---- limits by group
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
-def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(rule: Any, method: str) -> None:
+def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(
+    rule: Any, method: str
+) -> None:
     reg = fitted(rule, method=method, max_epsilon={"f": 2.2}, min_epsilon=1.0)
     statement = verified(reg)
     assert statement.check() == []
@@ -220,26 +273,43 @@ def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(rule: A
     assert max(both.tailoring_.epsilons) <= 2.0
     assert [one.limit for one in both.privacy_.groups] == [2.0, 2.0]
     lower = tuple(dataclasses.replace(one, limit=0.5) for one in both.privacy_.groups)
-    false = [finding.sentence for finding in dataclasses.replace(both.privacy_, groups=lower).check() if finding.grave]
-    assert [sentence[:25] for sentence in false] == ["group 'f' has a limit of ", "group 'm' has a limit of "]
+    false = [
+        finding.sentence
+        for finding in dataclasses.replace(both.privacy_, groups=lower).check()
+        if finding.grave
+    ]
+    assert [sentence[:25] for sentence in false] == [
+        "group 'f' has a limit of ",
+        "group 'm' has a limit of ",
+    ]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_how_empty_private_rows_are_decides_nothing_that_is_asked(method: str) -> None:
-    """One row has a number more, or less, that is not zero: on either side of where a dense matrix counts as mostly empty."""
+    """One row has a number more, or less, that is not zero: on either side of where a dense matrix
+    counts as mostly empty."""
     X = np.zeros((400, 2))
     X.reshape(-1)[:200] = 0.5
     other = X.copy()
     other[0, 0] = 0.0
     y, groups = np.linspace(-1.0, 1.0, 400), np.arange(400) % 2
-    options: dict[str, Any] = {"method": method, "target_bounds": (-1, 1), "neighbours": "replace-one", "rounds": 3}
-    one, two = (made(fv.TailoredRegressor, "equal", **options).fit(rows, y, sensitive_features=groups) for rows in (X, other))
+    options: dict[str, Any] = {
+        "method": method,
+        "target_bounds": (-1, 1),
+        "neighbours": "replace-one",
+        "rounds": 3,
+    }
+    one, two = (
+        made(fv.TailoredRegressor, "equal", **options).fit(rows, y, sensitive_features=groups)
+        for rows in (X, other)
+    )
     assert one.privacy_.events == two.privacy_.events
     assert one.privacy_.bounds == two.privacy_.bounds
 
 
 def test_a_limit_is_what_her_noise_comes_to_whatever_the_shares_were_made_of() -> None:
-    """What a person of the limited group adds up to, by hand from the log: what the limit's epsilon allows."""
+    """What a person of the limited group adds up to, by hand from the log: what the limit's epsilon
+    allows."""
     for method in METHODS:
         reg = fitted("standard-error", method=method, max_epsilon={"f": 1.8})
         common, own = 0.0, 0.0
@@ -266,7 +336,8 @@ def _spelled(events: Any) -> list[Any]:
     return out
 
 
-# ---- groups --------------------------------------------------------------------------------------------------------------
+# ---- groups
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -296,18 +367,27 @@ def test_a_column_of_x_may_say_the_group() -> None:
 
 
 def test_a_schema_says_bounds_and_groups_that_no_row_has() -> None:
-    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m", "x")), "pay": Number(*BOUNDS)}
+    columns = {
+        "a": Number(-1, 1),
+        "b": Number(-1, 1),
+        "sex": Category(("f", "m", "x")),
+        "pay": Number(*BOUNDS),
+    }
     schema = Schema(columns, target="pay", sensitive=["sex"])
     table = {"a": X[:, 0], "b": X[:, 1], "sex": SEX, "pay": Y}
     for method in METHODS:
-        reg = quietly(regressor("standard-error", schema=schema, target_bounds=None, method=method), table)
+        reg = quietly(
+            regressor("standard-error", schema=schema, target_bounds=None, method=method), table
+        )
         verified(reg)
         assert reg.groups_ == ("f", "m", "x")
         assert reg.score(table, Y) > -1.0
         assert all(one > 0 for one in reg.tailoring_.counts)
 
 
-@pytest.mark.parametrize("names", [(1, "1"), ("a\nb", "c"), ("", " "), (True, False), (2.5, "x")], ids=str)
+@pytest.mark.parametrize(
+    "names", [(1, "1"), ("a\nb", "c"), ("", " "), (True, False), (2.5, "x")], ids=str
+)
 def test_groups_may_be_called_anything(names: Any) -> None:
     """The fit's budget is spent by the time that they are named."""
     called = np.empty(ROWS, object)
@@ -319,7 +399,8 @@ def test_groups_may_be_called_anything(names: Any) -> None:
     assert str(reg.tailoring_).count("\n") == 3
 
 
-# ---- what is said --------------------------------------------------------------------------------------------------------
+# ---- what is said
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -333,11 +414,16 @@ def test_the_report_is_a_table_words_and_json(method: str) -> None:
     pooled = LinearRegression().fit(X, Y).predict(X)
     spread = [np.sqrt(((Y - pooled) ** 2)[key == SEX].mean()) for key in "fm"]
     assert [f, m] == pytest.approx(spread, rel=0.15)  # in units of y, and hardly any noise
-    assert [line["share"] for line in table] == pytest.approx([f**2 / (f**2 + m**2), m**2 / (f**2 + m**2)])
+    assert [line["share"] for line in table] == pytest.approx(
+        [f**2 / (f**2 + m**2), m**2 / (f**2 + m**2)]
+    )
     assert json.loads(report.to_json()) == report.to_dict()
     assert report.to_dict()["groups"] == table
     said = str(report)
-    assert said.startswith("Shares of the budget: standard-error (squared standard errors of the precursor's predictions).")
+    assert said.startswith(
+        "Shares of the budget: standard-error (squared standard errors of the precursor's "
+        "predictions)."
+    )
     assert "f: share" in said
     assert "Shares were made of released answers." in said
     assert "standard error" not in str(fitted("equal", method=method).tailoring_)
@@ -355,8 +441,12 @@ def test_without_privacy_the_report_is_json_all_the_same() -> None:
 
 
 def test_a_precursor_that_is_lost_in_noise_is_said_to_tell_nothing() -> None:
-    said = {fitted("standard-error", epsilon=0.01, random_state=seed).tailoring_.why for seed in range(6)}
-    assert any("no information" in why for why in said)  # each group's sum is negative in half of the runs
+    said = {
+        fitted("standard-error", epsilon=0.01, random_state=seed).tailoring_.why
+        for seed in range(6)
+    }
+    # each group's sum is negative in half of the runs
+    assert any("no information" in why for why in said)
 
 
 def test_by_default_nothing_is_warned_of_but_unstated_bounds() -> None:
@@ -366,6 +456,8 @@ def test_by_default_nothing_is_warned_of_but_unstated_bounds() -> None:
         regressor(rounds=2, epsilon=INF).fit(X, Y, sensitive_features=SEX)
     with pytest.warns(UnstatedBounds, match="X: expected") as caught:
         regressor(rounds=2).fit(X, Y, sensitive_features=SEX)
-    assert [one.category for one in caught if not issubclass(one.category, WorseThanBaseline)] == [UnstatedBounds]
+    assert [one.category for one in caught if not issubclass(one.category, WorseThanBaseline)] == [
+        UnstatedBounds
+    ]
     with pytest.warns(UnstatedBounds, match="target_bounds: expected"):
         regressor(rounds=2, target_bounds=None).fit(X, Y, sensitive_features=SEX)

@@ -1,4 +1,5 @@
-"""`tailoring_.shares` are those that were used: what the noise of the groups' releases says, whatever limits did to them."""
+"""`tailoring_.shares` are those that were used: what the noise of the groups' releases says,
+whatever limits did to them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ GIVEN = {"f": 9.0, "m": 1.0}
 
 def used(estimator: Any) -> Any:
     """Of the releases with a noise for each group: precisions, which add up to 1."""
-    found = [event for event in spelled_out(compose(estimator.privacy_.events)) if isinstance(event, PerCell)]
+    found = [
+        event
+        for event in spelled_out(compose(estimator.privacy_.events))
+        if isinstance(event, PerCell)
+    ]
     (multipliers,) = {event.multipliers[0] for event in found}
     precision = np.array(multipliers) ** -2.0
     return precision / precision.sum()
@@ -35,7 +40,11 @@ def test_shares_within_limits_are_those_of_the_noise(kind: str) -> None:
     assert free.tailoring_.shares == pytest.approx((0.9, 0.1), rel=1e-9)
     assert free.tailoring_.shares == pytest.approx(used(free), rel=1e-6)
     assert "limits" not in free.tailoring_.why
-    for limits in ({"max_epsilon": {"f": 1.5}}, {"min_epsilon": {"m": 2.0}}, {"max_epsilon": {"f": 2.0}, "min_epsilon": 1.9}):
+    for limits in (
+        {"max_epsilon": {"f": 1.5}},
+        {"min_epsilon": {"m": 2.0}},
+        {"max_epsilon": {"f": 2.0}, "min_epsilon": 1.9},
+    ):
         held = fitted(kind, **limits)
         assert held.tailoring_.shares == pytest.approx(used(held), rel=1e-6)
         assert held.tailoring_.shares[0] < 0.85

@@ -1,4 +1,5 @@
-"""Tailored estimators inside scikit-learn: its own checks, clones, pipelines, searches, routing of groups."""
+"""Tailored estimators inside scikit-learn: its own checks, clones, pipelines, searches, routing of
+groups."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from tailored_estimator_samples import INF, LABELS, SEX, X, Y, classifier, quiet
 import fairveil as fv
 
 
-@pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")  # at its defaults it states no bounds of the target
+# at its defaults it states no bounds of the target
+@pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")
 @parametrize_with_checks(
     [
         fv.TailoredRegressor(solver=fv.GroupDescent(rounds=5)),
         fv.TailoredRegressor(solver=fv.Moments(), epsilon=INF),
-        fv.TailoredRegressor(protects="sensitive_features", max_sample_weight=10.0, solver=fv.GroupDescent(rounds=5)),
+        fv.TailoredRegressor(
+            protects="sensitive_features", max_sample_weight=10.0, solver=fv.GroupDescent(rounds=5)
+        ),
         fv.TailoredClassifier(solver=fv.GroupDescent(rounds=5)),
     ]
 )
@@ -35,7 +39,9 @@ def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
 
 FRAME = pd.DataFrame({"a": X[:, 0], "sex": SEX, "b": X[:, 1]})
 FEATURES = FRAME[["a", "b"]]
-BOTH = pytest.mark.parametrize(("make", "target"), [(regressor, Y), (classifier, LABELS)], ids=["regressor", "classifier"])
+BOTH = pytest.mark.parametrize(
+    ("make", "target"), [(regressor, Y), (classifier, LABELS)], ids=["regressor", "classifier"]
+)
 
 
 @pytest.fixture
@@ -45,7 +51,9 @@ def routing() -> Iterator[None]:
 
 
 @BOTH
-def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(make: Any, target: Any) -> None:
+def test_the_constructor_only_stores_and_fit_writes_only_names_with_an_underscore(
+    make: Any, target: Any
+) -> None:
     shares = {"f": 3.0, "m": 1.0}
     one = make(shares, max_epsilon={"f": 2.9}, min_epsilon=0.5)
     before = dict(vars(one))
@@ -85,7 +93,9 @@ def test_with_routing_nobody_calls_set_fit_request(make: Any, target: Any) -> No
     pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), make())
     pipeline.fit(FEATURES, target, sensitive_features=SEX)
     assert pipeline[-1].groups_ == ("f", "m")
-    found = cross_validate(make(), FEATURES, target, cv=2, params={"sensitive_features": SEX}, return_estimator=True)
+    found = cross_validate(
+        make(), FEATURES, target, cv=2, params={"sensitive_features": SEX}, return_estimator=True
+    )
     assert all(one.groups_ == ("f", "m") for one in found["estimator"])
 
 

@@ -1,4 +1,5 @@
-"""Without privacy the unit of sample weights says nothing: weights of 1/n give the model of weights of 1."""
+"""Without privacy the unit of sample weights says nothing: weights of 1/n give the model of weights
+of 1."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Arguments that a fit does not read are refused, in every estimator alike and in one wording.
 
-Reads are watched: what no fit of a mode reads must be declared as unused there, and is then refused if it is not the default.
+Reads are watched: what no fit of a mode reads must be declared as unused there, and is then refused
+if it is not the default.
 """
 
 from __future__ import annotations
@@ -35,13 +36,30 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2)}),
     (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2), "constraints": ODDS}),
     (fv.FermiClassifier, {"solver": fv.PenaltyDescent(rounds=2)}),
-    *((fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": one}) for one in ("regression", "descent")),
+    *(
+        (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": one})
+        for one in ("regression", "descent")
+    ),
     (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "exponential"}),
-    (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "labellings", "protects": "sensitive_features"}),
+    (
+        fv.OracleGameClassifier,
+        {
+            "constraints": ODDS,
+            "rounds": 2,
+            "oracle": "labellings",
+            "protects": "sensitive_features",
+        },
+    ),
     (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True}),
     (fv.OddsPostProcessor, {"estimator": READY, "public_base": True}),
-    (fv.OddsPostProcessor, {"estimator": LogisticRegression(), "constraints": ODDS, "protects": "sensitive_features"}),
-    (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True, "predict_method": "predict"}),
+    (
+        fv.OddsPostProcessor,
+        {"estimator": LogisticRegression(), "constraints": ODDS, "protects": "sensitive_features"},
+    ),
+    (
+        fv.OddsPostProcessor,
+        {"estimator": READY, "constraints": ODDS, "public_base": True, "predict_method": "predict"},
+    ),
     (fv.GroupObjectiveClassifier, {"rounds": 2}),
     (fv.GroupObjectiveClassifier, {"rounds": 2, "constraint": ODDS, "method": "frank-wolfe"}),
     (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential"}),
@@ -49,11 +67,23 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.GroupObjectiveClassifier, {"rounds": 2, "decisions": "thresholds"}),
     (fv.GroupObjectiveClassifier, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
     (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2)}),
-    (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"}),
-    *((fv.TailoredRegressor, {"target_bounds": (-2, 2), "solver": one}) for one in (fv.Moments(), fv.GroupDescent())),
-    (fv.TailoredRegressor, {"target_bounds": (-2, 2), "allocation": "standard-error", "group_loss_bound": 9.0}),
+    (
+        fv.GroupObjectiveRegressor,
+        {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"},
+    ),
+    *(
+        (fv.TailoredRegressor, {"target_bounds": (-2, 2), "solver": one})
+        for one in (fv.Moments(), fv.GroupDescent())
+    ),
+    (
+        fv.TailoredRegressor,
+        {"target_bounds": (-2, 2), "allocation": "standard-error", "group_loss_bound": 9.0},
+    ),
     (fv.TailoredClassifier, {"rounds": 2}),
-    (fv.TailoredClassifier, {"rounds": 2, "group_loss_bound": 2.0, "step_size": "decaying", "radius": 3.0}),
+    (
+        fv.TailoredClassifier,
+        {"rounds": 2, "group_loss_bound": 2.0, "step_size": "decaying", "radius": 3.0},
+    ),
     (fv.TailoredClassifier, {"rounds": 2, "allocation": "standard-error"}),
 ]
 OTHERS: dict[str, Any] = {
@@ -64,7 +94,8 @@ OTHERS: dict[str, Any] = {
 """A value that is not the default, for each argument that some mode does not use."""
 
 MOOT = {"dual_bound", "temperature", "group_aware", "radius", "spend"}
-"""Read in some way by every mode, or of no effect only where constraints are vacuous, which frontiers make them."""
+"""Read in some way by every mode, or of no effect only where constraints are vacuous, which
+frontiers make them."""
 
 
 PLAIN = ("checkpoint",)
@@ -87,7 +118,9 @@ def fitted(estimator: Any) -> Any:
         return estimator.fit(X, y, sensitive_features=SEX)
 
 
-def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], dict[str, str]]:
+def watched(
+    cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> tuple[set[str], dict[str, str]]:
     """The constructor's arguments that a fit never read, and those that it declared as unused."""
     inside = [slot for slot in cls.SETTINGS if slot not in cls.PLAIN]
     parameters = set(inspect.signature(cls).parameters)
@@ -112,7 +145,11 @@ def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatc
         open_[0] = True
 
     monkeypatch.setattr(unused, "refuse", recorded)
-    spy = type(cls.__name__, (cls,), {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__})
+    spy = type(
+        cls.__name__,
+        (cls,),
+        {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__},
+    )
     estimator = built(spy, random_state=0, epsilon=3.0, **options)
     for slot in inside:
         value = estimator._setting(slot, Setting)
@@ -125,7 +162,9 @@ def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("mode", MODES, ids=named)
-def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(
+    mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cls, options = mode
     never, declared = watched(cls, options, monkeypatch)
     monkeypatch.undo()
@@ -134,7 +173,10 @@ def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode
         assert where.split()[0] in ("with", "without")
         assert name in OTHERS, name
         made = built(cls, random_state=0, epsilon=3.0, **options)
-        shown = {**made.get_params(), **{f"{slot}__{knob}": value for slot in PLAIN for knob, value in usual(made, slot)}}
+        shown = {
+            **made.get_params(),
+            **{f"{slot}__{knob}": value for slot in PLAIN for knob, value in usual(made, slot)},
+        }
         place = next(deep for deep in shown if deep == name or deep.endswith(f"__{name}"))
         wrong = clone(made).set_params(**{place: OTHERS[name]})
         with pytest.raises(InputError, match=f"{name} is not used with"):
@@ -146,9 +188,14 @@ def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode
 def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> None:
     """Searches go over epsilons with all others the same."""
     cls, options = mode
-    clips = "clip" in inspect.signature(cls).parameters or any(name.endswith("__clip") for name in cls().get_params())
+    clips = "clip" in inspect.signature(cls).parameters or any(
+        name.endswith("__clip") for name in cls().get_params()
+    )
     given = {"delta": 1e-5, **({"clip": 1.5} if clips else {})}
-    listed = options.get("oracle") in ("exponential", "labellings") or options.get("method") == "exponential"
+    listed = (
+        options.get("oracle") in ("exponential", "labellings")
+        or options.get("method") == "exponential"
+    )
     if listed or "decisions" in options:
         given.pop("clip", None)
     made = built(cls, random_state=0, epsilon=INF, **options)
@@ -160,5 +207,8 @@ def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:
     estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2))
     unused.refuse(estimator, {"stage_one_share": "without shares", "model": None})
     unused.refuse(fv.GroupDescent(penalty=None), {"penalty": "without a bound", "clip": None})
-    with pytest.raises(InputError, match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used"):
+    with pytest.raises(
+        InputError,
+        match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used",
+    ):
         unused.refuse(fv.OracleGame(candidates=[READY]), {"candidates": "with oracle='descent'"})

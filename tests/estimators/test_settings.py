@@ -1,8 +1,11 @@
-"""Settings of estimators: frozen values that check themselves, parameters inside of them, and names of earlier versions.
+"""Settings of estimators: frozen values that check themselves, parameters inside of them, and names
+of earlier versions.
 
-1. A value refuses knobs that it does not have and numbers that cannot be meant, and prints as it is typed.
+1. A value refuses knobs that it does not have and numbers that cannot be meant, and prints as it is
+   typed.
 2. Searches reach parameters inside: scikit-learn's own, and the private one. Clones are equal.
-3. Every name of an earlier version is taken with one warning that says the new one, and gives the same fit to the bit.
+3. Every name of an earlier version is taken with one warning that says the new one, and gives the
+   same fit to the bit.
 4. The library's own sources, examples and benchmarks use no such name.
 """
 
@@ -33,7 +36,9 @@ from fairveil.estimators.settings.setting import changed, knobs, values
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS: list[Any] = [
-    one for name in fv.__all__ if isinstance(one := getattr(fv, name), type) and issubclass(one, BaseEstimator)
+    one
+    for name in fv.__all__
+    if isinstance(one := getattr(fv, name), type) and issubclass(one, BaseEstimator)
 ]
 FACED = [one for one in ESTIMATORS if getattr(one, "RENAMED", {})]
 OLD = [(one, name) for one in FACED for name in one.RENAMED]
@@ -46,7 +51,7 @@ def rows() -> tuple[Any, Any, Any]:
     return X, (X[:, 0] + 0.3 * group > 0).astype(int), group
 
 
-# -- values ----------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SETTINGS.values(), ids=SETTINGS)
@@ -102,7 +107,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "given"), WRONG, ids=[f"{kind.__name__}-{given}" for kind, given in WRONG])
+@pytest.mark.parametrize(
+    ("kind", "given"), WRONG, ids=[f"{kind.__name__}-{given}" for kind, given in WRONG]
+)
 def test_what_cannot_be_meant_is_refused_at_once(kind: Any, given: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(given))):
         kind(**given)
@@ -117,7 +124,7 @@ def test_settings_of_another_kind_are_refused_by_name(kind: Any) -> None:
             one._setting(slot, one._kinds(slot)[0])
 
 
-# -- parameters inside -----------------------------------------------------------------------------------------------------
+# -- parameters inside -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", FACED)
@@ -129,7 +136,9 @@ def test_parameters_inside_are_shown_set_and_cloned(kind: Any) -> None:
         usual = one._kinds(slot)[0]
         assert {f"{slot}__{name}" for name in knobs(usual)} <= set(one.get_params())
         assert not [name for name in one.get_params(deep=False) if "__" in name]
-        name, value = next((name, given[name]) for name in knobs(usual) for given in (EXAMPLES,) if name in given)
+        name, value = next(
+            (name, given[name]) for name in knobs(usual) for given in (EXAMPLES,) if name in given
+        )
         one.set_params(**{f"{slot}__{name}": value})
         assert getattr(one, slot) == usual(**{name: value})
         assert clone(one).get_params()[f"{slot}__{name}"] == value
@@ -152,12 +161,16 @@ def test_all_parameters_make_the_same_estimator_again(kind: Any) -> None:
 
 def test_searches_of_scikit_learn_reach_inside() -> None:
     X, y, group = rows()
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", epsilon=8.0, random_state=0, public_rows=400)
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.3", epsilon=8.0, random_state=0, public_rows=400
+    )
     search = GridSearchCV(clf, {"solver__rounds": [2, 5], "solver__clip": [1.0]}, cv=2)
     search.fit(X, y, sensitive_features=group)
     assert [one["solver__rounds"] for one in search.cv_results_["params"]] == [2, 5]
     assert search.best_estimator_.n_iter_ == search.best_params_["solver__rounds"]
-    line = make_pipeline(FunctionTransformer(), clf).set_params(rateconstrainedclassifier__solver__rounds=3)
+    line = make_pipeline(FunctionTransformer(), clf).set_params(
+        rateconstrainedclassifier__solver__rounds=3
+    )
     assert line.steps[-1][1].solver == fv.Descent(rounds=3)
 
 
@@ -165,11 +178,13 @@ def test_the_private_search_reaches_inside_and_takes_the_old_name() -> None:
     X, y, _ = rows()
     clf = fv.RateConstrainedClassifier(public_rows=400)
     for name in ("solver__rounds", "rounds"):
-        search = fv.PrivateSearchCV(clf, {name: [2, 4]}, epsilon=4.0, random_state=0, way="all").fit(X, y)
+        search = fv.PrivateSearchCV(
+            clf, {name: [2, 4]}, epsilon=4.0, random_state=0, way="all"
+        ).fit(X, y)
         assert search.best_estimator_.solver.rounds == search.best_params_[name]
 
 
-# -- names of earlier versions ---------------------------------------------------------------------------------------------
+# -- names of earlier versions ---------------------------------------------------------------------
 
 VALUES: dict[str, Any] = {
     "rounds": 5, "clip": 0.5, "temperature": 0.7, "sampling_rate": 0.2, "learning_rate": 0.3, "device": "cpu",
@@ -184,11 +199,16 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "name"), OLD, ids=[f"{kind.__name__}-{name}" for kind, name in OLD])
+@pytest.mark.parametrize(
+    ("kind", "name"), OLD, ids=[f"{kind.__name__}-{name}" for kind, name in OLD]
+)
 def test_an_old_name_is_taken_and_the_new_one_is_said(kind: Any, name: str) -> None:
     beside = BESIDE.get(name, {})
-    value = kind is fv.OracleGameClassifier if name == "group_aware" else VALUES[name]  # each the one that is not usual
-    with pytest.warns(RenamedParameter, match=rf"{kind.__name__}: {name} moved; pass \w+=") as heard:
+    # each the one that is not usual
+    value = kind is fv.OracleGameClassifier if name == "group_aware" else VALUES[name]
+    with pytest.warns(
+        RenamedParameter, match=rf"{kind.__name__}: {name} moved; pass \w+="
+    ) as heard:
         by_name = kind(**beside, **{name: value})
     assert len(heard) == 1
     assert heard[0].filename == __file__
@@ -205,7 +225,9 @@ def test_an_old_name_is_taken_and_the_new_one_is_said(kind: Any, name: str) -> N
     typed = str(heard[0].message).partition("pass ")[2].partition(". The old")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        new = eval(f"kind({', '.join([*(f'{k}={v!r}' for k, v in beside.items() if k not in typed), typed])})")
+        new = eval(
+            f"kind({', '.join([*(f'{k}={v!r}' for k, v in beside.items() if k not in typed), typed])})"
+        )
     assert repr(new) == repr(by_name)
 
 
@@ -232,9 +254,13 @@ def test_an_old_name_with_its_usual_value_changes_nothing(kind: Any) -> None:
 def test_old_and_new_names_fit_the_same_bits() -> None:
     X, y, group = rows()
     with pytest.warns(RenamedParameter):
-        old = fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=6, clip=0.7, temperature=0.5, random_state=0)
+        old = fv.RateConstrainedClassifier(
+            "demographic_parity:0.3", rounds=6, clip=0.7, temperature=0.5, random_state=0
+        )
     new = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3", solver=fv.Descent(rounds=6, clip=0.7, temperature=0.5), random_state=0
+        "demographic_parity:0.3",
+        solver=fv.Descent(rounds=6, clip=0.7, temperature=0.5),
+        random_state=0,
     )
     found = [one.fit(X, y, sensitive_features=group).outcome_.weights for one in (old, new)]
     assert np.array_equal(*found)
@@ -243,24 +269,36 @@ def test_old_and_new_names_fit_the_same_bits() -> None:
 def test_settings_are_saved_and_read(tmp_path: Path) -> None:
     X, y, group = rows()
     solver = fv.PenaltyDescent(rounds=3, iterate="last", radius=4.0)
-    clf = fv.FermiClassifier(solver=solver, certify_share=None, random_state=0).fit(X, y, sensitive_features=group)
+    clf = fv.FermiClassifier(solver=solver, certify_share=None, random_state=0).fit(
+        X, y, sensitive_features=group
+    )
     fv.save(clf, tmp_path / "clf")
     again = fv.load(tmp_path / "clf")
     assert again.solver == solver
     assert np.array_equal(again.predict(X), clf.predict(X))
 
 
-# -- sources ---------------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 def sources() -> Iterator[tuple[str, str]]:
     for folder in ("src", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text("utf-8")
-    for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    for path in [
+        *sorted((ROOT / "docs").rglob("*.md")),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]:
         text = path.read_text("utf-8")
-        for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):
-            plain = re.sub(r"^(?:>>> |\.\.\. )", "", block, flags=re.MULTILINE) if block.startswith(">>>") else block
+        for number, block in enumerate(
+            re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        ):
+            plain = (
+                re.sub(r"^(?:>>> |\.\.\. )", "", block, flags=re.MULTILINE)
+                if block.startswith(">>>")
+                else block
+            )
             yield f"{path.name}, block {number + 1}", plain
 
 
@@ -274,37 +312,55 @@ def old_names_in(text: str) -> list[str]:
         tree = ast.Module([], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            found += [f"{name}({one.arg}=)" for one in node.keywords if one.arg in renamed.get(name, ())]
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
+            found += [
+                f"{name}({one.arg}=)" for one in node.keywords if one.arg in renamed.get(name, ())
+            ]
     return found
 
 
 def test_no_source_page_or_benchmark_uses_an_old_name() -> None:
     found = [f"{place}: {name}" for place, text in sources() for name in old_names_in(text)]
     assert found == []
-    assert old_names_in("fv.RateConstrainedClassifier(rounds=3)") == ["RateConstrainedClassifier(rounds=)"]
+    assert old_names_in("fv.RateConstrainedClassifier(rounds=3)") == [
+        "RateConstrainedClassifier(rounds=)"
+    ]
 
 
 def test_the_page_has_every_old_name_beside_the_new_one() -> None:
     page = (ROOT / "docs" / "renamed.md").read_text("utf-8")
     lines = [f"| `{kind.__name__}` | `{name}=` | `{kind.RENAMED[name]}` |" for kind, name in OLD]
-    assert [line for line in page.splitlines() if line.startswith("| `")] == lines, "run python docs/make_renamed.py"
+    assert [line for line in page.splitlines() if line.startswith("| `")] == lines, (
+        "run python docs/make_renamed.py"
+    )
 
 
 def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> None:
     X, y, group = rows()
     with pytest.raises(InputError, match="rounds is not used with method='exponential'"):
-        fv.GroupObjectiveClassifier(method="exponential", solver=fv.LinearOracle(rounds=3)).fit(X, y)
+        fv.GroupObjectiveClassifier(method="exponential", solver=fv.LinearOracle(rounds=3)).fit(
+            X, y
+        )
     with pytest.raises(InputError, match="temperature is not used with GroupDescent"):
-        fv.TailoredClassifier(solver=fv.Descent(temperature=0.5)).fit(X, y, sensitive_features=group)
-    plain = fv.TailoredClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(X, y, sensitive_features=group)
+        fv.TailoredClassifier(solver=fv.Descent(temperature=0.5)).fit(
+            X, y, sensitive_features=group
+        )
+    plain = fv.TailoredClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
+        X, y, sensitive_features=group
+    )
     assert plain.n_iter_ == 3
     options: dict[str, Any] = {"target_bounds": (-1, 1), "random_state": 0}
     with pytest.warns(RenamedParameter):
         old = fv.TailoredRegressor(method="moments", clip=2.0, **options)
     assert old.solver == fv.Moments(clip=2.0)
     with pytest.warns(RenamedParameter):
-        assert fv.TailoredRegressor(clip=2.0).set_params(method="moments").solver == fv.Moments(clip=2.0)
+        assert fv.TailoredRegressor(clip=2.0).set_params(method="moments").solver == fv.Moments(
+            clip=2.0
+        )
     new = fv.TailoredRegressor(solver=fv.Moments(clip=2.0), **options)
     both = [one.fit(X, X[:, 0], sensitive_features=group).coef_ for one in (old, new)]
     assert np.array_equal(*both)

@@ -1,4 +1,5 @@
-"""Steps of additive models: a row's codes are its own, edges are public, and what was there keeps its place."""
+"""Steps of additive models: a row's codes are its own, edges are public, and what was there keeps
+its place."""
 
 from __future__ import annotations
 
@@ -23,7 +24,13 @@ SHAPES = Shapes((A, B), ((A, JOB), (B, A)))
 def block(rows: int = 500, seed: int = 0, kind: type[np.integer] = np.uint8) -> RowBlock:
     rng = np.random.default_rng(seed)
     numbers = rng.choice([-1.0, -0.5, -0.1, 0.0, 0.25, 0.5, 1.0], (2, rows))
-    return RowBlock(numbers, rng.integers(3, size=(1, rows)).astype(kind), rng.integers(2, size=rows), None, np.ones(rows))
+    return RowBlock(
+        numbers,
+        rng.integers(3, size=(1, rows)).astype(kind),
+        rng.integers(2, size=rows),
+        None,
+        np.ones(rows),
+    )
 
 
 def by_hand(numbers: npt.NDArray[Any], job: int) -> list[int]:
@@ -61,15 +68,25 @@ def test_a_row_s_codes_are_the_same_beside_any_others() -> None:
     whole = SHAPES.apply(before).codes
     for i in range(before.rows):
         left = np.delete(np.arange(before.rows), i)
-        less = replace(before, numbers=before.numbers[:, left], codes=before.codes[:, left], labels=None, weights=None)
+        less = replace(
+            before,
+            numbers=before.numbers[:, left],
+            codes=before.codes[:, left],
+            labels=None,
+            weights=None,
+        )
         assert np.array_equal(SHAPES.apply(less).codes, whole[:, left])
         other = before.numbers.copy()
         other[:, i] = [1e300, -1e300]
-        assert np.array_equal(SHAPES.apply(replace(before, numbers=other)).codes[:, left], whole[:, left])
+        assert np.array_equal(
+            SHAPES.apply(replace(before, numbers=other)).codes[:, left], whole[:, left]
+        )
 
 
 def test_many_cells_need_wider_codes() -> None:
-    wide = Shapes((Side("a", 0, tuple(np.linspace(-0.9, 0.9, 300)), tuple(np.linspace(-0.9, 0.9, 300))),))
+    wide = Shapes(
+        (Side("a", 0, tuple(np.linspace(-0.9, 0.9, 300)), tuple(np.linspace(-0.9, 0.9, 300))),)
+    )
     found = wide.apply(block()).codes
     assert found.dtype == np.uint16
     assert found.max() == 300
@@ -77,7 +94,8 @@ def test_many_cells_need_wider_codes() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_number_on_a_declared_edge_lies_above_it(seed: int) -> None:
-    """Edges are coded as numbers are, whatever the bounds: no rounding puts a value of the edge itself below it."""
+    """Edges are coded as numbers are, whatever the bounds: no rounding puts a value of the edge
+    itself below it."""
     rng = np.random.default_rng(seed)
     low, high = sorted((rng.normal(size=2) * 10.0 ** rng.integers(-3, 6)).tolist())
     edges = sorted(set(rng.uniform(low, high, 9).tolist()) - {low, high})
@@ -93,7 +111,9 @@ RANGES = [(0, 1000, 0.0), (-1000, 0, 0.0), (-300, 700, 0.0), (17, 90, 17.0), (-9
 
 
 @pytest.mark.parametrize(("low", "high", "finest_at"), RANGES)
-def test_parts_of_a_range_are_equal_but_finer_next_to_zero(low: float, high: float, finest_at: float) -> None:
+def test_parts_of_a_range_are_equal_but_finer_next_to_zero(
+    low: float, high: float, finest_at: float
+) -> None:
     schema = Schema({"a": Number(low, high)})
     coding = SchemaCoding(Encoding(schema))
     shapes = Additive().shapes(coding, coding.layout, None)
@@ -103,7 +123,10 @@ def test_parts_of_a_range_are_equal_but_finer_next_to_zero(low: float, high: flo
     widths = np.diff(marks)
     assert (widths > 0).all()
     assert widths.max() <= (high - low) / 16 * (1 + 1e-9)
-    assert abs(marks[:-1][widths.argmin()] + marks[1:][widths.argmin()] - 2 * finest_at) <= 4 * widths.min()
+    assert (
+        abs(marks[:-1][widths.argmin()] + marks[1:][widths.argmin()] - 2 * finest_at)
+        <= 4 * widths.min()
+    )
     if low < 0 < high:
         assert 0.0 in np.round(side.marks, 9)
 
@@ -134,5 +157,7 @@ def test_numbers_without_bounds_lie_along_their_edges() -> None:
 
 
 def test_categories_alone_have_no_steps() -> None:
-    coding = SchemaCoding(Encoding(Schema({"job": Category(("x", "y")), "n": Number(0, 1, edges=())})))
+    coding = SchemaCoding(
+        Encoding(Schema({"job": Category(("x", "y")), "n": Number(0, 1, edges=())}))
+    )
     assert Additive().shapes(coding, coding.layout, None) is None

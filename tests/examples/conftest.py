@@ -40,6 +40,10 @@ def curves_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         runpy.run_path(str(script), run_name="__main__")
         (written,) = tmp_path.iterdir()
         assert written.name == f"{name}.svg"
-        return [text for text in ElementTree.fromstring(written.read_text("utf-8")).itertext() if text.strip()]
+        return [
+            text
+            for text in ElementTree.fromstring(written.read_text("utf-8")).itertext()
+            if text.strip()
+        ]
 
     return run

@@ -1,4 +1,5 @@
-"""examples/imbalanced_classes.py: a bound on the G-mean brings back classes that were never answered, at a small cost."""
+"""examples/imbalanced_classes.py: a bound on the G-mean brings back classes that were never
+answered, at a small cost."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 
-def test_every_class_is_answered_again(example: Callable[[str], dict[str, Any]], data_folder: Path) -> None:
+def test_every_class_is_answered_again(
+    example: Callable[[str], dict[str, Any]], data_folder: Path
+) -> None:
     """At epsilon 1, on all rows."""
     script = example("imbalanced_classes")
     rows = script["students"](str(data_folder), None)
@@ -22,7 +25,9 @@ def test_every_class_is_answered_again(example: Callable[[str], dict[str, Any]],
     assert bounded <= error + 0.04
 
 
-def test_it_runs(curves_of: Callable[..., list[str]], data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(
+    curves_of: Callable[..., list[str]], data_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = curves_of("imbalanced_classes", "--rows", "2000", "--data", str(data_folder))
     assert any("not private" in text for text in words)
     assert capsys.readouterr().out.count("recalls") == 12

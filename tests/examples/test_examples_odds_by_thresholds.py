@@ -1,4 +1,5 @@
-"""examples/odds_by_thresholds.py: without noise the best threshold by brute force; with it, near the best and the bound."""
+"""examples/odds_by_thresholds.py: without noise the best threshold by brute force; with it, near
+the best and the bound."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ def found(script: dict[str, Any], data_folder: Path) -> tuple[Any, Any, Any, Any
     public, rows = script["parts"](str(data_folder), None)
     score = fv.RateConstrainedClassifier(None, epsilon=math.inf, random_state=0).fit(public).model_
     errors, gaps = script["measured"](score, rows)
-    return score, rows, errors, gaps, int(np.where(gaps <= script["BOUND"], errors, np.inf).argmin())
+    return (
+        score,
+        rows,
+        errors,
+        gaps,
+        int(np.where(gaps <= script["BOUND"], errors, np.inf).argmin()),
+    )
 
 
 def test_without_noise_the_best_threshold_is_chosen(script: dict[str, Any], found: Any) -> None:
@@ -36,7 +43,9 @@ def test_without_noise_the_best_threshold_is_chosen(script: dict[str, Any], foun
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_private_thresholds_are_near_the_best(script: dict[str, Any], found: Any, epsilon: float) -> None:
+def test_private_thresholds_are_near_the_best(
+    script: dict[str, Any], found: Any, epsilon: float
+) -> None:
     """Eight of ten at least are within 0.05 of the best error and of the bound."""
     score, rows, errors, gaps, best = found
     places = [script["chosen"](score, rows, epsilon, seed) for seed in range(10)]
@@ -44,7 +53,9 @@ def test_private_thresholds_are_near_the_best(script: dict[str, Any], found: Any
     assert near.sum() >= 8
 
 
-def test_it_runs(curves_of: Callable[..., list[str]], data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(
+    curves_of: Callable[..., list[str]], data_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = curves_of("odds_by_thresholds", "--rows", "4000", "--data", str(data_folder))
     assert any("smooth largest gap" in text for text in words)
     assert capsys.readouterr().out.count("epsilon") == 3

@@ -1,4 +1,5 @@
-"""examples/powerful_test.py chooses a test near the Neyman-Pearson power at its level, and knows powers exactly."""
+"""examples/powerful_test.py chooses a test near the Neyman-Pearson power at its level, and knows
+powers exactly."""
 
 from __future__ import annotations
 
@@ -16,20 +17,32 @@ def script(example: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
 
 def candidates(script: dict[str, Any]) -> list[tuple[str, float]]:
     cuts = script["CUTS"].items()
-    return [(name, low + (cut + 1) / 2 * (high - low)) for name, (low, high) in cuts for cut in np.linspace(-1, 1, 40)]
+    return [
+        (name, low + (cut + 1) / 2 * (high - low))
+        for name, (low, high) in cuts
+        for cut in np.linspace(-1, 1, 40)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_power_is_within_two_points_of_the_best_and_the_level_is_kept(script: dict[str, Any], seed: int) -> None:
+def test_power_is_within_two_points_of_the_best_and_the_level_is_kept(
+    script: dict[str, Any], seed: int
+) -> None:
     """At 100,000 samples and epsilon 1."""
     test = script["chosen"](100_000, seed)
     assert script["rejection"](*test, script["SHIFT"]) >= script["BEST"] - 0.02
     assert script["rejection"](*test, 0.0) <= script["LEVEL"]
 
 
-def test_no_candidate_of_the_level_has_more_power_than_neyman_and_pearson_allow(script: dict[str, Any]) -> None:
+def test_no_candidate_of_the_level_has_more_power_than_neyman_and_pearson_allow(
+    script: dict[str, Any],
+) -> None:
     rejection, tests = script["rejection"], candidates(script)
-    powers = [rejection(*test, script["SHIFT"]) for test in tests if rejection(*test, 0.0) <= script["LEVEL"]]
+    powers = [
+        rejection(*test, script["SHIFT"])
+        for test in tests
+        if rejection(*test, 0.0) <= script["LEVEL"]
+    ]
     assert len(tests) == len(script["CANDIDATES"])
     assert 100 < len(powers) < len(tests) - 50
     assert max(powers) <= script["BEST"]
@@ -42,7 +55,10 @@ def test_rejections_are_those_of_samples(script: dict[str, Any], mean: float) ->
     found = script["statistics"](rng.normal(mean, size=(40_000, script["SIZE"])))
     for name, cut in candidates(script):
         chance = script["rejection"](name, cut, mean)
-        assert abs((found[name] > cut).mean() - chance) <= 5 * np.sqrt(chance * (1 - chance) / 40_000) + 5 / 40_000, (name, cut)
+        assert (
+            abs((found[name] > cut).mean() - chance)
+            <= 5 * np.sqrt(chance * (1 - chance) / 40_000) + 5 / 40_000
+        ), (name, cut)
 
 
 def test_it_runs(curves_of: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:

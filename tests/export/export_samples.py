@@ -1,4 +1,5 @@
-"""Fitted estimators of every kind that is exported, and rows: ordinary ones, missing, unknown, and far out of bounds."""
+"""Fitted estimators of every kind that is exported, and rows: ordinary ones, missing, unknown, and
+far out of bounds."""
 
 from __future__ import annotations
 
@@ -57,14 +58,19 @@ def people(rows: int = 600, seed: int = 0) -> dict[str, Any]:
 def labels(table: dict[str, Any], classes: tuple[Any, ...] = ("no", "yes")) -> Any:
     """Which depend on age, hours and sex."""
     rng = np.random.default_rng(7)
-    score = (table["age"] - 48) / 12 + (table["hours a week"] - 30) / 20 + np.where(table["sex"] == "m", 0.8, -0.8)
+    score = (
+        (table["age"] - 48) / 12
+        + (table["hours a week"] - 30) / 20
+        + np.where(table["sex"] == "m", 0.8, -0.8)
+    )
     noisy = score + rng.normal(0, 0.5, len(score))
     ends = np.quantile(noisy, np.linspace(0, 1, len(classes) + 1)[1:-1])
     return np.array(classes)[np.searchsorted(ends, noisy)]
 
 
 def hard(rows: int = 60, seed: int = 3) -> dict[str, Any]:
-    """Rows with everything that a table may hold: which of them an estimator refuses it says itself."""
+    """Rows with everything that a table may hold: which of them an estimator refuses it says
+    itself."""
     rng = np.random.default_rng(seed)
     table = {name: np.array(column, dtype=object) for name, column in people(rows, seed).items()}
     far = [np.nan, np.inf, -np.inf, 1e308, -1e-300, 16.0, 80.0, 25.0, 40.0, 65.0]
@@ -80,23 +86,39 @@ def hard(rows: int = 60, seed: int = 3) -> dict[str, Any]:
 
 def frame(table: dict[str, Any]) -> pd.DataFrame:
     """As objects, so that nothing is made something else on the way."""
-    return pd.DataFrame({name: pd.Series(list(column), dtype=object) for name, column in table.items()})
+    return pd.DataFrame(
+        {name: pd.Series(list(column), dtype=object) for name, column in table.items()}
+    )
 
 
-def _fit(clf: Any, y: Any = None, sensitive: Any = "sex", *, without: tuple[str, ...] = (), X: Any = None) -> Any:
+def _fit(
+    clf: Any, y: Any = None, sensitive: Any = "sex", *, without: tuple[str, ...] = (), X: Any = None
+) -> Any:
     table = people()
     columns = {name: column for name, column in table.items() if name not in without}
-    groups = table[sensitive] if isinstance(sensitive, str) else {name: table[name] for name in sensitive}
+    groups = (
+        table[sensitive]
+        if isinstance(sensitive, str)
+        else {name: table[name] for name in sensitive}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clf.fit(columns if X is None else X, labels(table) if y is None else y, sensitive_features=groups)
+        return clf.fit(
+            columns if X is None else X,
+            labels(table) if y is None else y,
+            sensitive_features=groups,
+        )
 
 
 def mixture(clf: Any) -> Any:
-    """Three rules, one of which is never played: what a fit hands out where it keeps its constraints better."""
+    """Three rules, one of which is never played: what a fit hands out where it keeps its
+    constraints better."""
     model = clf.model_
     layout = RowLayout(model.numbers, model.code_sizes)
-    others = [LinearModel(sign * model.weights, [0.3], classes=model.classes, layout=layout) for sign in (-1.0, 0.5)]
+    others = [
+        LinearModel(sign * model.weights, [0.3], classes=model.classes, layout=layout)
+        for sign in (-1.0, 0.5)
+    ]
     clf._set_mixture(MixtureModel([model, *others], [0.6, 0.0, 0.4]), clf.coding_)
     return clf
 
@@ -107,7 +129,14 @@ def _released() -> Any:
     columns, y = {name: column for name, column in table.items() if name != "sex"}, labels(table)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        groups = fv.release_groups(columns, y, sensitive_features=table["sex"], schema=schema(), epsilon=5.0, random_state=0)
+        groups = fv.release_groups(
+            columns,
+            y,
+            sensitive_features=table["sex"],
+            schema=schema(),
+            epsilon=5.0,
+            random_state=0,
+        )
         return groups.fit(columns, y, "demographic_parity:0.05")
 
 
@@ -118,33 +147,54 @@ def _given() -> Any:
 
 
 def _post(base: Any, **options: Any) -> Any:
-    given = {"schema": schema(), "protects": "sensitive_features", "epsilon": 3.0, "random_state": 0, **options}
+    given = {
+        "schema": schema(),
+        "protects": "sensitive_features",
+        "epsilon": 3.0,
+        "random_state": 0,
+        **options,
+    }
     return _fit(made(fv.OddsPostProcessor, base, "equalized_odds:0.02", **given))
 
 
 def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **options: Any) -> Any:
-    given = {"schema": schema(), "epsilon": 5.0, "rounds": 20, "random_state": 0, "temperature": 0.1, **options}
+    given = {
+        "schema": schema(),
+        "epsilon": 5.0,
+        "rounds": 20,
+        "random_state": 0,
+        "temperature": 0.1,
+        **options,
+    }
     return _fit(made(fv.ParityPostProcessor, base, 0.02, **given), y, sensitive)
 
 
 def _rate(**options: Any) -> Any:
-    return made(fv.RateConstrainedClassifier, **{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options})
+    return made(
+        fv.RateConstrainedClassifier,
+        **{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options},
+    )
 
 
 SEEN: dict[str, Any] = {"protects": "sensitive_features", "random_state": 0, "epsilon": 5.0}
 MAKERS: dict[str, Callable[[], Any]] = {
     "linear": lambda: _fit(_rate()),
     "softmax": lambda: _fit(_rate(schema=schema((1, 2, 4))), labels(people(), (1, 2, 4))),
-    "additive": lambda: _fit(_rate(model=Additive(bins=4, interactions=[("age", "town"), ("age", "hours a week")]))),
+    "additive": lambda: _fit(
+        _rate(model=Additive(bins=4, interactions=[("age", "town"), ("age", "hours a week")]))
+    ),
     "table": lambda: _fit(_rate(schema=None), without=("sex",)),
     "table additive": lambda: _fit(_rate(schema=None, model="additive"), without=("sex", "town")),
     "array": lambda: _fit(_rate(schema=None), X=_given()),
     "array standardised": lambda: _fit(
-        _rate(schema=None, unsafe_data_dependent_bounds=True), X=_given(), y=labels(people(), (0, 2))
+        _rate(schema=None, unsafe_data_dependent_bounds=True),
+        X=_given(),
+        y=labels(people(), (0, 2)),
     ),
     "rate mixture": lambda: mixture(_fit(_rate())),
     "truths": lambda: _fit(
-        fv.FermiClassifier(epsilon=5.0, random_state=0, schema=schema((False, True))), labels(people()) == "yes"
+        fv.FermiClassifier(epsilon=5.0, random_state=0, schema=schema((False, True))),
+        labels(people()) == "yes",
     ),
     "game": lambda: _fit(made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)),
     "game by group": lambda: _fit(
@@ -158,31 +208,49 @@ MAKERS: dict[str, Callable[[], Any]] = {
             **SEEN,
         )
     ),
-    "game without chance": lambda: _fit(made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)).derandomise(
-        0.4
-    ),
+    "game without chance": lambda: _fit(
+        made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)
+    ).derandomise(0.4),
     "objective": lambda: _fit(made(fv.GroupObjectiveClassifier, "gmean", schema=schema(), **SEEN)),
-    "log loss": lambda: _fit(made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)),
+    "log loss": lambda: _fit(
+        made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)
+    ),
     "thresholds by group": lambda: _post(_rate(protects="sensitive_features")),
-    "thresholds of a game": lambda: _post(made(fv.OracleGameClassifier, schema=schema(), rounds=10, **SEEN)),
-    "thresholds of a log loss": lambda: _post(made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)),
+    "thresholds of a game": lambda: _post(
+        made(fv.OracleGameClassifier, schema=schema(), rounds=10, **SEEN)
+    ),
+    "thresholds of a log loss": lambda: _post(
+        made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)
+    ),
     "thresholds by two columns": lambda: _fit(
-        made(fv.OddsPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN), sensitive=["sex", "old"]
+        made(fv.OddsPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN),
+        sensitive=["sex", "old"],
     ),
     "decisions by group": lambda: _post(None, predict_method="predict"),
     "one threshold": lambda: _post(None, group_aware=False),
     "certain thresholds": lambda: _post(None).derandomise(),
     "released groups": lambda: _released(),
     "moved by group": lambda: _parity(),
-    "moved, three classes": lambda: _parity(y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4))),
-    "moved, the largest": lambda: _parity(y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4)), randomised=False),
-    "moved after a log loss": lambda: _parity(fv.GroupObjectiveClassifier("error", loss="log", random_state=0)),
-    "moved by two columns": lambda: _parity(schema=schema(sensitive=("sex", "old")), sensitive=["sex", "old"]),
+    "moved, three classes": lambda: _parity(
+        y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4))
+    ),
+    "moved, the largest": lambda: _parity(
+        y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4)), randomised=False
+    ),
+    "moved after a log loss": lambda: _parity(
+        fv.GroupObjectiveClassifier("error", loss="log", random_state=0)
+    ),
+    "moved by two columns": lambda: _parity(
+        schema=schema(sensitive=("sex", "old")), sensitive=["sex", "old"]
+    ),
     "regression": lambda: _fit(
-        fv.TailoredRegressor(epsilon=5.0, random_state=0, schema=schema(Number(0, 100))), people()["age"] + 10
+        fv.TailoredRegressor(epsilon=5.0, random_state=0, schema=schema(Number(0, 100))),
+        people()["age"] + 10,
     ),
     "regression of an array": lambda: _fit(
-        fv.GroupObjectiveRegressor(epsilon=5.0, random_state=0, target_bounds=(0, 100)), people()["age"] + 10, X=_given()
+        fv.GroupObjectiveRegressor(epsilon=5.0, random_state=0, target_bounds=(0, 100)),
+        people()["age"] + 10,
+        X=_given(),
     ),
 }
 ARRAYS = {name for name in MAKERS if "array" in name}
@@ -202,7 +270,12 @@ def foreign(scores: bool) -> Any:
     base = LogisticRegression().fit(X, labels(table))
     method = "auto" if scores else "predict"
     clf = fv.OddsPostProcessor(
-        base, "equalized_odds:0.02", epsilon=3.0, random_state=0, public_base=True, predict_method=method
+        base,
+        "equalized_odds:0.02",
+        epsilon=3.0,
+        random_state=0,
+        public_base=True,
+        predict_method=method,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -214,7 +287,12 @@ def foreign_moved(*, randomised: bool) -> Any:
     table = people()
     X, y = np.column_stack([table["age"], table["hours a week"]]), labels(table, ("a", "b", "c"))
     base = LogisticRegression(max_iter=1000).fit(X, y)
-    options: dict[str, Any] = {"epsilon": 5.0, "random_state": 0, "public_base": True, "temperature": 0.1}
+    options: dict[str, Any] = {
+        "epsilon": 5.0,
+        "random_state": 0,
+        "public_base": True,
+        "temperature": 0.1,
+    }
     clf = made(fv.ParityPostProcessor, base, 0.02, randomised=randomised, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -233,16 +311,23 @@ def shown(name: str, table: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """(X, options) for `predict_proba` of a sample."""
     X: Any = frame(table)
     if name in ARRAYS:
-        X = np.column_stack([np.asarray(table[one], float) for one in ("age", "hours a week", "owns")])
+        X = np.column_stack(
+            [np.asarray(table[one], float) for one in ("age", "hours a week", "owns")]
+        )
     elif name.startswith("table"):  # without a schema numbers are numbers
-        X = X[columns_of(name)].astype(dict.fromkeys(("age", "hours a week", "grade", "owns", "old"), float))
+        X = X[columns_of(name)].astype(
+            dict.fromkeys(("age", "hours a week", "grade", "owns", "old"), float)
+        )
     cells = read(sample(name)).inputs.groups
-    return X, {"sensitive_features": {one.name: list(table[one.name]) for one in cells}} if cells else {}
+    return X, {
+        "sensitive_features": {one.name: list(table[one.name]) for one in cells}
+    } if cells else {}
 
 
 @functools.cache
 def ordinary(name: str) -> tuple[dict[str, Any], Any, list[tuple[Any, Any] | None]]:
-    """Rows that every estimator takes, uniform numbers, and what it gives: (probabilities, class), or (None, number)."""
+    """Rows that every estimator takes, uniform numbers, and what it gives: (probabilities, class),
+    or (None, number)."""
     table, uniform = people(60, 11), np.random.default_rng(5).random(60)
     uniform[:2] = 0.0, np.nextafter(1.0, 0.0)
     return table, uniform, list(zip(*_asked(name, table, uniform), strict=True))
@@ -272,7 +357,9 @@ def _asked(name: str, table: dict[str, Any], uniform: Any) -> tuple[list[Any], l
         if name in REGRESSIONS:
             return [None] * len(uniform), clf.predict(X).tolist()
         by_chance = {"random_state": Given(uniform)} if read(clf).uniform else {}
-        return list(clf.predict_proba(X, **options)), clf.predict(X, **options, **by_chance).tolist()
+        return list(clf.predict_proba(X, **options)), clf.predict(
+            X, **options, **by_chance
+        ).tolist()
 
 
 class Given(np.random.Generator):

@@ -1,4 +1,5 @@
-"""A disk that takes no more: what an export had begun is gone, and what was there before is as it was."""
+"""A disk that takes no more: what an export had begun is gone, and what was there before is as it
+was."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ LARGEST = 64
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """No file grows beyond a few bytes, as on a disk without room. The limit is the kernel's own."""
+    """No file grows beyond a few bytes, as on a disk without room. The limit is the kernel's
+    own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, hard))
     try:
@@ -35,7 +37,9 @@ def full_disk() -> Iterator[None]:
 def model() -> Any:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 2))
-    clf = fv.FermiClassifier(solver=fv.Descent(rounds=3), epsilon=5.0, public_rows=300, random_state=0)
+    clf = fv.FermiClassifier(
+        solver=fv.Descent(rounds=3), epsilon=5.0, public_rows=300, random_state=0
+    )
     return clf.fit(X, X[:, 0] > 0, sensitive_features=rng.integers(2, size=300))
 
 
@@ -47,7 +51,9 @@ def by_skops(model: Any, path: Path, **how: Any) -> None:
 
 
 def spent(model: Any, path: Path) -> None:
-    from_opacus([(1.0, 0.01, 50)], sampling="poisson", neighbours="add-remove", rows_per_person=1).write(path)
+    from_opacus(
+        [(1.0, 0.01, 50)], sampling="poisson", neighbours="add-remove", rows_per_person=1
+    ).write(path)
 
 
 def by_onnx(model: Any, path: Path, **how: Any) -> None:
@@ -68,7 +74,10 @@ WRITERS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_nothing_half_written_is_left(name: str, model: Any, tmp_path: Path) -> None:
-    with full_disk(), pytest.raises(OSError, match=r"too large|space|wrote|written|requested|limit"):
+    with (
+        full_disk(),
+        pytest.raises(OSError, match=r"too large|space|wrote|written|requested|limit"),
+    ):
         WRITERS[name](model, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     WRITERS[name](model, tmp_path / "out")
@@ -79,6 +88,11 @@ def test_nothing_half_written_is_left(name: str, model: Any, tmp_path: Path) -> 
 def test_what_is_to_be_replaced_stays(name: str, model: Any, tmp_path: Path) -> None:
     WRITERS[name](model, tmp_path / "out")
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
-    with full_disk(), pytest.raises(OSError, match=r"too large|space|wrote|written|requested|limit"):
+    with (
+        full_disk(),
+        pytest.raises(OSError, match=r"too large|space|wrote|written|requested|limit"),
+    ):
         WRITERS[name](model, tmp_path / "out", overwrite=True)
-    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()
+    } == before

@@ -1,4 +1,5 @@
-"""Models as ONNX, run by onnxruntime: the same probabilities and classes, and a flag on the rows that the estimator refuses."""
+"""Models as ONNX, run by onnxruntime: the same probabilities and classes, and a flag on the rows
+that the estimator refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
+from export_samples import (
+    ARRAYS,
+    MAKERS,
+    REGRESSIONS,
+    agree,
+    foreign,
+    foreign_moved,
+    ordinary,
+    people,
+    sample,
+    strange,
+)
 
 import fairveil as fv
 from fairveil.export import onnx_bytes
@@ -29,7 +41,9 @@ def fed(made: Any, table: dict[str, Any]) -> dict[str, Any]:
     for one in made.get_inputs():
         column = np.asarray(table[one.name], dtype=object)
         kind = str if one.type == "tensor(string)" else np.float64
-        out[one.name] = column.astype(kind).astype(object if kind is str else kind).reshape(len(column), -1)
+        out[one.name] = (
+            column.astype(kind).astype(object if kind is str else kind).reshape(len(column), -1)
+        )
     return out
 
 
@@ -43,12 +57,17 @@ def answers(name: str, table: dict[str, Any], uniform: Any) -> list[tuple[Any, A
     made = session(onnx_bytes(sample(name)))
     columns = {**table, "uniform": uniform}
     if name in ARRAYS:
-        columns["X"] = np.stack([np.asarray(table[one], float) for one in ("age", "hours a week", "owns")], axis=1)
+        columns["X"] = np.stack(
+            [np.asarray(table[one], float) for one in ("age", "hours a week", "owns")], axis=1
+        )
     found = run(made, columns)
     refused = found["refused"][:, 0]
     if name in REGRESSIONS:
         assert np.isnan(found["prediction"][refused]).all()
-        return [None if lost else (None, value) for lost, value in zip(refused, found["prediction"][:, 0], strict=True)]
+        return [
+            None if lost else (None, value)
+            for lost, value in zip(refused, found["prediction"][:, 0], strict=True)
+        ]
     assert np.isnan(found["probabilities"][refused]).all()
     listed = zip(refused, found["probabilities"], found["label"][:, 0].tolist(), strict=True)
     return [None if lost else (law, label) for lost, law, label in listed]
@@ -65,7 +84,10 @@ def test_rows_are_decided_and_refused_as_the_estimator_does(name: str) -> None:
 def test_inputs_are_the_columns_and_an_uniform_number_where_one_is_drawn(name: str) -> None:
     program, made = read(sample(name)), session(onnx_bytes(sample(name)))
     columns = ("X",) if name in ARRAYS else program.inputs.names
-    assert {one.name for one in made.get_inputs()} == {*columns, *(("uniform",) if program.uniform else ())}
+    assert {one.name for one in made.get_inputs()} == {
+        *columns,
+        *(("uniform",) if program.uniform else ()),
+    }
 
 
 def test_a_file_carries_its_statement_and_is_the_same_every_time(tmp_path: Path) -> None:
@@ -101,15 +123,22 @@ def test_probabilities_of_another_library_are_inputs_and_are_checked(randomised:
     given[0] += 1e-4
     given[1] = [1.5, -0.5, 0.0]
     given[2, 1] = np.nan
-    columns = {f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)}
-    columns |= {clf.model_.cells.names[0]: table["sex"]} | ({"uniform": np.zeros(40)} if randomised else {})
+    columns = {
+        f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)
+    }
+    columns |= {clf.model_.cells.names[0]: table["sex"]} | (
+        {"uniform": np.zeros(40)} if randomised else {}
+    )
     found = run(session(onnx_bytes(clf)), columns)
     assert found["refused"][:, 0].tolist() == [True] * 3 + [False] * 37
     assert np.abs(found["probabilities"] - expected)[3:].max() < 1e-9
 
 
 def test_a_uniform_number_outside_of_its_range_is_refused() -> None:
-    found = run(session(onnx_bytes(sample("game"))), {**people(4, 1), "uniform": [1.0, -0.5, float("nan"), 0.5]})
+    found = run(
+        session(onnx_bytes(sample("game"))),
+        {**people(4, 1), "uniform": [1.0, -0.5, float("nan"), 0.5]},
+    )
     assert found["refused"][:, 0].tolist() == [True, True, True, False]
 
 

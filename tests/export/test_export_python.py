@@ -1,4 +1,5 @@
-"""Models as Python: the same probabilities and classes, row by row, and the same rows refused; no import but math."""
+"""Models as Python: the same probabilities and classes, row by row, and the same rows refused; no
+import but math."""
 
 from __future__ import annotations
 
@@ -7,7 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
+from export_samples import (
+    ARRAYS,
+    MAKERS,
+    REGRESSIONS,
+    agree,
+    foreign,
+    foreign_moved,
+    ordinary,
+    people,
+    sample,
+    strange,
+)
 
 from fairveil.export import python_source
 from fairveil.export.reading import read
@@ -84,8 +96,12 @@ def test_probabilities_of_another_library_are_inputs_and_are_checked() -> None:
     X = np.column_stack([table["age"], table["hours a week"]])
     made, column = loaded(python_source(clf)), clf.model_.cells.names[0]
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
-    for given, sex, law in zip(clf.estimator_.predict_proba(X), table["sex"], expected, strict=True):
-        row = {f"base_probability[{value}]": share for value, share in zip("abc", given, strict=True)} | {column: sex}
+    for given, sex, law in zip(
+        clf.estimator_.predict_proba(X), table["sex"], expected, strict=True
+    ):
+        row = {
+            f"base_probability[{value}]": share for value, share in zip("abc", given, strict=True)
+        } | {column: sex}
         assert made["predict_proba"](row) == pytest.approx(law, abs=1e-9)
     for wrong in (1.5, -0.1, float("nan"), None):
         with pytest.raises(ValueError, match="base_probability"):

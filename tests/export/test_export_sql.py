@@ -1,4 +1,5 @@
-"""Models as SQL, run by SQLite and DuckDB: the same probabilities and classes, and NULL for refused rows."""
+"""Models as SQL, run by SQLite and DuckDB: the same probabilities and classes, and NULL for refused
+rows."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
+from export_samples import (
+    ARRAYS,
+    MAKERS,
+    REGRESSIONS,
+    agree,
+    foreign,
+    foreign_moved,
+    ordinary,
+    people,
+    sample,
+    strange,
+)
 
 import fairveil as fv
 from fairveil.errors import FairveilError
@@ -17,7 +29,14 @@ from fairveil.export import sql_query
 from fairveil.export.reading import read
 from fairveil.export.sql_text import name_of
 
-KINDS = {"town": "TEXT", "sex": "TEXT", "owns": "BOOLEAN", "old": "BOOLEAN", "grade": "INTEGER", "id": "INTEGER"}
+KINDS = {
+    "town": "TEXT",
+    "sex": "TEXT",
+    "owns": "BOOLEAN",
+    "old": "BOOLEAN",
+    "grade": "INTEGER",
+    "id": "INTEGER",
+}
 
 
 def plain(value: Any) -> Any:
@@ -42,7 +61,10 @@ def asked_of_duckdb(query: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     kinds = {**KINDS, "grade": "DOUBLE"}
     with duckdb.connect() as base:
-        columns = ", ".join(f"{name_of(one)} {'BOOLEAN' if one == 'x2' else kinds.get(one, 'DOUBLE')}" for one in table)
+        columns = ", ".join(
+            f"{name_of(one)} {'BOOLEAN' if one == 'x2' else kinds.get(one, 'DOUBLE')}"
+            for one in table
+        )
         base.execute(f"CREATE TABLE rows ({columns})")
         lines = [tuple(map(plain, line)) for line in zip(*table.values(), strict=True)]
         base.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * len(table))})", lines)
@@ -50,13 +72,20 @@ def asked_of_duckdb(query: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
         return found
 
 
-def answers(name: str, table: dict[str, Any], uniform: Any, ask: Any) -> list[tuple[Any, Any] | None]:
+def answers(
+    name: str, table: dict[str, Any], uniform: Any, ask: Any
+) -> list[tuple[Any, Any] | None]:
     """What the query gives row by row, in the types of the classes."""
     clf = sample(name)
     columns = {**table, "uniform": uniform, "id": np.arange(len(uniform))}
     if name in ARRAYS:
         columns |= {"x0": table["age"], "x1": table["hours a week"], "x2": table["owns"]}
-    found = sorted(ask(sql_query(clf, keep=["id"], materialized=True if ask is asked_of_duckdb else None), columns))
+    found = sorted(
+        ask(
+            sql_query(clf, keep=["id"], materialized=True if ask is asked_of_duckdb else None),
+            columns,
+        )
+    )
     assert [line[0] for line in found] == list(range(len(uniform)))
     if name in REGRESSIONS:
         return [None if line[1] is None else (None, line[1]) for line in found]
@@ -78,7 +107,11 @@ def test_post_processing_of_another_library_reads_its_answers_from_a_column(scor
     X = np.column_stack([table["age"], table["hours a week"]])
     given = clf.estimator_.decision_function(X) if scores else clf.estimator_.predict(X)
     column = clf.model_.cells.names[0]
-    columns = {"base_score" if scores else "base_decision": given, column: table["sex"], "uniform": np.zeros(40)}
+    columns = {
+        "base_score" if scores else "base_decision": given,
+        column: table["sex"],
+        "uniform": np.zeros(40),
+    }
     found = asked(sql_query(clf), columns)
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     assert np.abs(np.array([line[1:] for line in found]) - expected).max() < 1e-9
@@ -91,7 +124,9 @@ def test_probabilities_of_another_library_are_columns_and_are_checked() -> None:
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     given[0] += 1e-4
     given[1] = [1.5, -0.5, 0.0]
-    columns = {f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)}
+    columns = {
+        f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)
+    }
     columns |= {clf.model_.cells.names[0]: table["sex"], "uniform": np.zeros(40)}
     found = asked(sql_query(clf), columns)
     assert [line[0] is None for line in found] == [True] * 2 + [False] * 38
@@ -154,4 +189,9 @@ def test_a_uniform_number_outside_of_its_range_decides_nothing() -> None:
     table = people(4, 1)
     columns = {**table, "uniform": [1.0, -0.5, None, 0.5]}
     assert read(sample("game")).uniform
-    assert [line[0] is None for line in asked(sql_query(sample("game")), columns)] == [True, True, True, False]
+    assert [line[0] is None for line in asked(sql_query(sample("game")), columns)] == [
+        True,
+        True,
+        True,
+        False,
+    ]

@@ -34,14 +34,21 @@ def network() -> Any:
     torch = pytest.importorskip("torch")
     table = people(200)
     X = np.column_stack([table["age"], table["hours a week"]]) / 80
-    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.Descent(rounds=2))
+    clf = fv.RateConstrainedClassifier(
+        model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.Descent(rounds=2)
+    )
     return clf.fit(X, labels(table), sensitive_features=table["sex"])
 
 
 def of_candidates() -> Any:
     table = people(200)
     X = np.column_stack([table["age"], table["hours a week"]])
-    options: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 3.0, "random_state": 0, "rounds": 5}
+    options: dict[str, Any] = {
+        "protects": "sensitive_features",
+        "epsilon": 3.0,
+        "random_state": 0,
+        "rounds": 5,
+    }
     game = made(
         fv.OracleGameClassifier,
         "demographic_parity:0.2",
@@ -53,7 +60,9 @@ def of_candidates() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("made", "reason"), [(network, "code of yours"), (of_candidates, "made elsewhere")])
+@pytest.mark.parametrize(
+    ("made", "reason"), [(network, "code of yours"), (of_candidates, "made elsewhere")]
+)
 def test_code_of_others_is_refused_with_its_reason(made: Any, reason: str, tmp_path: Path) -> None:
     clf = made()
     for write in (fv.export_onnx, fv.export_sql, fv.export_python):
@@ -62,7 +71,9 @@ def test_code_of_others_is_refused_with_its_reason(made: Any, reason: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("model", [None, "model", Decides(), fv.RateConstrainedClassifier, object()])
+@pytest.mark.parametrize(
+    "model", [None, "model", Decides(), fv.RateConstrainedClassifier, object()]
+)
 def test_what_is_no_model_of_ours_is_refused(model: Any) -> None:
     with pytest.raises(InputError, match="estimator of Fairveil"):
         python_source(model)
@@ -99,7 +110,11 @@ def test_labels_of_two_kinds_are_no_onnx_and_nothing_is_written(tmp_path: Path) 
     table = people(200)
     y = labels(table)
     clf = fv.RateConstrainedClassifier(schema=schema((True, "yes")), epsilon=5.0, random_state=0)
-    clf.fit(table, np.array([True if one == "no" else "yes" for one in y], dtype=object), sensitive_features=table["sex"])
+    clf.fit(
+        table,
+        np.array([True if one == "no" else "yes" for one in y], dtype=object),
+        sensitive_features=table["sex"],
+    )
     with pytest.raises(InputError, match="one kind"):
         fv.export_onnx(clf, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -20,8 +20,15 @@ from fairveil.errors import DataNotFoundError, MissingBoundError, SchemaError
 from fairveil.facts import Boolean, Category, Ignored, Number, Schema
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-NAMES = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=8).filter(str.isprintable)
-VALUES = st.one_of(TEXTS, st.integers(-(2**63) + 1, 2**63 - 1), st.booleans(), st.floats(allow_nan=False, allow_infinity=False))
+NAMES = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=8).filter(
+    str.isprintable
+)
+VALUES = st.one_of(
+    TEXTS,
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 FINITE = st.floats(-1e300, 1e300)
 
 
@@ -34,12 +41,17 @@ def columns(draw: st.DrawFn) -> Any:
     if kind == "category":
         values = draw(st.lists(VALUES, min_size=2, max_size=5, unique=True))
         options = st.sampled_from([None, *values])
-        parts = draw(st.none() | st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values)))
+        parts = draw(
+            st.none() | st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values))
+        )
         shares = None if parts is None else tuple(part / sum(parts) for part in parts)
         return Category(tuple(values), missing=draw(options), unknown=draw(options), shares=shares)
     if kind == "ignored":
         return Ignored()
-    return Boolean(draw(st.sampled_from([None, True, False])), shares=draw(st.sampled_from([None, (0.25, 0.75)])))
+    return Boolean(
+        draw(st.sampled_from([None, True, False])),
+        shares=draw(st.sampled_from([None, (0.25, 0.75)])),
+    )
 
 
 @st.composite
@@ -49,7 +61,15 @@ def schemas(draw: st.DrawFn) -> Schema:
     target = draw(st.sampled_from([None, *listed]))
     sensitive = tuple(name for name in listed if name != target and draw(st.booleans()))
     rows = draw(st.none() | st.integers(1, 10**9))
-    return Schema(declared, target, sensitive, rows, draw(TEXTS), tuple(draw(st.lists(TEXTS, max_size=3))), draw(TEXTS))
+    return Schema(
+        declared,
+        target,
+        sensitive,
+        rows,
+        draw(TEXTS),
+        tuple(draw(st.lists(TEXTS, max_size=3))),
+        draw(TEXTS),
+    )
 
 
 @given(schemas())
@@ -70,7 +90,10 @@ def test_every_schema_survives_toml_json_pickle_and_copy(schema: Schema) -> None
 
 
 def test_files_keep_everything_and_leave_nothing_else(tmp_path: Path) -> None:
-    schema = Schema({'a "quoted"\\ name': Number(0, 1), "s": Category(("x\ny", 1, 1.5, True and "t"))}, sensitive="s")
+    schema = Schema(
+        {'a "quoted"\\ name': Number(0, 1), "s": Category(("x\ny", 1, 1.5, True and "t"))},
+        sensitive="s",
+    )
     for name in ("s.toml", "s.json"):
         schema.save(tmp_path / name)
         assert Schema.load(tmp_path / name) == schema
@@ -82,7 +105,14 @@ def test_the_fingerprint_tells_types_and_order_apart() -> None:
         return Schema({"c": Category(values)})
 
     assert (
-        len({of((1, 0)).fingerprint, of((True, False)).fingerprint, of((1.0, 0.0)).fingerprint, of(("1", "0")).fingerprint})
+        len(
+            {
+                of((1, 0)).fingerprint,
+                of((True, False)).fingerprint,
+                of((1.0, 0.0)).fingerprint,
+                of(("1", "0")).fingerprint,
+            }
+        )
         == 4
     )
     ab, ba = Schema({"a": Boolean(), "b": Boolean()}), Schema({"b": Boolean(), "a": Boolean()})
@@ -93,7 +123,13 @@ def test_the_fingerprint_tells_types_and_order_apart() -> None:
 
 def test_roles_decide_features_classes_and_cells() -> None:
     schema = Schema(
-        {"n": Number(0, 1), "c": Category(("u", "v", "w")), "g": Boolean(), "y": Category((1, 2)), "id": Ignored()},
+        {
+            "n": Number(0, 1),
+            "c": Category(("u", "v", "w")),
+            "g": Boolean(),
+            "y": Category((1, 2)),
+            "id": Ignored(),
+        },
         target="y",
         sensitive=["g"],
     )
@@ -115,13 +151,17 @@ def test_public_shares_are_normalised_and_come_back_from_files() -> None:
     assert column.shares is not None
     assert math.fsum(column.shares) == pytest.approx(1.0, abs=1e-12)
     assert Category(("f", "m"), shares=np.array([0.3, 0.7])).shares == (0.3, 0.7)
-    schema = Schema({"sex": column, "hired": Boolean(shares=(0.8, 0.2))}, target="hired", sensitive="sex")
+    schema = Schema(
+        {"sex": column, "hired": Boolean(shares=(0.8, 0.2))}, target="hired", sensitive="sex"
+    )
     assert Schema.from_json(schema.to_json()) == schema == Schema.from_toml(schema.to_toml())
     assert "about 32.7%, 65.3%, 2.0% of the rows" in schema.describe()
 
 
 def test_a_schema_without_shares_is_the_file_that_it_was() -> None:
-    schema = Schema({"sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive="sex")
+    schema = Schema(
+        {"sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive="sex"
+    )
     assert "shares" not in schema.to_json()
     assert schema.fingerprint == "995d8b01875cb49b08a7597dad8e8f27988a0b9f88704bbe2863d8208076ddb9"
 
@@ -162,7 +202,12 @@ GOOD = {"fairveil_schema": 1, "columns": [{"name": "a", "kind": "number", "low":
         (lambda: Schema.from_dict({**GOOD, "colour": 1}), "colour"),
         (lambda: Schema.from_dict({**GOOD, "fairveil_schema": 2}), "fairveil_schema"),
         (lambda: Schema.from_dict({**GOOD, "columns": [{"name": "a", "kind": "numbr"}]}), "numbr"),
-        (lambda: Schema.from_dict({**GOOD, "columns": [{"name": "a", "kind": "boolean", "low": 1}]}), "low"),
+        (
+            lambda: Schema.from_dict(
+                {**GOOD, "columns": [{"name": "a", "kind": "boolean", "low": 1}]}
+            ),
+            "low",
+        ),
         (lambda: Schema.from_toml("columns = ["), "TOML"),
         (lambda: Schema.from_json("{"), "JSON"),
     ],
@@ -175,7 +220,9 @@ def test_what_is_malformed_is_an_error_that_says_so(make: Any, words: str) -> No
 
 def test_a_bound_that_nobody_stated_has_an_error_of_its_own() -> None:
     text = json.dumps({**GOOD, "columns": [{"name": "age", "kind": "number", "low": 0}]})
-    with pytest.raises(MissingBoundError, match=r"'age', high: expected a finite number, got None. State a bound"):
+    with pytest.raises(
+        MissingBoundError, match=r"'age', high: expected a finite number, got None. State a bound"
+    ):
         Schema.from_json(text)
 
 
@@ -185,5 +232,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_importing_facts_loads_no_heavy_library() -> None:
-    code = "import sys, fairveil.facts; print([m for m in ('numpy', 'pydantic', 'narwhals') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, fairveil.facts; print([m for m in ('numpy', 'pydantic', 'narwhals') if m in "
+        "sys.modules])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )

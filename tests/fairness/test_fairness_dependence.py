@@ -1,4 +1,5 @@
-"""The mutual information of prediction and group: its min-max form, its gradients (Lemma D.1), its bounds, bits and errors."""
+"""The mutual information of prediction and group: its min-max form, its gradients (Lemma D.1), its
+bounds, bits and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def people(seed: int, n: int, sizes: tuple[int, ...], labels: int, classes: int)
     rng = np.random.default_rng(seed)
     A = [rng.integers(0, size, n) for size in sizes]
     y = rng.integers(0, labels, n)
-    scores = rng.normal(size=(n, classes)) + sum(np.outer(a, rng.normal(size=classes)) for a in [*A, y])
+    scores = rng.normal(size=(n, classes)) + sum(
+        np.outer(a, rng.normal(size=classes)) for a in [*A, y]
+    )
     return A, y, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
 
@@ -53,7 +56,8 @@ def direct(a: np.ndarray, F: np.ndarray) -> float:
     return float((joint**2 / np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum() - 1.0)
 
 
-# ---- the identity (Theorem C.1) ------------------------------------------------------------------------------------------
+# ---- the identity (Theorem C.1)
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,12 +73,16 @@ def test_the_value_at_the_best_w_is_the_definition(seed, sizes, classes) -> None
 @pytest.mark.parametrize("labels", [1, 2])
 @pytest.mark.parametrize(("groups", "classes"), [(2, 2), (3, 4)])
 def test_the_maximum_over_w_is_the_information(labels, groups, classes) -> None:
-    """Found by an optimiser that knows the value alone (its gradient by differences), from a random start."""
+    """Found by an optimiser that knows the value alone (its gradient by differences), from a random
+    start."""
     histogram, counts = table(3, groups, labels, classes)
     dependence = Dependence.of(cells_of(groups), tuple(range(labels)), least_share=LEAST)
     shape = histogram.shape
     rng = np.random.default_rng(0)
-    found = minimize(lambda w: -float(dependence.value(w.reshape(shape), histogram, counts)), rng.normal(size=histogram.size))
+    found = minimize(
+        lambda w: -float(dependence.value(w.reshape(shape), histogram, counts)),
+        rng.normal(size=histogram.size),
+    )
     information = float(dependence.information(histogram, counts))
     assert -found.fun == pytest.approx(information, abs=1e-7)
     assert np.allclose(found.x.reshape(shape), dependence.best(histogram, counts), atol=2e-3)
@@ -95,14 +103,18 @@ def test_it_is_at_least_zero_and_zero_only_without_dependence() -> None:
         moved = same.copy()
         moved[0, 0, :2] += np.array([1.0, -1.0]) * 0.1 * same[0, 0, :2].min()
         assert dependence.information(moved, counts) > 1e-9
-    # All the dependence there can be: each group has a class of its own; then D is the number of groups less 1.
+    # All the dependence there can be: each group has a class of its own; then D is the number of
+    # groups less 1.
     counts = np.array([[7.0], [20.0], [3.0]])
-    assert dependence.information(np.eye(3)[:, np.newaxis] * counts[..., np.newaxis], counts) == pytest.approx(2.0)
+    assert dependence.information(
+        np.eye(3)[:, np.newaxis] * counts[..., np.newaxis], counts
+    ) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(2, 2), (4, 3)])
 def test_it_bounds_the_square_of_every_gap(groups, classes) -> None:
-    """D = sum_r p[r] sum_j (P[j | r] - P[j])^2 / P[j], so by Cauchy (P[j | r] - P[j | s])^2 is at most
+    """D = sum_r p[r] sum_j (P[j | r] - P[j])^2 / P[j], so by Cauchy (P[j | r] - P[j | s])^2 is at
+    most
 
         D P[j] (1 - P[j]) (1 / p[r] + 1 / p[s])  <=  D / 4 (1 / p[r] + 1 / p[s]),
 
@@ -114,10 +126,14 @@ def test_it_bounds_the_square_of_every_gap(groups, classes) -> None:
     for _ in range(200):
         counts = rng.integers(1, 100, (groups, 1)).astype(float)
         law = rng.dirichlet(np.full(classes, rng.choice([0.2, 1.0, 5.0])), groups)
-        information = float(dependence.information(law[:, np.newaxis] * counts[..., np.newaxis], counts))
+        information = float(
+            dependence.information(law[:, np.newaxis] * counts[..., np.newaxis], counts)
+        )
         p = counts[:, 0] / counts.sum()
         share = p @ law
-        for (r, s), j in itertools.product(itertools.combinations(range(groups), 2), range(classes)):
+        for (r, s), j in itertools.product(
+            itertools.combinations(range(groups), 2), range(classes)
+        ):
             bound = information * share[j] * (1 - share[j]) * (1 / p[r] + 1 / p[s])
             gap = (law[r, j] - law[s, j]) ** 2
             assert gap <= bound * (1 + 1e-9) + 1e-12
@@ -128,7 +144,8 @@ def test_it_bounds_the_square_of_every_gap(groups, classes) -> None:
     assert tightest > 1 / 1.5
 
 
-# ---- labels, columns and shares ------------------------------------------------------------------------------------------
+# ---- labels, columns and shares
+# ------------------------------------------------------------------------------------------
 
 
 def test_given_the_label_it_is_the_sum_of_each_labels_information_by_its_share() -> None:
@@ -143,10 +160,13 @@ def test_given_the_label_it_is_the_sum_of_each_labels_information_by_its_share()
         opportunity = Dependence.of(cells, (label,), weighted=False, least_share=LEAST)
         assert opportunity.information(histogram, counts) == pytest.approx(each[label], rel=1e-10)
         paper = Dependence.of(cells, (label,), least_share=LEAST)
-        assert paper.information(histogram, counts) == pytest.approx(shares[label] * each[label], rel=1e-10)
+        assert paper.information(histogram, counts) == pytest.approx(
+            shares[label] * each[label], rel=1e-10
+        )
         w = np.ones_like(histogram)
         others = [k for k in range(4) if k != label]
-        assert not opportunity.costs(w, counts)[:, others].any()  # a row of another label costs nothing
+        # a row of another label costs nothing
+        assert not opportunity.costs(w, counts)[:, others].any()
         assert opportunity.costs(w, counts)[:, label].any()
 
 
@@ -166,8 +186,12 @@ def test_several_columns_are_one_product_or_add_up(labels) -> None:
     apart = Dependence.of(marginal, chosen, least_share=LEAST)
     assert [block.stop - block.start for block in together.blocks] == [6]
     assert [(block.start, block.stop) for block in apart.blocks] == [(0, 2), (2, 5)]
-    assert together.information(*histograms(product, A, y, F, labels)) == pytest.approx(right(3 * A[0] + A[1]), rel=1e-10)
-    assert apart.information(*histograms(marginal, A, y, F, labels)) == pytest.approx(right(A[0]) + right(A[1]), rel=1e-10)
+    assert together.information(*histograms(product, A, y, F, labels)) == pytest.approx(
+        right(3 * A[0] + A[1]), rel=1e-10
+    )
+    assert apart.information(*histograms(marginal, A, y, F, labels)) == pytest.approx(
+        right(A[0]) + right(A[1]), rel=1e-10
+    )
 
 
 def test_shares_are_at_least_the_floor_even_where_noise_left_less_than_nothing() -> None:
@@ -182,10 +206,13 @@ def test_shares_are_at_least_the_floor_even_where_noise_left_less_than_nothing()
         assert np.abs(costs).max() <= 3.0 + 2.0 / math.sqrt(0.05)
         assert np.isfinite(dependence.best(np.zeros((3, 2, 2)), noisy)).all()
     given = Dependence.of(cells_of(2, 2, mode="marginal"), least_share=0.1)
-    assert given.shares(np.array([[95.0], [5.0], [60.0], [40.0]])) == pytest.approx(np.array([[0.95], [0.1], [0.6], [0.4]]))
+    assert given.shares(np.array([[95.0], [5.0], [60.0], [40.0]])) == pytest.approx(
+        np.array([[0.95], [0.1], [0.6], [0.4]])
+    )
 
 
-# ---- Lemma D.1 -----------------------------------------------------------------------------------------------------------
+# ---- Lemma D.1
+# --------------------------------------------------------------------------------------------------
 
 
 CASES = [
@@ -198,10 +225,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("cells", "chosen", "labels", "weighted"), CASES, ids=range(len(CASES)))
-def test_lemma_d1_the_gradient_for_w_is_that_of_finite_differences(cells, chosen, labels, weighted) -> None:
+def test_lemma_d1_the_gradient_for_w_is_that_of_finite_differences(
+    cells, chosen, labels, weighted
+) -> None:
     A, y, F = people(7, 500, cells.sizes, 3, 3)
     histogram, counts = histograms(cells, A, y, F, labels)
-    dependence = Dependence.of(cells, chosen, weighted=weighted, least_share=0.3)  # a floor that binds, too
+    # a floor that binds, too
+    dependence = Dependence.of(cells, chosen, weighted=weighted, least_share=0.3)
     w = np.random.default_rng(0).normal(size=histogram.shape)
     found = dependence.gradient(w, histogram, counts)
     for place in np.ndindex(w.shape):
@@ -209,11 +239,15 @@ def test_lemma_d1_the_gradient_for_w_is_that_of_finite_differences(cells, chosen
         step[place] = 1e-5
         up, down = (float(dependence.value(w + sign * step, histogram, counts)) for sign in (1, -1))
         assert found[place] == pytest.approx((up - down) / 2e-5, abs=1e-8)
-    assert np.abs(dependence.gradient(dependence.best(histogram, counts), histogram, counts)).max() < 1e-14
+    assert (
+        np.abs(dependence.gradient(dependence.best(histogram, counts), histogram, counts)).max()
+        < 1e-14
+    )
 
 
 def psi(w: np.ndarray, F: np.ndarray, group: int, shares: np.ndarray) -> float:
-    """-Tr(W diag(F) W') + 2 Tr(W F s' P_s^(-1/2)) - 1 with W as (groups, classes): the paper's own form, by matrices."""
+    """-Tr(W diag(F) W') + 2 Tr(W F s' P_s^(-1/2)) - 1 with W as (groups, classes): the paper's own
+    form, by matrices."""
     s = np.eye(len(w))[group]
     inner = w @ np.outer(F, s) @ np.diag(shares**-0.5)
     return float(-np.trace(w @ np.diag(F) @ w.T) + 2 * np.trace(inner) - 1.0)
@@ -232,12 +266,17 @@ def test_lemma_d1_costs_give_the_gradient_of_psi_for_the_logits_of_each_row() ->
     for group in range(3):
         z = rng.normal(size=4) * 2
         p = softmax(z)
-        assert p @ costs[group] - 1.0 == pytest.approx(psi(w[:, 0], p, group, counts[:, 0] / 100), rel=1e-12)
+        assert p @ costs[group] - 1.0 == pytest.approx(
+            psi(w[:, 0], p, group, counts[:, 0] / 100), rel=1e-12
+        )
         found = p * (costs[group] - p @ costs[group])  # the softmax' own derivative
         for k in range(4):
             step = np.zeros(4)
             step[k] = 1e-5
-            up, down = (psi(w[:, 0], softmax(z + sign * step), group, counts[:, 0] / 100) for sign in (1, -1))
+            up, down = (
+                psi(w[:, 0], softmax(z + sign * step), group, counts[:, 0] / 100)
+                for sign in (1, -1)
+            )
             assert found[k] == pytest.approx((up - down) / 2e-5, abs=1e-8)
 
 
@@ -245,8 +284,11 @@ def test_lemma_d1_costs_give_the_gradient_of_psi_for_the_logits_of_each_row() ->
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("by_label", [False, True])
 @pytest.mark.parametrize("sharpness", [1.0, 1.7])
-def test_lemma_d1_the_curators_gradient_of_costs_is_that_of_the_penalty(classes, mode, by_label, sharpness) -> None:
-    """d value / d theta by differences of the curator's own soft histograms, W and shares fixed, against one GradientSum."""
+def test_lemma_d1_the_curators_gradient_of_costs_is_that_of_the_penalty(
+    classes, mode, by_label, sharpness
+) -> None:
+    """d value / d theta by differences of the curator's own soft histograms, W and shares fixed,
+    against one GradientSum."""
     rng = np.random.default_rng(9)
     X, y = rng.normal(size=(80, 2)), rng.integers(0, classes, 80)
     groups = [rng.integers(0, 2, 80), rng.integers(0, 3, 80)]
@@ -267,7 +309,9 @@ def test_lemma_d1_the_curators_gradient_of_costs_is_that_of_the_penalty(classes,
         return float(dependence.value(w, histogram, counts))
 
     costs = dependence.costs(w, counts)
-    (answer,) = curator.answer([(GradientSum(Linear(theta, sharpness), None, cells, costs, loss="none"), 0.0)])
+    (answer,) = curator.answer(
+        [(GradientSum(Linear(theta, sharpness), None, cells, costs, loss="none"), 0.0)]
+    )
     found = answer.reshape(theta.shape) / 80
     for place in np.ndindex(theta.shape):
         step = np.zeros_like(theta)
@@ -276,7 +320,8 @@ def test_lemma_d1_the_curators_gradient_of_costs_is_that_of_the_penalty(classes,
         assert found[place] == pytest.approx(slope, abs=1e-6)
 
 
-# ---- many models, the ball, errors ---------------------------------------------------------------------------------------
+# ---- many models, the ball, errors
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
@@ -309,7 +354,9 @@ def test_one_model_alone_has_the_bits_that_it_has_among_many(mode, labels, weigh
                 assert np.array_equal(whole[one], part)
     values = dependence.value(w, histogram, counts)
     assert values.shape == (7,)
-    assert values == pytest.approx([float(dependence.value(w[m], histogram[m], counts[m])) for m in range(7)])
+    assert values == pytest.approx(
+        [float(dependence.value(w[m], histogram[m], counts[m])) for m in range(7)]
+    )
 
 
 def test_projected_is_the_nearest_point_of_each_labels_ball() -> None:
@@ -322,7 +369,8 @@ def test_projected_is_the_nearest_point_of_each_labels_ball() -> None:
             assert np.linalg.norm(near[:, label]) <= 2.0 * (1 + 1e-12)
             if size <= 2.0:
                 assert np.array_equal(near[:, label], w[:, label])
-            for _ in range(20):  # the angle to every other point of the ball is at least a right one
+            # the angle to every other point of the ball is at least a right one
+            for _ in range(20):
                 other = rng.normal(size=(3, 4))
                 other *= 2.0 * rng.random() / np.linalg.norm(other)
                 assert ((w - near)[:, label] * (other - near[:, label])).sum() <= 1e-9
@@ -339,6 +387,8 @@ def test_a_floor_of_rows_bounds_w() -> None:
     """Where hardly any row has a prediction, noise over nothing would be a W of any size."""
     dependence = Dependence.of(cells_of(2), least_share=0.04)
     counts, histogram = np.array([[50.0], [50.0]]), np.array([[[49.0, 1e-9]], [[49.0, 2.0]]])
-    assert dependence.best(histogram, counts, 10.0)[..., 1].max() == pytest.approx(0.2 / math.sqrt(0.5))
+    assert dependence.best(histogram, counts, 10.0)[..., 1].max() == pytest.approx(
+        0.2 / math.sqrt(0.5)
+    )
     negative = dependence.best(-histogram, counts, 10.0)
     assert not negative.any()

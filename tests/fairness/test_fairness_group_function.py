@@ -1,4 +1,5 @@
-"""f and g as one function: Corollary 4.2's promise, constants of the joint function, users' functions, texts."""
+"""f and g as one function: Corollary 4.2's promise, constants of the joint function, users'
+functions, texts."""
 
 from __future__ import annotations
 
@@ -13,9 +14,27 @@ from scipy.optimize import linprog
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
 from fairveil.fairness import objectives, outer
-from fairveil.fairness.group_function import GroupFunction, Joint, Worst, corollary_4_2, diameter, span, stacked
+from fairveil.fairness.group_function import (
+    GroupFunction,
+    Joint,
+    Worst,
+    corollary_4_2,
+    diameter,
+    span,
+    stacked,
+)
 from fairveil.fairness.notions import EqualizedOdds
-from fairveil.fairness.objectives import Bound, Constraint, Custom, Frame, Gap, Gini, GMean, parse_constraint, parse_objective
+from fairveil.fairness.objectives import (
+    Bound,
+    Constraint,
+    Custom,
+    Frame,
+    Gap,
+    Gini,
+    GMean,
+    parse_constraint,
+    parse_objective,
+)
 
 FRAME = Frame(Cells((("f", "m"),)), ("no", "yes"), np.array([[0.3, 0.1], [0.4, 0.2]]), 0.01)
 
@@ -27,37 +46,46 @@ def convex(rng: np.random.Generator, size: int) -> GroupFunction:
     return GroupFunction((size,), lines, kind, offsets=rng.standard_normal(4) * 0.3)
 
 
-# ---- Corollary 4.2 ------------------------------------------------------------------------------------------------------
+# ---- Corollary 4.2
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", ["losses of disjoint groups", "losses in a box"])
 def test_alpha_for_the_joint_function_is_alpha_for_both(shape: str) -> None:
-    """Every decision whose h is within alpha of the least has f within alpha and g at most alpha."""
+    """Every decision whose h is within alpha of the least has f within alpha and g at most
+    alpha."""
     rng = np.random.default_rng(0)
     judged = 0
     for _ in range(200):
         size = int(rng.integers(2, 6))
         boxed = shape.endswith("box")
-        decisions = rng.random((60, size)) if boxed else rng.dirichlet(np.ones(size + 1), 60)[:, :size]
+        decisions = (
+            rng.random((60, size)) if boxed else rng.dirichlet(np.ones(size + 1), 60)[:, :size]
+        )
         f, g = convex(rng, size), convex(rng, size)
         g = g.less(float(np.quantile(g.value(decisions), 0.3)))
         alpha = float(rng.choice([0.02, 0.1, 0.5]))
         h = Joint(f, g, corollary_4_2(f, alpha, per_row=size if boxed else 1))
         values, feasible = h.value(decisions), g.value(decisions) <= 0.0
         good = values <= values.min() + alpha
-        assert (f.value(decisions)[good] <= f.value(decisions)[feasible].min() + alpha + 1e-12).all()
+        assert (
+            f.value(decisions)[good] <= f.value(decisions)[feasible].min() + alpha + 1e-12
+        ).all()
         assert (g.value(decisions)[good] <= alpha + 1e-12).all()
         judged += int((good & ~feasible).sum())
     assert judged > 20  # decisions that break the constraint, by less than alpha
 
 
 def test_too_small_a_penalty_breaks_the_promise() -> None:
-    """f falls by its whole range where g is broken: with G = 1 the least h breaks g by far more than alpha."""
+    """f falls by its whole range where g is broken: with G = 1 the least h breaks g by far more
+    than alpha."""
     alpha = 0.05
     f = GroupFunction((2,), stacked([np.array([-3.0, 0.0])], (2,)), outer.Total())
     g = GroupFunction((2,), stacked([np.array([1.0, 0.0])], (2,)), outer.Total())
     decisions = np.stack([np.linspace(0.0, 1.0, 21), np.zeros(21)], axis=1)
-    small, enough = (Joint(f, g, penalty).value(decisions) for penalty in (1.0, corollary_4_2(f, alpha)))
+    small, enough = (
+        Joint(f, g, penalty).value(decisions) for penalty in (1.0, corollary_4_2(f, alpha))
+    )
     assert g.value(decisions)[small.argmin()] == 1.0
     assert (g.value(decisions)[enough <= enough.min() + alpha] <= alpha).all()
     with pytest.raises(InputError, match="alpha"):
@@ -72,10 +100,17 @@ def test_the_diameter_and_the_span_are_never_too_small(mode: Any) -> None:
     f = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.Largest())
     values = []
     for trial in range(400):
-        codes = rng.integers(2, size=(2, rows)) if trial % 2 else np.tile(rng.integers(2, size=(2, 1)), rows)
+        codes = (
+            rng.integers(2, size=(2, rows))
+            if trial % 2
+            else np.tile(rng.integers(2, size=(2, 1)), rows)
+        )
         ids = cells.ids(codes)
         ends = []
-        for losses in ((rng.random(rows) < rng.random()).astype(float), np.full(rows, float(trial % 3 > 0))):
+        for losses in (
+            (rng.random(rows) < rng.random()).astype(float),
+            np.full(rows, float(trial % 3 > 0)),
+        ):
             sums = np.zeros(4)
             for line in ids:
                 np.add.at(sums, line, losses / rows)
@@ -93,7 +128,8 @@ def test_the_diameter_and_the_span_are_never_too_small(mode: Any) -> None:
     assert diameter((1,)) == 1.0
 
 
-# ---- h and the worst of several ------------------------------------------------------------------------------------------
+# ---- h and the worst of several
+# ------------------------------------------------------------------------------------------
 
 
 def test_the_joint_functions_constants_hold() -> None:
@@ -102,10 +138,16 @@ def test_the_joint_functions_constants_hold() -> None:
     w[150:] = v[150:] + 1e-3 * rng.standard_normal((150, 4))
     apart = np.linalg.norm(v - w, axis=1)
     for width, several in itertools.product((0.0, 0.05), (False, True)):
-        f = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0))
-        g: Any = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0)).less(0.3)
+        f = GroupFunction(
+            (4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0)
+        )
+        g: Any = GroupFunction(
+            (4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0)
+        ).less(0.3)
         if several:
-            g = Worst((g, GroupFunction((4,), stacked([np.ones(4)], (4,)), outer.Total()).less(2.0)))
+            g = Worst(
+                (g, GroupFunction((4,), stacked([np.ones(4)], (4,)), outer.Total()).less(2.0))
+            )
         h = Joint(f, g, 7.0, width)
         values, others, slopes = h.value(v), h.value(w), h.gradient(v)
         assert ((g.value(v) > 0).any(), (g.value(v) < 0).any()) == (True, True)
@@ -118,7 +160,9 @@ def test_the_joint_functions_constants_hold() -> None:
         smooth = width > 0 and not several
         assert math.isfinite(h.smoothness) == smooth
         if smooth:
-            assert (np.linalg.norm(h.gradient(w) - slopes, axis=1) <= h.smoothness * apart * (1 + 1e-9)).all()
+            assert (
+                np.linalg.norm(h.gradient(w) - slopes, axis=1) <= h.smoothness * apart * (1 + 1e-9)
+            ).all()
         sharp = Joint(f, g, 7.0).value(v)
         assert (values <= sharp + 1e-12).all()
         assert (values >= sharp - 7.0 * width / 2 - 1e-12).all()
@@ -130,12 +174,20 @@ def test_without_a_constraint_the_joint_function_is_the_objective() -> None:
     point = np.random.default_rng(3).dirichlet(np.ones(8)).reshape(2, 2, 2)
     assert h.value(point) == f.value(point)
     assert (h.gradient(point) == f.gradient(point)).all()
-    assert (h.lipschitz, h.smoothness, h.convex, h.trusted) == (f.lipschitz, f.smoothness, True, False)
+    assert (h.lipschitz, h.smoothness, h.convex, h.trusted) == (
+        f.lipschitz,
+        f.smoothness,
+        True,
+        False,
+    )
     assert corollary_4_2(f, 0.1) == pytest.approx(1 + span(f) / 0.1)
 
 
 def test_what_is_not_convex_or_not_proved_stays_so_in_company() -> None:
-    smooth, own = Gap("equalized_odds", 20.0, "boltzmann").at(FRAME), Custom(np.sum, np.ones_like, 2.0).at(FRAME)
+    smooth, own = (
+        Gap("equalized_odds", 20.0, "boltzmann").at(FRAME),
+        Custom(np.sum, np.ones_like, 2.0).at(FRAME),
+    )
     f = objectives.Error().at(FRAME)
     assert not Joint(f, smooth, 2.0).convex
     assert not Worst((f, smooth)).convex
@@ -146,18 +198,22 @@ def test_what_is_not_convex_or_not_proved_stays_so_in_company() -> None:
 
 
 def test_the_least_of_a_convex_program_is_found_by_a_linear_program() -> None:
-    """Values of `Largest` objectives are those of an independent solver: the least group loss over mixtures of decisions."""
+    """Values of `Largest` objectives are those of an independent solver: the least group loss over
+    mixtures of decisions."""
     rng = np.random.default_rng(4)
     points = rng.dirichlet(np.ones(8), 30).reshape(30, 2, 2, 2)
     f = objectives.LargestGroupLoss().at(FRAME)
     rates = f.rates(points)
-    found = linprog([*[0.0] * 30, 1.0], np.c_[rates.T, -np.ones(2)], np.zeros(2), [[*[1.0] * 30, 0.0]], [1.0])
+    found = linprog(
+        [*[0.0] * 30, 1.0], np.c_[rates.T, -np.ones(2)], np.zeros(2), [[*[1.0] * 30, 0.0]], [1.0]
+    )
     mixture = np.tensordot(found.x[:30], points, axes=1)
     assert float(f.value(mixture)) == pytest.approx(found.fun)
     assert found.fun <= float(f.value(points).min())
 
 
-# ---- users' functions ----------------------------------------------------------------------------------------------------
+# ---- users' functions
+# --------------------------------------------------------------------------------------------------
 
 
 def square(v: Any) -> float:
@@ -169,7 +225,9 @@ def test_what_a_user_states_rightly_is_taken_and_marked_as_trusted() -> None:
     assert found.trusted
     assert found.convex
     assert found.slopes[0].min() >= 0.0
-    largest = Custom(np.max, lambda v: np.eye(len(v))[np.argmax(v)], 1.0, rates="frequencies").at(FRAME)
+    largest = Custom(np.max, lambda v: np.eye(len(v))[np.argmax(v)], 1.0, rates="frequencies").at(
+        FRAME
+    )
     assert largest.lines.shape == (8, 8)
     assert largest.slopes[0].min() == -1.0
 
@@ -177,21 +235,40 @@ def test_what_a_user_states_rightly_is_taken_and_marked_as_trusted() -> None:
 WRONG = {
     "twice the gradient": (Custom(square, lambda v: 4 * v, 9.0, 4.0), "gradient"),
     "no gradient, a kink": (Custom(np.max, np.zeros_like, 1.0), "gradient"),
-    "no gradient, not convex": (Custom(lambda v: -np.max(v), np.zeros_like, 1.0, convex=False), "gradient"),
+    "no gradient, not convex": (
+        Custom(lambda v: -np.max(v), np.zeros_like, 1.0, convex=False),
+        "gradient",
+    ),
     "a tangent that is above": (Custom(square, lambda v: 4 * v, 9.0), "subgradient"),
     "slopes": (Custom(square, lambda v: 2 * v, 1.0, 2.0), "slopes of at most 1"),
     "bend": (Custom(square, lambda v: 2 * v, 3.0, 1.0), "turn by at most 1"),
-    "a kink stated smooth": (Custom(np.max, lambda v: np.eye(len(v))[np.argmax(v)], 1.0, 3.0), "turn by at most 3"),
+    "a kink stated smooth": (
+        Custom(np.max, lambda v: np.eye(len(v))[np.argmax(v)], 1.0, 3.0),
+        "turn by at most 3",
+    ),
     "concave": (Custom(lambda v: -square(v), lambda v: -2 * v, 3.0, 2.0), "convex"),
     "Boltzmann stated convex": (
-        Custom(lambda v: float(outer.Boltzmann(9.0).value(v)), lambda v: outer.Boltzmann(9.0).gradient(v), 2.0),
+        Custom(
+            lambda v: float(outer.Boltzmann(9.0).value(v)),
+            lambda v: outer.Boltzmann(9.0).gradient(v),
+            2.0,
+        ),
         "convex",
     ),
-    "falling": (Custom(lambda v: -float(np.sum(v)), lambda v: -np.ones_like(v), 2.0, 0.0, monotone=True), "non-decreasing"),
-    "NaN at 0": (Custom(lambda v: float(np.log(v).sum()) if v.min() <= 0 else 0.0, np.zeros_like, 1.0), "finite"),
+    "falling": (
+        Custom(lambda v: -float(np.sum(v)), lambda v: -np.ones_like(v), 2.0, 0.0, monotone=True),
+        "non-decreasing",
+    ),
+    "NaN at 0": (
+        Custom(lambda v: float(np.log(v).sum()) if v.min() <= 0 else 0.0, np.zeros_like, 1.0),
+        "finite",
+    ),
     "NaN gradient": (Custom(lambda v: 0.0, lambda v: v * math.nan, 1.0), "finite"),
     "raises": (Custom(lambda v: {}["rate"], np.zeros_like, 1.0), "KeyError"),
-    "a gradient of one number": (Custom(square, lambda v: 1.0, 3.0), "gradient with a number for each rate"),
+    "a gradient of one number": (
+        Custom(square, lambda v: 1.0, 3.0),
+        "gradient with a number for each rate",
+    ),
     "no number": (Custom(lambda v: "much", np.zeros_like, 1.0), "ValueError"),
 }
 
@@ -219,11 +296,14 @@ def test_a_users_objective_needs_functions_and_constants(arguments: dict[str, An
         Custom(**({"value": square, "gradient": np.zeros_like} | arguments))
 
 
-# ---- names, bounds and texts ---------------------------------------------------------------------------------------------
+# ---- names, bounds and texts
+# ---------------------------------------------------------------------------------------------
 
 
 def test_names_and_texts_are_objectives_and_constraints() -> None:
-    assert [str(parse_objective(name)) for name in ("error", "equalized-odds", "largest_group_loss")] == [
+    assert [
+        str(parse_objective(name)) for name in ("error", "equalized-odds", "largest_group_loss")
+    ] == [
         "error",
         "equalized_odds",
         "largest_group_loss",
@@ -247,7 +327,19 @@ def test_what_is_no_objective_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["gmean", "gmean:much", "gini:2", "gini:nan", "hmean:-0.1", "fairness:0.1", 3, [3], GMean(), [None]]
+    "given",
+    [
+        "gmean",
+        "gmean:much",
+        "gini:2",
+        "gini:nan",
+        "hmean:-0.1",
+        "fairness:0.1",
+        3,
+        [3],
+        GMean(),
+        [None],
+    ],
 )
 def test_what_is_no_constraint_is_refused(given: Any) -> None:
     with pytest.raises(FairveilError):

@@ -44,7 +44,12 @@ EXAMPLES = [
     BoundedGroupLoss(0.2),
     BoundedGroupLoss(1.5, "log", groups="marginal"),
     BoundedGroupLoss(7, "squared"),
-    RateConstraint(((1.0, PredictionRate("yes", ODD)), (-2.5, ErrorRate(ODD))), 0.1, groups="marginal", name="mine"),
+    RateConstraint(
+        ((1.0, PredictionRate("yes", ODD)), (-2.5, ErrorRate(ODD))),
+        0.1,
+        groups="marginal",
+        name="mine",
+    ),
 ]
 
 
@@ -67,7 +72,10 @@ def test_every_notion_is_among_the_examples():
 
 def test_the_same_notion_serves_again_and_again():
     notion, cells = DemographicParity(0.1), Cells((("f", "m"),))
-    first, other = resolve(notion, cells, (0, 1)), resolve(notion, Cells((("a", "b", "c"),)), (0, 1, 2))
+    first, other = (
+        resolve(notion, cells, (0, 1)),
+        resolve(notion, Cells((("a", "b", "c"),)), (0, 1, 2)),
+    )
     assert (len(first), len(other), len(resolve(notion, cells, (0, 1)))) == (2, 18, 2)
     assert notion == DemographicParity(0.1)
 
@@ -98,7 +106,10 @@ def test_the_number_of_constraints():
         ("false_negative_rate:20%,group=each", FalseNegativeRate(0.2, "each")),
         ("bounded_group_loss:1.5,loss=log", BoundedGroupLoss(1.5, "log")),
         ("demographic-parity:0.2", DemographicParity(0.2)),
-        (" equalized_odds : 1e-2 , groups = marginal , compare=rest", EqualizedOdds(0.01, groups="marginal", compare="rest")),
+        (
+            " equalized_odds : 1e-2 , groups = marginal , compare=rest",
+            EqualizedOdds(0.01, groups="marginal", compare="rest"),
+        ),
         ("equal_opportunity:0.1,positive=>50K", EqualOpportunity(0.1, ">50K")),
         ("false_positive_rate_parity:0.1,positive=1", FalsePositiveRateParity(0.1, 1)),
         ('false_positive_rate_parity:0.1,positive="1"', FalsePositiveRateParity(0.1, "1")),
@@ -115,8 +126,20 @@ def test_parse(text, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "parity:0.1", "demographic_parity:lots", "demographic_parity:-1", "demographic_parity:nan", 5, None),
-        *("demographic_parity:0.1,x=1", "demographic_parity:0.1,max_gap=0.2", "demographic_parity:0.1,marginal"),
+        *(
+            "",
+            "parity:0.1",
+            "demographic_parity:lots",
+            "demographic_parity:-1",
+            "demographic_parity:nan",
+            5,
+            None,
+        ),
+        *(
+            "demographic_parity:0.1,x=1",
+            "demographic_parity:0.1,max_gap=0.2",
+            "demographic_parity:0.1,marginal",
+        ),
         *(
             "demographic_parity",
             "demographic_parity:",
@@ -124,8 +147,18 @@ def test_parse(text, expected):
             "demographic_parity:100%",
             "equalized_odds:none",
         ),
-        *("false_negative_rate:1", "bounded_group_loss:1.0", "bounded_group_loss:50%,loss=log", "demographic_parity:1e999%"),
-        *("demographic_parity:0.1,compare=all", "demographic_parity:true", "false_negative_rate", "rate_constraint:0.1"),
+        *(
+            "false_negative_rate:1",
+            "bounded_group_loss:1.0",
+            "bounded_group_loss:50%,loss=log",
+            "demographic_parity:1e999%",
+        ),
+        *(
+            "demographic_parity:0.1,compare=all",
+            "demographic_parity:true",
+            "false_negative_rate",
+            "rate_constraint:0.1",
+        ),
     ],
 )
 def test_parse_refuses(text):
@@ -159,7 +192,9 @@ def test_parse_refuses(text):
         lambda: notions.from_dict([]),
         lambda: notions.from_dict(DemographicParity(0.05).to_dict() | {"more": 1}),
         lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0}]}),
-        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0, "event": {"also": 3}}]}),
+        lambda: notions.from_dict(
+            EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0, "event": {"also": 3}}]}
+        ),
         lambda: EqualOpportunity(0.1, frozenset("a")).to_dict(),
     ],
 )
@@ -190,26 +225,39 @@ def test_vacuous_notions():
     assert not BoundedGroupLoss(3.0, "log").is_vacuous
 
 
-GAPS = (DemographicParity, EqualizedOdds, EqualOpportunity, FalsePositiveRateParity, ErrorRateParity)
+GAPS = (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRateParity,
+    ErrorRateParity,
+)
 
 
 @pytest.mark.parametrize("cls", [*GAPS, FalseNegativeRate, BoundedGroupLoss])
 def test_nothing_is_required_by_none_alone(cls: type) -> None:
-    """A bound that was left out, or that no decision rule breaks, is an error that names the way out."""
+    """A bound that was left out, or that no decision rule breaks, is an error that names the way
+    out."""
     with pytest.raises(
-        InputError, match=rf"expected a bound, got none.*{cls.__name__}\(max_\w+=0\.05\).*=None\) to require nothing"
+        InputError,
+        match=rf"expected a bound, got none.*{cls.__name__}\(max_\w+=0\.05\).*=None\) to require "
+        rf"nothing",
     ):
         cls()
     for bound in (1, 1.0, 5, np.float64(2.0), 250, float("inf")):
         with pytest.raises(InputError, match=r"from 0 to below 1.*=None requires nothing"):
             cls(bound)
-    with pytest.raises(InputError, match=r"5 means 500 (percentage points|per cent): did you mean max_\w+=0\.05\?"):
+    with pytest.raises(
+        InputError, match=r"5 means 500 (percentage points|per cent): did you mean max_\w+=0\.05\?"
+    ):
         cls(5)
     asked = cls(None)
     assert asked.is_vacuous
     assert notions.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
     cells = Cells((("f", "m"),))
-    limits = resolve(replace(asked, positive=1) if hasattr(asked, "positive") else asked, cells, (0, 1)).bounds
+    limits = resolve(
+        replace(asked, positive=1) if hasattr(asked, "positive") else asked, cells, (0, 1)
+    ).bounds
     assert set(limits.tolist()) == {1.0}  # what no rate and no gap is above
 
 
@@ -217,23 +265,33 @@ def test_nothing_is_required_by_none_alone(cls: type) -> None:
 def test_files_of_earlier_versions_may_hold_bounds_that_require_nothing(bound: object) -> None:
     for asked in (DemographicParity(0.1), FalseNegativeRate(0.1), BoundedGroupLoss(0.1)):
         (limit,) = (name for name in asked.to_dict() if name.startswith("max_"))
-        assert notions.from_dict(asked.to_dict() | {limit: bound}) == replace(asked, **{limit: None})
+        assert notions.from_dict(asked.to_dict() | {limit: bound}) == replace(
+            asked, **{limit: None}
+        )
     log = BoundedGroupLoss(0.1, "log")
     if bound != "inf":
-        assert notions.from_dict(log.to_dict() | {"max_loss": bound}) == BoundedGroupLoss(float(bound), "log")
+        assert notions.from_dict(log.to_dict() | {"max_loss": bound}) == BoundedGroupLoss(
+            float(bound), "log"
+        )
 
 
 def test_a_text_asks_back_in_its_own_words() -> None:
     with pytest.raises(
-        InputError, match=r"5 means 500 percentage points: did you mean demographic_parity:0\.05 or demographic_parity:5%\?"
+        InputError,
+        match=r"5 means 500 percentage points: did you mean demographic_parity:0\.05 or "
+        r"demographic_parity:5%\?",
     ):
         notions.parse("demographic_parity:5")
     with pytest.raises(
-        InputError, match=r"20 means 2000 per cent: did you mean false_negative_rate:0\.2 or false_negative_rate:20%\?"
+        InputError,
+        match=r"20 means 2000 per cent: did you mean false_negative_rate:0\.2 or "
+        r"false_negative_rate:20%\?",
     ):
         notions.parse("false-negative-rate:20,group=each")
     with pytest.raises(
-        InputError, match=r"expected a name, ':' and a bound, got 'equalized_odds'.*equalized_odds:0\.05 or equalized_odds:5%"
+        InputError,
+        match=r"expected a name, ':' and a bound, got 'equalized_odds'.*equalized_odds:0\.05 or "
+        r"equalized_odds:5%",
     ):
         notions.parse("equalized_odds")
     with pytest.raises(InputError, match="this loss is no rate"):
@@ -241,13 +299,16 @@ def test_a_text_asks_back_in_its_own_words() -> None:
 
 
 def test_a_vacuous_rate_constraint_is_one_that_no_decisions_break():
-    """The bound is compared with the true maximum, found by trying every decision rule on one row a (group, label)."""
+    """The bound is compared with the true maximum, found by trying every decision rule on one row a
+    (group, label)."""
     cells, classes = Cells((("f", "m"),)), (0, 1)
     rng = np.random.default_rng(2)
     events = [Event(("f",)), Event(("m",)), Event(("f",), (1,)), Event()]
     for _ in range(60):
         chosen = rng.choice(4, size=2, replace=False)
-        rates = [PredictionRate(k, events[e]) for e in chosen for k in classes] + [ErrorRate(events[chosen[0]])]
+        rates = [PredictionRate(k, events[e]) for e in chosen for k in classes] + [
+            ErrorRate(events[chosen[0]])
+        ]
         terms = tuple((float(c), rate) for c, rate in zip(rng.normal(size=5), rates, strict=True))
         probe = RateConstraint(terms, 0.0)
         reached = -math.inf
@@ -257,7 +318,9 @@ def test_a_vacuous_rate_constraint_is_one_that_no_decisions_break():
             for row, (cell, label) in enumerate(np.ndindex(2, 2)):
                 histogram[cell, label, code >> row & 1] += 1
             reached = max(reached, system.exact_values(histogram, np.ones((2, 2)))[0])
-        vacuous_from = next(b for b in np.arange(0, 20, 0.01) if RateConstraint(terms, float(b)).is_vacuous)
+        vacuous_from = next(
+            b for b in np.arange(0, 20, 0.01) if RateConstraint(terms, float(b)).is_vacuous
+        )
         assert vacuous_from >= reached - 1e-9
     assert RateConstraint(((1.0, PredictionRate(1)), (1.0, PredictionRate(0))), 1.0).is_vacuous
     assert not RateConstraint(((1.0, PredictionRate(1)), (0.5, ErrorRate())), 1.4).is_vacuous

@@ -1,4 +1,5 @@
-"""Objectives: gradients by finite differences, every stated constant by sampling, means of recalls by direct formulas."""
+"""Objectives: gradients by finite differences, every stated constant by sampling, means of recalls
+by direct formulas."""
 
 from __future__ import annotations
 
@@ -113,32 +114,48 @@ def functions(one: World) -> dict[str, GroupFunction]:
     found = {}
     mode = one.cells.mode
     for title, objective in CASES.items():
-        if (title in BINARY and len(one.classes) == 3) or (title in TERNARY and len(one.classes) == 2):
+        if (title in BINARY and len(one.classes) == 3) or (
+            title in TERNARY and len(one.classes) == 2
+        ):
             continue
-        found[title] = (replace(objective, groups=mode) if hasattr(objective, "notion") else objective).at(one.frame)
+        found[title] = (
+            replace(objective, groups=mode) if hasattr(objective, "notion") else objective
+        ).at(one.frame)
     found["gini"] = objectives.Gini().at_most(0.2).at(one.frame)
-    found["a user's"] = objectives.Custom(lambda v: float(v @ v), lambda v: 2.0 * v, 2.0 * math.sqrt(4), 2.0).at(one.frame)
+    found["a user's"] = objectives.Custom(
+        lambda v: float(v @ v), lambda v: 2.0 * v, 2.0 * math.sqrt(4), 2.0
+    ).at(one.frame)
     if len(one.classes) == 2:
         notions = [EqualizedOdds(0.1, groups=mode), DemographicParity(0.05, groups=mode)]
         found["notions"] = parse_constraint(notions).at(one.frame)[0]
     return found
 
 
-# ---- objectives ---------------------------------------------------------------------------------------------------------
+# ---- objectives
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("kind", ["exact shares", "noisy shares", "empty group"])
 def test_no_sample_breaks_a_constant(name: str, kind: str) -> None:
-    one = world(name, floor=0.02 if kind == "empty group" else 0.05, noisy=kind == "noisy shares", empty=kind == "empty group")
+    one = world(
+        name,
+        floor=0.02 if kind == "empty group" else 0.05,
+        noisy=kind == "noisy shares",
+        empty=kind == "empty group",
+    )
     rng = np.random.default_rng(1)
     losses, other = one.sampled(rng, 50), one.sampled(rng, 50)
     for title, function in functions(one).items():
-        above = float(function.rates(np.concatenate([losses, other])).max()) > 1.0 and "mean" in title
+        above = (
+            float(function.rates(np.concatenate([losses, other])).max()) > 1.0 and "mean" in title
+        )
         _hold(function, losses, other, rng, smooth=not above)  # numbers above 1 count as 1: a kink
 
 
-def _hold(function: Any, losses: Any, other: Any, rng: np.random.Generator, *, smooth: bool = True) -> None:
+def _hold(
+    function: Any, losses: Any, other: Any, rng: np.random.Generator, *, smooth: bool = True
+) -> None:
     values, others, gradients, at_others = (
         function.value(losses),
         function.value(other),
@@ -171,7 +188,8 @@ def _hold(function: Any, losses: Any, other: Any, rng: np.random.Generator, *, s
 
 
 def _differentiated(function: Any, losses: Any, rng: np.random.Generator) -> None:
-    """Along random lines, where the two one-sided differences agree (no kink) so does the gradient; somewhere they do."""
+    """Along random lines, where the two one-sided differences agree (no kink) so does the gradient;
+    somewhere they do."""
     step, found = 1e-7, 0
     gradients = function.gradient(losses)
     size = 1.0 + float(np.abs(gradients).max())
@@ -193,7 +211,8 @@ def _differentiated(function: Any, losses: Any, rng: np.random.Generator) -> Non
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_one_row_moves_the_value_within_the_slopes(name: str) -> None:
-    """A row comes to its cells, its label and any class: the change lies between sums of slopes / n0."""
+    """A row comes to its cells, its label and any class: the change lies between sums of slopes /
+    n0."""
     one = world(name)
     rng = np.random.default_rng(2)
     all_functions = functions(one).values()
@@ -202,7 +221,9 @@ def test_one_row_moves_the_value_within_the_slopes(name: str) -> None:
     for size in (0, 1, 20, ROWS - 1):
         before = one.losses(decisions, rng.permutation(ROWS)[:size])
         places = [
-            [(cell, one.labels[i], k) for cell in one.groups[i]] for i in range(0, ROWS, 5) for k in range(len(one.classes))
+            [(cell, one.labels[i], k) for cell in one.groups[i]]
+            for i in range(0, ROWS, 5)
+            for k in range(len(one.classes))
         ]
         after = np.repeat(before[np.newaxis], len(places), axis=0)
         for j, each in enumerate(places):
@@ -210,7 +231,10 @@ def test_one_row_moves_the_value_within_the_slopes(name: str) -> None:
                 after[j][place] += 1.0 / ROWS
         for function, (low, high) in zip(all_functions, slopes, strict=True):
             change = function.value(after) - function.value(before)
-            most, least = (np.array([sum(end[place] for place in each) for each in places]) for end in (high, low))
+            most, least = (
+                np.array([sum(end[place] for place in each) for each in places])
+                for end in (high, low)
+            )
             assert (least - 1e-9 <= change).all()
             assert (change <= most + 1e-9).all()
 
@@ -231,22 +255,38 @@ def test_values_are_those_of_loops_over_rows(name: str) -> None:
     assert float(objectives.HMean().at(one.frame).value(losses)) == pytest.approx(1 + s - h_mean)
     inside = [(one.groups == c).any(axis=1) for c in range(one.cells.count)]
     means = np.array([wrong[member].mean() for member in inside])
-    assert float(objectives.LargestGroupLoss().at(one.frame).value(losses)) == pytest.approx(means.max())
+    assert float(objectives.LargestGroupLoss().at(one.frame).value(losses)) == pytest.approx(
+        means.max()
+    )
     blocks = [range(4)] if one.cells.per_row == 1 else [range(2), range(2, 4)]
     blocks = [block for block in blocks if max(block) < one.cells.count] or [range(one.cells.count)]
     chances = np.array([[(decisions[member] == y).mean() for y in range(k)] for member in inside])
-    gaps = [np.abs(chances[a] - chances[b]).max() for block in blocks for a, b in itertools.combinations(block, 2)]
-    assert float(objectives.Gap("demographic_parity", groups=one.cells.mode).at(one.frame).value(losses)) == pytest.approx(
-        max(gaps)
-    )
+    gaps = [
+        np.abs(chances[a] - chances[b]).max()
+        for block in blocks
+        for a, b in itertools.combinations(block, 2)
+    ]
+    assert float(
+        objectives.Gap("demographic_parity", groups=one.cells.mode).at(one.frame).value(losses)
+    ) == pytest.approx(max(gaps))
     if k == 2:
-        odds = np.array([[(decisions[m & (one.labels == y)] == 1).mean() for y in range(2)] for m in inside])
-        gaps = [np.abs(odds[a] - odds[b]).max() for block in blocks for a, b in itertools.combinations(block, 2)]
-        assert float(objectives.Gap("equalized_odds", groups=one.cells.mode).at(one.frame).value(losses)) == pytest.approx(
-            max(gaps)
+        odds = np.array(
+            [[(decisions[m & (one.labels == y)] == 1).mean() for y in range(2)] for m in inside]
         )
-        assert float(objectives.FalseNegatives().at(one.frame).value(losses)) == pytest.approx(1 - recalls[1])
-        assert float(objectives.FalsePositives().at(one.frame).value(losses)) == pytest.approx(1 - recalls[0])
+        gaps = [
+            np.abs(odds[a] - odds[b]).max()
+            for block in blocks
+            for a, b in itertools.combinations(block, 2)
+        ]
+        assert float(
+            objectives.Gap("equalized_odds", groups=one.cells.mode).at(one.frame).value(losses)
+        ) == pytest.approx(max(gaps))
+        assert float(objectives.FalseNegatives().at(one.frame).value(losses)) == pytest.approx(
+            1 - recalls[1]
+        )
+        assert float(objectives.FalsePositives().at(one.frame).value(losses)) == pytest.approx(
+            1 - recalls[0]
+        )
 
 
 def test_regression_knows_objectives_by_group_alone() -> None:
@@ -281,7 +321,8 @@ def test_an_empty_group_has_the_floors_slopes_and_a_rate_of_nothing() -> None:
     assert objectives.Gap("equalized_odds").at(one.frame).lipschitz >= 50.0
 
 
-# ---- functions of rates -------------------------------------------------------------------------------------------------
+# ---- functions of rates
+# -------------------------------------------------------------------------------------------------
 
 OUTERS = {
     "total": outer.Total(),
@@ -307,7 +348,9 @@ def test_functions_of_rates_hold_their_constants(name: str, m: int, mixed: bool)
     lines = np.eye(m) if not mixed else rng.standard_normal((m, 3)) * (rng.random((m, 3)) < 0.7)
     if mixed and ("metric" in name or "monic" in name or name == "inequality"):
         lines = np.abs(lines) / max(float(np.abs(lines).sum(axis=1).max()), 1e-9)
-    function = GroupFunction((lines.shape[1],), stacked(list(lines), (lines.shape[1],)), OUTERS[name])
+    function = GroupFunction(
+        (lines.shape[1],), stacked(list(lines), (lines.shape[1],)), OUTERS[name]
+    )
     v, w = rng.random((300, lines.shape[1])), rng.random((300, lines.shape[1]))
     v[:100] = rng.random((100, lines.shape[1])) ** 8
     v[0], w[0] = 0.0, 1.0
@@ -317,7 +360,8 @@ def test_functions_of_rates_hold_their_constants(name: str, m: int, mixed: bool)
 
 @pytest.mark.parametrize("name", [name for name in OUTERS if "oltzmann" not in name])
 def test_stated_constants_are_not_far_from_what_happens(name: str) -> None:
-    """Lengths of gradients, at vectors that a search finds, come within a factor of 2 of the constant."""
+    """Lengths of gradients, at vectors that a search finds, come within a factor of 2 of the
+    constant."""
     function, m = OUTERS[name], 3
     corners = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=m)))
     found = float(np.linalg.norm(function.gradient(corners), axis=-1).max())
@@ -331,7 +375,9 @@ def test_boltzmann_overshoot_is_reached_and_never_passed(m: int) -> None:
     ahead[:, 0] = np.linspace(0.0, 12.0, len(ahead))
     rng = np.random.default_rng(m)
     anywhere = rng.standard_normal((4000, m)) * rng.random((4000, 1)) * 8
-    negative = [np.maximum(-function.gradient(v), 0.0).sum(axis=-1).max() for v in (ahead, anywhere)]
+    negative = [
+        np.maximum(-function.gradient(v), 0.0).sum(axis=-1).max() for v in (ahead, anywhere)
+    ]
     assert max(negative) <= function.overshoot(m)
     assert negative[0] == pytest.approx(function.overshoot(m), rel=1e-4)
     gradients = function.gradient(anywhere)
@@ -339,7 +385,8 @@ def test_boltzmann_overshoot_is_reached_and_never_passed(m: int) -> None:
 
 
 def test_the_papers_smooth_maximum_is_neither_convex_nor_of_lipschitz_constant_one() -> None:
-    """(alpha, eta)-smoothed equalized odds (Definition 1.14) is assumed convex and 1-Lipschitz by Corollary 8.9."""
+    """(alpha, eta)-smoothed equalized odds (Definition 1.14) is assumed convex and 1-Lipschitz by
+    Corollary 8.9."""
     smax = outer.Boltzmann(1.0)
     assert not smax.convex
     u, v = np.array([1.0, -1.0]), np.array([4.0, -4.0])  # phi(x, -x) = x tanh x
@@ -370,13 +417,18 @@ def test_smooth_maxima_lie_on_their_sides_of_the_maximum() -> None:
     assert outer.SoftLargest(1e6).value(np.array([1e4, -1e4])) == 1e4
 
 
-@pytest.mark.parametrize("function", [outer.GeometricShortfall(0.05), outer.HarmonicShortfall(0.05)])
+@pytest.mark.parametrize(
+    "function", [outer.GeometricShortfall(0.05), outer.HarmonicShortfall(0.05)]
+)
 def test_recalls_above_one_count_as_one_and_convexity_stays(function: Any) -> None:
     """Shares that divide are noisy: a recall may come out above 1."""
     rng = np.random.default_rng(7)
     v, w = 1.6 * rng.random((400, 3)), 1.6 * rng.random((400, 3))
     assert function.value(np.array([1.3, 0.5, 1.0])) == function.value(np.array([1.0, 0.5, 1.0]))
-    assert (function.value(w) >= function.value(v) + (function.gradient(v) * (w - v)).sum(axis=-1) - 1e-12).all()
+    assert (
+        function.value(w)
+        >= function.value(v) + (function.gradient(v) * (w - v)).sum(axis=-1) - 1e-12
+    ).all()
     assert (function.gradient(v)[v > 1.0] == 0.0).all()
 
 
@@ -394,7 +446,8 @@ def test_ginis_level_set_is_that_of_the_index(m: int) -> None:
     assert middle > (float(outer.gini(u)) + float(outer.gini(w))) / 2 + 1e-3 or m == 2
 
 
-# ---- means of recalls ---------------------------------------------------------------------------------------------------
+# ---- means of recalls
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", range(2, 11))
@@ -408,8 +461,12 @@ def test_means_of_recalls_are_the_formulas_of_a_confusion_matrix(size: int) -> N
     smoothing = 1e-9
     g_mean = math.prod(recalls) ** (1 / size)
     h_mean = size / sum(1 / recall for recall in recalls)
-    assert 1 - float(objectives.GMean(smoothing).at(frame).value(confusion[np.newaxis])) == pytest.approx(g_mean, abs=1e-6)
-    assert 1 - float(objectives.HMean(smoothing).at(frame).value(confusion[np.newaxis])) == pytest.approx(h_mean, abs=1e-6)
+    assert 1 - float(
+        objectives.GMean(smoothing).at(frame).value(confusion[np.newaxis])
+    ) == pytest.approx(g_mean, abs=1e-6)
+    assert 1 - float(
+        objectives.HMean(smoothing).at(frame).value(confusion[np.newaxis])
+    ) == pytest.approx(h_mean, abs=1e-6)
     assert h_mean <= g_mean <= recalls.mean()
 
 
@@ -417,13 +474,16 @@ def test_smoothing_moves_a_mean_by_no_more_than_itself_and_never_downwards() -> 
     recalls = np.random.default_rng(8).random((300, 4))
     for s in (0.001, 0.05, 0.3):
         exact = recalls.prod(axis=1) ** 0.25, 4 / (1 / recalls).sum(axis=1)
-        for kind, mean in zip((outer.GeometricShortfall(s), outer.HarmonicShortfall(s)), exact, strict=True):
+        for kind, mean in zip(
+            (outer.GeometricShortfall(s), outer.HarmonicShortfall(s)), exact, strict=True
+        ):
             lifted = 1.0 + s - kind.value(recalls)
             assert (lifted >= mean + s - 1e-12).all()
 
 
 def test_the_column_reading_of_example_8_3_is_not_concave() -> None:
-    """Dividing by columns makes precisions: their harmonic mean, at fixed shares of labels, is below its chord."""
+    """Dividing by columns makes precisions: their harmonic mean, at fixed shares of labels, is
+    below its chord."""
 
     def by_columns(confusion: Any) -> float:
         precisions = np.diag(confusion) / confusion.sum(axis=0)
@@ -434,6 +494,7 @@ def test_the_column_reading_of_example_8_3_is_not_concave() -> None:
         return float(2 / (1 / recalls).sum())
 
     one, other = np.array([[0.02, 0.88], [0.08, 0.02]]), np.array([[0.88, 0.02], [0.05, 0.05]])
-    assert one.sum(axis=1) == pytest.approx(other.sum(axis=1))  # the same labels, so mixtures of decisions mix these
+    # the same labels, so mixtures of decisions mix these
+    assert one.sum(axis=1) == pytest.approx(other.sum(axis=1))
     assert by_columns((one + other) / 2) < (by_columns(one) + by_columns(other)) / 2 - 0.25
     assert by_rows((one + other) / 2) >= (by_rows(one) + by_rows(other)) / 2

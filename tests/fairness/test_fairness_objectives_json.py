@@ -10,7 +10,14 @@ import pytest
 
 from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.fairness import DemographicParity, EqualizedOdds, ErrorRate, Event, PredictionRate, RateConstraint
+from fairveil.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    ErrorRate,
+    Event,
+    PredictionRate,
+    RateConstraint,
+)
 from fairveil.fairness import objectives as ob
 from fairveil.fairness.notions import FalseNegativeRate, uses_groups
 
@@ -75,8 +82,12 @@ def test_every_class_with_a_kind_is_among_them() -> None:
         ob.Gini(np.eye(2)).at_most(1.0 / 3.0),
         ob.LargestGroupLoss().at_most(0.2),
         ob.parse_constraint(None),
-        ob.parse_constraint(["equalized_odds:0.1", "gmean:0.3", "false_negative_rate:0.2,positive=yes"]),
-        ob.parse_constraint([DemographicParity(0.1), RateConstraint(((1.0, ErrorRate(Event(groups=("f",)))),), 0.3)]),
+        ob.parse_constraint(
+            ["equalized_odds:0.1", "gmean:0.3", "false_negative_rate:0.2,positive=yes"]
+        ),
+        ob.parse_constraint(
+            [DemographicParity(0.1), RateConstraint(((1.0, ErrorRate(Event(groups=("f",)))),), 0.3)]
+        ),
     ],
     ids=str,
 )
@@ -87,7 +98,9 @@ def test_bounds_and_constraints_read_back_to_the_bit(asked: Any) -> None:
     assert str(read) == str(asked)
     functions = [one.at(FRAME) for one in (asked, read)]
     listed = [found if isinstance(found, list) else [found] for found in functions]
-    assert [float(one.value(LOSSES)) for one in listed[0]] == [float(one.value(LOSSES)) for one in listed[1]]
+    assert [float(one.value(LOSSES)) for one in listed[0]] == [
+        float(one.value(LOSSES)) for one in listed[1]
+    ]
 
 
 def test_keys_that_are_pairs_stay_pairs() -> None:
@@ -127,7 +140,13 @@ def test_a_users_functions_are_never_written() -> None:
         {"objective": "gmean", "smoothing": 0.01, "more": 1},
         {"objective": "gmean", "smoothing": 0.0},
         {"objective": "gmean", "smoothing": {"by": 3}},
-        {"objective": "gap", "notion": "karma", "sharpness": None, "smooth": "exponential", "groups": "product"},
+        {
+            "objective": "gap",
+            "notion": "karma",
+            "sharpness": None,
+            "smooth": "exponential",
+            "groups": "product",
+        },
         {"objective": "weighted_error", "costs": {"table": []}, "groups": None},
         {"objective": "weighted_error", "costs": {"table": [[0.0, 1.0], [1.0]]}, "groups": None},
         {"objective": "weighted_error", "costs": {"table": [["a"]]}, "groups": None},
@@ -151,7 +170,10 @@ def test_what_was_not_written_here_is_refused(values: Any) -> None:
         ob.from_dict(values)
 
 
-@pytest.mark.parametrize("text", ["equalized_odds", "equal-opportunity", "equalized_odds,groups=marginal", "gini", "gini:"])
+@pytest.mark.parametrize(
+    "text",
+    ["equalized_odds", "equal-opportunity", "equalized_odds,groups=marginal", "gini", "gini:"],
+)
 def test_a_constraint_without_a_bound_is_refused(text: str) -> None:
     """It is the name of an objective as well: what is meant must be said."""
     with pytest.raises(InputError, match=r"Write \w+:0\.1 or \w+:10%, for example"):
@@ -159,7 +181,9 @@ def test_a_constraint_without_a_bound_is_refused(text: str) -> None:
     assert ob.parse_constraint("equalized_odds,max_gap=0.1").notions == (EqualizedOdds(0.1),)
 
 
-@pytest.mark.parametrize("name", ["gmean", "false_negative_rate", "false_positive_rate", "gini", "equalized_odds"])
+@pytest.mark.parametrize(
+    "name", ["gmean", "false_negative_rate", "false_positive_rate", "gini", "equalized_odds"]
+)
 def test_bounds_on_rates_are_below_1_and_may_be_in_per_cent(name: str) -> None:
     assert str(ob.parse_constraint(f"{name}:30%")) == str(ob.parse_constraint(f"{name}:0.3"))
     with pytest.raises(InputError, match=rf"did you mean {name}:0\.3 or {name}:30%\?"):
@@ -169,8 +193,17 @@ def test_bounds_on_rates_are_below_1_and_may_be_in_per_cent(name: str) -> None:
 
 
 def test_an_objective_of_decisions_is_bounded_below_1() -> None:
-    for one in (ob.GMean(), ob.FalseNegatives(), ob.Gap("equalized_odds"), ob.Gini(), ob.SmoothedOdds()):
-        with pytest.raises(InputError, match=r"1 means 100 per cent: did you mean bound=0\.01\? To require nothing, leave"):
+    for one in (
+        ob.GMean(),
+        ob.FalseNegatives(),
+        ob.Gap("equalized_odds"),
+        ob.Gini(),
+        ob.SmoothedOdds(),
+    ):
+        with pytest.raises(
+            InputError,
+            match=r"1 means 100 per cent: did you mean bound=0\.01\? To require nothing, leave",
+        ):
             one.at_most(1)
         old = one.at_most(0.5).to_dict() | {"bound": 1.0}  # earlier versions took it
         assert ob.from_dict(old).to_dict() == old  # type: ignore[union-attr]
@@ -194,7 +227,8 @@ def test_a_mapping_is_no_constraint() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["equalized_odds:0.1", EqualizedOdds(0.1), ob.GMean().at_most(0.1), ob.parse_constraint(None)]
+    "given",
+    ["equalized_odds:0.1", EqualizedOdds(0.1), ob.GMean().at_most(0.1), ob.parse_constraint(None)],
 )
 def test_a_bound_as_objective_is_told_where_it_belongs(given: Any) -> None:
     with pytest.raises(InputError, match="constraint="):
@@ -202,7 +236,12 @@ def test_a_bound_as_objective_is_told_where_it_belongs(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [ob.Gap(), ob.parse_constraint("equalized_odds:0.1"), ob.parse_constraint("demographic_parity:0")][:3]
+    "asked",
+    [
+        ob.Gap(),
+        ob.parse_constraint("equalized_odds:0.1"),
+        ob.parse_constraint("demographic_parity:0"),
+    ][:3],
 )
 def test_one_group_compares_with_nobody(asked: Any) -> None:
     alone = ob.Frame(Cells((("f",),)), ("no", "yes"), np.full((1, 2), 0.5))
@@ -213,14 +252,23 @@ def test_one_group_compares_with_nobody(asked: Any) -> None:
 
 
 def test_which_notions_tell_groups_apart() -> None:
-    by_group = RateConstraint(((1.0, ErrorRate(Event(labels=(1,), also=(Event(groups=("f",)),)))),), 0.3)
+    by_group = RateConstraint(
+        ((1.0, ErrorRate(Event(labels=(1,), also=(Event(groups=("f",)),)))),), 0.3
+    )
     of_all = RateConstraint(((1.0, ErrorRate(Event(labels=(1,)))),), 0.3)
-    asked = [EqualizedOdds(0.1), FalseNegativeRate(0.1, "each"), FalseNegativeRate(0.1), by_group, of_all]
+    asked = [
+        EqualizedOdds(0.1),
+        FalseNegativeRate(0.1, "each"),
+        FalseNegativeRate(0.1),
+        by_group,
+        of_all,
+    ]
     assert [uses_groups(notion) for notion in asked] == [True, True, False, True, False]
 
 
 def test_what_is_measured_is_the_value_and_of_gini_the_index() -> None:
-    """The index by its definition: mean absolute differences of the groups' rates of yes, over twice their mean."""
+    """The index by its definition: mean absolute differences of the groups' rates of yes, over
+    twice their mean."""
     assert ob.GMean().measured(FRAME, LOSSES) == float(ob.GMean().at(FRAME).value(LOSSES))
     rates = LOSSES[:, :, 1].sum(axis=1) / FRAME.shares.sum(axis=1)
     by_hand = np.abs(rates[:, None] - rates[None]).mean() / (2 * rates.mean())

@@ -1,4 +1,5 @@
-"""Example 8.10's sum of conditional rates, its maximum, and Definition 1.14: against loops over rows, groups and pairs."""
+"""Example 8.10's sum of conditional rates, its maximum, and Definition 1.14: against loops over
+rows, groups and pairs."""
 
 from __future__ import annotations
 
@@ -20,13 +21,17 @@ TWO = ("no", "yes")
 def people(groups: int, seed: int = 0, n: int = 90) -> tuple[Any, Any, Any]:
     """Groups, labels and decisions; every cell has somebody."""
     rng = np.random.default_rng(seed)
-    cell = np.concatenate([np.repeat(np.arange(groups), 2), rng.integers(groups, size=n - 2 * groups)])
+    cell = np.concatenate(
+        [np.repeat(np.arange(groups), 2), rng.integers(groups, size=n - 2 * groups)]
+    )
     label = np.concatenate([np.tile([0, 1], groups), rng.integers(2, size=n - 2 * groups)])
     return cell, label, rng.integers(2, size=n)
 
 
 def frame_of(cell: Any, label: Any, groups: int) -> ob.Frame:
-    shares = np.array([[((cell == a) & (label == y)).mean() for y in (0, 1)] for a in range(groups)])
+    shares = np.array(
+        [[((cell == a) & (label == y)).mean() for y in (0, 1)] for a in range(groups)]
+    )
     return ob.Frame(Cells((tuple("abcd"[:groups]),)), TWO, shares)
 
 
@@ -38,7 +43,9 @@ def losses_of(cell: Any, label: Any, decided: Any, groups: int) -> Any:
 
 def rates(cell: Any, label: Any, decided: Any, groups: int) -> tuple[Any, Any]:
     """False and true positive rates by group, from the rows."""
-    of = [[(decided[(cell == a) & (label == y)] == 1).mean() for a in range(groups)] for y in (0, 1)]
+    of = [
+        [(decided[(cell == a) & (label == y)] == 1).mean() for a in range(groups)] for y in (0, 1)
+    ]
     return np.array(of[0]), np.array(of[1])
 
 
@@ -86,7 +93,10 @@ def test_example_8_10_takes_the_two_differences_themselves(eta: float) -> None:
         wanted = smax([abs(fp[0] - fp[1]), abs(tp[0] - tp[1])], eta)
         losses, frame = losses_of(cell, label, decided, 2), frame_of(cell, label, 2)
         assert float(ob.SmoothedOddsOfRates(eta).at(frame).value(losses)) == pytest.approx(wanted)
-        others = [objective.at(frame).value(losses) for objective in (ob.SmoothedOddsOfPairs(eta), ob.SmoothedOdds(eta))]
+        others = [
+            objective.at(frame).value(losses)
+            for objective in (ob.SmoothedOddsOfPairs(eta), ob.SmoothedOdds(eta))
+        ]
         apart = np.maximum(apart, np.abs(np.array(others, float) - wanted))
     assert apart.min() > 1e-3  # three functions
 
@@ -96,7 +106,9 @@ def test_marginal_groups_are_compared_within_their_column() -> None:
     frame = ob.Frame(cells, TWO, np.full((5, 2), 0.2))
     names = ob.SmoothedOddsOfRates().at(frame).names
     assert len(names) == 2 * (1 + 3)
-    assert not any("f" in name.split("groups")[1] and "x" in name.split("groups")[1] for name in names)
+    assert not any(
+        "f" in name.split("groups")[1] and "x" in name.split("groups")[1] for name in names
+    )
 
 
 @pytest.mark.parametrize("lines", [1, 2])

@@ -1,4 +1,5 @@
-"""Constraint systems against direct definitions written with loops over rows, and costs against finite differences."""
+"""Constraint systems against direct definitions written with loops over rows, and costs against
+finite differences."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from fairveil.fairness import (
 )
 from fairveil.metrics import histograms
 
-# ---- the independent judge: rows and loops, nothing shared with the library ------------------------------------------
+# ---- the independent judge: rows and loops, nothing shared with the library
+# ------------------------------------------
 
 
 def share(rows, hit):
@@ -44,7 +46,8 @@ def row_groups(columns, mode):
 
 
 def differences(rows, columns, mode, compare, measure):
-    """measure(list of rows) -> {what: rate}. All signed differences, both ways, as a sorted list."""
+    """measure(list of rows) -> {what: rate}. All signed differences, both ways, as a sorted
+    list."""
     out = []
     for block in row_groups(columns, mode):
         if len(block) < 2:
@@ -54,7 +57,11 @@ def differences(rows, columns, mode, compare, measure):
             if compare == "rest":
                 theirs = [measure([r for r in rows if not inside(r[0])])]
             else:
-                theirs = [measure([r for r in rows if other(r[0])]) for j, other in enumerate(block) if j != i]
+                theirs = [
+                    measure([r for r in rows if other(r[0])])
+                    for j, other in enumerate(block)
+                    if j != i
+                ]
             for other in theirs:
                 for what in mine:
                     out.append(mine[what] - other[what])
@@ -69,16 +76,22 @@ def parity(classes):
 
 def odds(classes):
     return lambda rows: {
-        (y, k): share([r for r in rows if r[1] == y], lambda r, k=k: r[2] == k) for y in classes for k in classes
+        (y, k): share([r for r in rows if r[1] == y], lambda r, k=k: r[2] == k)
+        for y in classes
+        for k in classes
     }
 
 
 def opportunity(positive):
-    return lambda rows: {0: share([r for r in rows if r[1] == positive], lambda r: r[2] == positive)}
+    return lambda rows: {
+        0: share([r for r in rows if r[1] == positive], lambda r: r[2] == positive)
+    }
 
 
 def false_positive(positive):
-    return lambda rows: {0: share([r for r in rows if r[1] != positive], lambda r: r[2] == positive)}
+    return lambda rows: {
+        0: share([r for r in rows if r[1] != positive], lambda r: r[2] == positive)
+    }
 
 
 def wrong(rows):
@@ -90,7 +103,11 @@ def draw(seed, classes, columns, rows=400):
     codes = np.stack([rng.integers(len(column), size=rows) for column in columns])
     labels, decisions = rng.integers(len(classes), size=rows), rng.integers(len(classes), size=rows)
     listed = [
-        (tuple(column[c] for column, c in zip(columns, codes[:, i], strict=True)), classes[labels[i]], classes[decisions[i]])
+        (
+            tuple(column[c] for column, c in zip(columns, codes[:, i], strict=True)),
+            classes[labels[i]],
+            classes[decisions[i]],
+        )
         for i in range(rows)
     ]
     return codes, labels, decisions, listed
@@ -99,7 +116,8 @@ def draw(seed, classes, columns, rows=400):
 def exact(system, cells, codes, labels, decisions):
     ids = cells.ids(codes)
     return system.exact_values(
-        histograms.hard_histogram(decisions, labels, ids, system.shape), histograms.cell_counts(labels, ids, system.shape)
+        histograms.hard_histogram(decisions, labels, ids, system.shape),
+        histograms.cell_counts(labels, ids, system.shape),
     )
 
 
@@ -112,15 +130,22 @@ GAPS = {
     "parity": (lambda c, **o: DemographicParity(0.07, **o), lambda c: parity(c)),
     "odds": (lambda c, **o: EqualizedOdds(0.07, **o), lambda c: odds(c)),
     "opportunity": (lambda c, **o: EqualOpportunity(0.07, c[1], **o), lambda c: opportunity(c[1])),
-    "false-positive": (lambda c, **o: FalsePositiveRateParity(0.07, c[1], **o), lambda c: false_positive(c[1])),
+    "false-positive": (
+        lambda c, **o: FalsePositiveRateParity(0.07, c[1], **o),
+        lambda c: false_positive(c[1]),
+    ),
     "error": (lambda c, **o: ErrorRateParity(0.07, **o), lambda c: wrong),
 }
 
 
 def same_sets(found, expected):
-    """Equal as sets of numbers (binary systems leave the first class out, rests of two groups are written once)."""
+    """Equal as sets of numbers (binary systems leave the first class out, rests of two groups are
+    written once)."""
     assert not np.isnan(found).any() or np.isnan(expected).any()
-    found, expected = ({round(float(v), 9) + 0.0 for v in values if not math.isnan(v)} for values in (found, expected))
+    found, expected = (
+        {round(float(v), 9) + 0.0 for v in values if not math.isnan(v)}
+        for values in (found, expected)
+    )
     assert found == expected
 
 
@@ -131,7 +156,8 @@ def same_sets(found, expected):
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("name", sorted(GAPS))
 def test_gap_notions_equal_their_definitions(name, classes, groups, two, mode, compare):
-    """Also through every basis: marginal groups over product cells and over marginal cells give the same numbers."""
+    """Also through every basis: marginal groups over product cells and over marginal cells give the
+    same numbers."""
     known, columns = CLASSES[classes], COLUMNS[groups][two]
     make, judge = GAPS[name]
     notion = make(known, groups=mode, compare=compare)
@@ -144,7 +170,9 @@ def test_gap_notions_equal_their_definitions(name, classes, groups, two, mode, c
         same_sets(found, expected)
         assert system.excess(found) == pytest.approx(found - 0.07)
         part_of, small = system.smallest_partition()
-        assert exact_by_parts(small, part_of, cells.ids(codes), labels, decisions) == pytest.approx(found)
+        assert exact_by_parts(small, part_of, cells.ids(codes), labels, decisions) == pytest.approx(
+            found
+        )
 
 
 def exact_by_parts(system, part_of, ids, labels, decisions):
@@ -171,7 +199,10 @@ def test_false_negative_rates_and_group_losses_equal_their_definitions(classes, 
     each = [[r for r in rows if inside(r[0])] for inside in groups]
     for notion, expected in (
         (FalseNegativeRate(0.3, positive=positive, groups=mode), [missed(rows)]),
-        (FalseNegativeRate(0.3, "each", positive, groups=mode), [missed(chosen) for chosen in each]),
+        (
+            FalseNegativeRate(0.3, "each", positive, groups=mode),
+            [missed(chosen) for chosen in each],
+        ),
         (FalseNegativeRate(0.3, cells.keys[3], positive, groups=mode), [missed(each[3])]),
         (BoundedGroupLoss(0.3, groups=mode), [wrong(chosen)[0] for chosen in each]),
     ):
@@ -190,13 +221,18 @@ def test_a_swapped_label_group_or_class_is_seen():
     ids = cells.ids(codes)
     histogram = histograms.hard_histogram(decisions, labels, ids, system.shape)
     counts = histograms.cell_counts(labels, ids, system.shape)
-    for slip in (histogram[[1, 0, *range(2, 12)]], histogram[:, [1, 0, 2, 3, 4]], histogram[..., [1, 0, 2, 3, 4]]):
+    for slip in (
+        histogram[[1, 0, *range(2, 12)]],
+        histogram[:, [1, 0, 2, 3, 4]],
+        histogram[..., [1, 0, 2, 3, 4]],
+    ):
         assert not np.allclose(system.exact_values(slip, counts), right, equal_nan=True)
 
 
 @pytest.mark.parametrize("compare", ["pairs", "rest"])
 def test_every_value_stands_under_its_own_name(compare):
-    """Which group, label and class a number belongs to: a permutation of the constraints would be caught."""
+    """Which group, label and class a number belongs to: a permutation of the constraints would be
+    caught."""
     known, columns = CLASSES[5], COLUMNS[12][0]
     codes, labels, decisions, rows = draw(13, known, columns, rows=2000)
     cells = Cells(columns)
@@ -206,7 +242,9 @@ def test_every_value_stands_under_its_own_name(compare):
     def rate(where, y, k):
         inside = where.split()[-1]
         wanted = where.startswith("outside")
-        return share([r for r in rows if ((r[0][0] == inside) != wanted) and r[1] == y], lambda r: r[2] == k)
+        return share(
+            [r for r in rows if ((r[0][0] == inside) != wanted) and r[1] == y], lambda r: r[2] == k
+        )
 
     seen = 0
     for a, b in itertools.permutations(columns[0], 2):
@@ -219,7 +257,10 @@ def test_every_value_stands_under_its_own_name(compare):
             )
         for one, other in pairs:
             for y, k in itertools.product(known, known):
-                name = f"P(prediction = {k} | {one}, label {y}) - P(prediction = {k} | {other}, label {y}) <= 0.1"
+                name = (
+                    f"P(prediction = {k} | {one}, label {y}) - P(prediction = {k} | {other}, label "
+                    f"{y}) <= 0.1"
+                )
                 assert found[name] == pytest.approx(rate(one, y, k) - rate(other, y, k))
                 seen += 1
     assert seen == len(system)
@@ -229,7 +270,9 @@ def test_user_made_constraints_take_any_set_of_groups_and_labels():
     known, columns = ("no", "yes"), (("f", "m"), ("x", "y", "z"))
     codes, labels, decisions, rows = draw(11, known, columns)
     odd = Event((("f", "x"),), ("yes",), also=(Event((("m", "z"),), ("no",)),))
-    constraint = RateConstraint(((2.0, PredictionRate("yes", odd)), (-0.8, ErrorRate(Event()))), 0.2, name="odd one")
+    constraint = RateConstraint(
+        ((2.0, PredictionRate("yes", odd)), (-0.8, ErrorRate(Event()))), 0.2, name="odd one"
+    )
     cells = Cells(columns)
     inside = [r for r in rows if (r[0], r[1]) in {(("f", "x"), "yes"), (("m", "z"), "no")}]
     expected = 2 * share(inside, lambda r: r[2] == "yes") - 0.8 * wrong(rows)[0]
@@ -237,7 +280,11 @@ def test_user_made_constraints_take_any_set_of_groups_and_labels():
     assert system.names == ("odd one",)
     assert exact(system, cells, codes, labels, decisions) == pytest.approx([expected])
     marginal = Event((("sensitive_1", "y"),), outside=True)
-    system = resolve(RateConstraint(((1.0, PredictionRate("yes", marginal)),), 0.2, groups="marginal"), cells, known)
+    system = resolve(
+        RateConstraint(((1.0, PredictionRate("yes", marginal)),), 0.2, groups="marginal"),
+        cells,
+        known,
+    )
     expected = share([r for r in rows if r[0][1] != "y"], lambda r: r[2] == "yes")
     assert exact(system, cells, codes, labels, decisions) == pytest.approx([expected])
 
@@ -268,10 +315,14 @@ def soft_problem(seed, mode, classes=3):
 def test_cell_costs_are_the_gradient_of_the_lagrangian(mode, floor):
     """Central differences through softmax scores, temperature 0.7; counts noisy but fixed."""
     system, ids, labels, scores, duals = soft_problem(5, mode)
-    counts = histograms.cell_counts(labels, ids, system.shape) + np.random.default_rng(6).uniform(0.1, 1, system.shape[:2])
+    counts = histograms.cell_counts(labels, ids, system.shape) + np.random.default_rng(6).uniform(
+        0.1, 1, system.shape[:2]
+    )
 
     def lagrangian(s):
-        soft = histograms.soft_histogram(histograms.tempered_softmax(s, 0.7), labels, ids, system.shape)
+        soft = histograms.soft_histogram(
+            histograms.tempered_softmax(s, 0.7), labels, ids, system.shape
+        )
         return system.lagrangian(duals, system.surrogate_values(soft, counts, floor))
 
     costs = histograms.row_costs(system.cell_costs(duals, counts, floor), labels, ids)
@@ -298,10 +349,14 @@ def test_the_jacobian_is_the_linear_program_s_matrix():
 def test_as_the_temperature_falls_the_surrogate_becomes_the_exact_value():
     system, ids, labels, scores, _ = soft_problem(9, "product")
     counts = histograms.cell_counts(labels, ids, system.shape)
-    hard = system.exact_values(histograms.hard_histogram(scores.argmax(axis=1), labels, ids, system.shape), counts, 1.0)
+    hard = system.exact_values(
+        histograms.hard_histogram(scores.argmax(axis=1), labels, ids, system.shape), counts, 1.0
+    )
     errors = []
     for temperature in (1.0, 0.1, 0.001):
-        soft = histograms.soft_histogram(histograms.tempered_softmax(scores, temperature), labels, ids, system.shape)
+        soft = histograms.soft_histogram(
+            histograms.tempered_softmax(scores, temperature), labels, ids, system.shape
+        )
         errors.append(np.abs(system.surrogate_values(soft, counts, 1.0) - hard).max())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.01
@@ -324,7 +379,9 @@ def test_an_empty_event_is_undefined_without_a_floor_and_takes_no_part():
     assert (costs[2] == 0).all()
     kept = np.where(touched, 0.0, duals)
     assert costs[:2] == pytest.approx(system.cell_costs(kept, counts, 0.5)[:2])
-    assert system.lagrangian(duals, values) == pytest.approx((kept * np.nan_to_num(values - 0.1)).sum())
+    assert system.lagrangian(duals, values) == pytest.approx(
+        (kept * np.nan_to_num(values - 0.1)).sum()
+    )
     floored = system.exact_values(histogram, counts, 10.0)
     assert np.isfinite(floored).all()
     assert np.abs(floored[touched]).max() == pytest.approx(0.4)
@@ -341,14 +398,22 @@ def test_many_models_at_once_give_the_bits_of_one_alone():
     system, _, _, _, _ = soft_problem(12, "product", classes=4)
     rng = np.random.default_rng(0)
     for lead in ((7,), (3, 20)):
-        soft, counts = rng.normal(50, 9, (*lead, *system.shape)), rng.uniform(1, 90, (*lead, *system.shape[:2]))
+        soft, counts = (
+            rng.normal(50, 9, (*lead, *system.shape)),
+            rng.uniform(1, 90, (*lead, *system.shape[:2])),
+        )
         duals = rng.exponential(size=(*lead, len(system)))
-        values, costs = system.surrogate_values(soft, counts, 5.0), system.cell_costs(duals, counts, 5.0)
+        values, costs = (
+            system.surrogate_values(soft, counts, 5.0),
+            system.cell_costs(duals, counts, 5.0),
+        )
         shared = system.surrogate_values(soft, counts[(0,) * len(lead)], 5.0)
         for at in np.ndindex(lead):
             assert (values[at] == system.surrogate_values(soft[at], counts[at], 5.0)).all()
             assert (costs[at] == system.cell_costs(duals[at], counts[at], 5.0)).all()
-            assert (shared[at] == system.surrogate_values(soft[at], counts[(0,) * len(lead)], 5.0)).all()
+            assert (
+                shared[at] == system.surrogate_values(soft[at], counts[(0,) * len(lead)], 5.0)
+            ).all()
 
 
 @pytest.mark.parametrize("groups", [2, 40], ids=["dense", "sparse"])
@@ -356,15 +421,21 @@ def test_many_models_at_once_give_the_bits_of_one_alone():
 def test_fixed_counts_give_the_same_values_and_costs_and_a_model_its_own_bits(classes, groups):
     """Small and large systems alike, with an event smaller than the floor."""
     rng = np.random.default_rng(classes)
-    system = resolve([EqualizedOdds(0.1), ErrorRateParity(0.1)], Cells((tuple(range(groups)),)), range(classes))
+    system = resolve(
+        [EqualizedOdds(0.1), ErrorRateParity(0.1)], Cells((tuple(range(groups)),)), range(classes)
+    )
     counts = rng.uniform(0.0, 50.0, size=(7, *system.shape[:2]))
     counts[:, 0] = -3.0
     histogram = counts[..., np.newaxis] * rng.normal(size=(7, *system.shape))
     duals = rng.exponential(size=(7, len(system)))
     fixed = system.at(counts, 2.5)
     assert (fixed.pull is None) == (groups == 40)
-    np.testing.assert_allclose(fixed.values(histogram), system.exact_values(histogram, counts, 2.5), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(fixed.cell_costs(duals), system.cell_costs(duals, counts, 2.5), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        fixed.values(histogram), system.exact_values(histogram, counts, 2.5), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        fixed.cell_costs(duals), system.cell_costs(duals, counts, 2.5), rtol=1e-12, atol=1e-12
+    )
     for m in range(7):
         alone = system.at(counts[m : m + 1], 2.5)
         assert np.array_equal(fixed.values(histogram)[m], alone.values(histogram[m : m + 1])[0])
@@ -373,7 +444,11 @@ def test_fixed_counts_give_the_same_values_and_costs_and_a_model_its_own_bits(cl
 
 def test_combined_constraints_keep_their_values_costs_and_bounds():
     cells, known = Cells((("f", "m"), ("x", "y"))), (0, 1, 2)
-    notions = [DemographicParity(0.1), FalseNegativeRate(0.2, positive=1), ErrorRateParity(0.3, groups="marginal")]
+    notions = [
+        DemographicParity(0.1),
+        FalseNegativeRate(0.2, positive=1),
+        ErrorRateParity(0.3, groups="marginal"),
+    ]
     apart = [resolve(notion, cells, known) for notion in notions]
     at_once, joined = resolve(notions, cells, known), combine(apart)
     rng = np.random.default_rng(4)
@@ -385,7 +460,9 @@ def test_combined_constraints_keep_their_values_costs_and_bounds():
     assert (at_once.bounds == joined.bounds).all()
     duals = rng.exponential(size=len(joined))
     ends = np.cumsum([0, *map(len, apart)])
-    costs = sum(s.cell_costs(duals[a:b], counts) for s, a, b in zip(apart, ends, ends[1:], strict=False))
+    costs = sum(
+        s.cell_costs(duals[a:b], counts) for s, a, b in zip(apart, ends, ends[1:], strict=False)
+    )
     assert joined.cell_costs(duals, counts) == pytest.approx(costs)
     assert at_once.cell_costs(duals, counts) == pytest.approx(costs)
     with pytest.raises(InputError, match="of one shape"):
@@ -402,7 +479,14 @@ def test_nothing_asked_is_a_system_without_constraints():
         assert not system.needs_labels
     some = combine([system, resolve(DemographicParity(0.05), cells, (0, 1))])
     assert len(some) == 2
-    assert len(resolve([DemographicParity(None), ErrorRateParity(0.2)], cells, (0, 1), keep_vacuous=False)) == 2
+    assert (
+        len(
+            resolve(
+                [DemographicParity(None), ErrorRateParity(0.2)], cells, (0, 1), keep_vacuous=False
+            )
+        )
+        == 2
+    )
 
 
 def test_labels_are_asked_for_only_where_they_are_looked_at():
@@ -439,7 +523,12 @@ def test_the_smallest_partition_has_no_part_too_many():
         part_of, small = resolve(notion, cells, range(5)).smallest_partition()
         assert small.shape == (parts, 1, 5)
         assert part_of.max() == parts - 1
-    assert (resolve(FalseNegativeRate(0.1, positive=3), cells, range(5)).smallest_partition()[0][:, [0, 1, 2, 4]] == -1).all()
+    assert (
+        resolve(FalseNegativeRate(0.1, positive=3), cells, range(5)).smallest_partition()[0][
+            :, [0, 1, 2, 4]
+        ]
+        == -1
+    ).all()
 
 
 def test_unknown_groups_classes_and_double_counting_are_refused():
@@ -455,7 +544,8 @@ def test_unknown_groups_classes_and_double_counting_are_refused():
     constraint = RateConstraint(((1.0, PredictionRate(1, both)),), 0.1, groups="marginal")
     with pytest.raises(InputError, match="count twice"):
         resolve(constraint, marginal, known)
-    assert len(resolve(constraint, cells, known)) == 1  # a union of product cells counts everyone once
+    # a union of product cells counts everyone once
+    assert len(resolve(constraint, cells, known)) == 1
     with pytest.raises(InputError, match="positive: expected a class"):
         resolve(EqualOpportunity(0.05), cells, (0, 1, 2))
     with pytest.raises(InputError, match="notion of fairness"):
@@ -467,7 +557,9 @@ def test_unknown_groups_classes_and_double_counting_are_refused():
 
 def test_bounds_on_group_losses_have_the_right_values_and_weights():
     cells = Cells((("f", "m"), ("x", "y")))
-    bounds = resolve_losses([BoundedGroupLoss(0.4, "log"), BoundedGroupLoss(0.6, "log", groups="marginal")], cells)
+    bounds = resolve_losses(
+        [BoundedGroupLoss(0.4, "log"), BoundedGroupLoss(0.6, "log", groups="marginal")], cells
+    )
     sums, counts = np.array([1.0, 2.0, 3.0, 8.0]), np.array([2.0, 2.0, 4.0, 4.0])
     expected = [0.5, 1.0, 0.75, 2.0, 3 / 4, 11 / 8, 4 / 6, 10 / 6]
     values = bounds.values(sums, counts)

@@ -1,4 +1,5 @@
-"""Curves: marks where the numbers are, both kinds of axis, all within the picture, checked input."""
+"""Curves: marks where the numbers are, both kinds of axis, all within the picture, checked
+input."""
 
 from __future__ import annotations
 
@@ -18,9 +19,16 @@ ROWS, ERROR = Measure("rows", "plain"), Measure("excess", "plain")
 def figure(**options: Any) -> CurvesFigure:
     curves = (
         Curve("theory <of others>", tuple((10.0**k, 10.0 ** (1 - k)) for k in range(2, 7))),
-        Curve("measured", ((100.0, 0.02), (10_000.0, 0.001)), low=(0.01, 0.0005), high=(0.03, 0.002)),
+        Curve(
+            "measured", ((100.0, 0.02), (10_000.0, 0.001)), low=(0.01, 0.0005), high=(0.03, 0.002)
+        ),
     )
-    return CurvesFigure(**({"title": "Excess against rows", "across": ROWS, "up": ERROR, "curves": curves} | options))
+    return CurvesFigure(
+        **(
+            {"title": "Excess against rows", "across": ROWS, "up": ERROR, "curves": curves}
+            | options
+        )
+    )
 
 
 def marks(drawn: str) -> list[tuple[float, float, float, float]]:
@@ -32,7 +40,9 @@ def marks(drawn: str) -> list[tuple[float, float, float, float]]:
             x, y = float(circle.get("cx", "")), float(circle.get("cy", ""))
         else:
             assert square is not None
-            corners = [tuple(map(float, corner.split(","))) for corner in square.get("points", "").split()]
+            corners = [
+                tuple(map(float, corner.split(","))) for corner in square.get("points", "").split()
+            ]
             x, y = (sum(corner[j] for corner in corners) / len(corners) for j in range(2))
         found.append((float(group.get("data-across", "")), float(group.get("data-up", "")), x, y))
     return found
@@ -52,7 +62,9 @@ def test_marks_lie_where_the_numbers_and_the_ticks_are(logarithmic: bool) -> Non
         if text.get("data-tick") is not None:
             side = "x" if text.get("text-anchor") == "middle" else "y"
             shift = 0.0 if side == "x" else 4.0
-            ticks[side].append((place(float(text.get("data-tick", ""))), float(text.get(side, "")) - shift))
+            ticks[side].append(
+                (place(float(text.get("data-tick", ""))), float(text.get(side, "")) - shift)
+            )
     for j, side in ((0, "x"), (1, "y")):
         (a, at_a), (b, at_b) = ticks[side][0], ticks[side][-1]
         assert len(ticks[side]) >= 3
@@ -63,7 +75,9 @@ def test_marks_lie_where_the_numbers_and_the_ticks_are(logarithmic: bool) -> Non
 
 @pytest.mark.parametrize("width", [320, 720, 1200])
 def test_everything_is_within_the_picture_and_has_a_text_alternative(width: int) -> None:
-    drawn = svg_curves(figure(notes=("Theory is an upper bound. " * 12,), log_across=True), width=width, name="one")
+    drawn = svg_curves(
+        figure(notes=("Theory is an upper bound. " * 12,), log_across=True), width=width, name="one"
+    )
     root = ElementTree.fromstring(drawn)
     tall = float(root.get("height", ""))
     assert float(root.get("width", "")) == width
@@ -74,8 +88,13 @@ def test_everything_is_within_the_picture_and_has_a_text_alternative(width: int)
         assert 0 <= float(text.get("y", "")) <= tall
     description = root.find(f"{SVG}desc")
     assert description is not None
-    assert "theory <of others>: from 0.1 at 100 to 0.00001" in (description.text or "").replace("1e−05", "0.00001")
-    assert {each.get("id") for each in root.iter() if each.get("id")} == {"one-title", "one-description"}
+    assert "theory <of others>: from 0.1 at 100 to 0.00001" in (description.text or "").replace(
+        "1e−05", "0.00001"
+    )
+    assert {each.get("id") for each in root.iter() if each.get("id")} == {
+        "one-title",
+        "one-description",
+    }
 
 
 def test_points_are_taken_in_order_with_their_intervals() -> None:
@@ -122,11 +141,19 @@ def test_a_rule_is_a_dashed_line_where_its_value_is() -> None:
     curve = Curve("noise", ((0.1, 0.5), (1.0, 0.05)))
     rules = (Rule("required: 1 point", 0.01), Rule("epsilon 10", 10.0, across=True))
     across, up = Measure("epsilon", "plain"), Measure("noise", "points")
-    drawn = svg_curves(CurvesFigure("Noise", across, up, (curve,), log_across=True, log_up=True, rules=rules))
+    drawn = svg_curves(
+        CurvesFigure("Noise", across, up, (curve,), log_across=True, log_up=True, rules=rules)
+    )
     root = ElementTree.fromstring(drawn)
     ns = "{http://www.w3.org/2000/svg}"
-    ticks = {text.get("data-tick"): text for text in root.iter(f"{ns}text") if text.get("data-tick")}
-    dashed = [one for one in root.iter(f"{ns}line") if one.get("stroke-dasharray") and one.get("y1") == one.get("y2")]
+    ticks = {
+        text.get("data-tick"): text for text in root.iter(f"{ns}text") if text.get("data-tick")
+    }
+    dashed = [
+        one
+        for one in root.iter(f"{ns}line")
+        if one.get("stroke-dasharray") and one.get("y1") == one.get("y2")
+    ]
     at = [float(one.get("y1") or 0) for one in dashed if float(one.get("x2") or 0) > 600]
     assert at == pytest.approx([float(ticks["0.01"].get("y") or 0) - 4], abs=0.02)
     assert "A dashed line at 1.0 points: required: 1 point." in drawn

@@ -1,4 +1,5 @@
-"""Figures on a dark page: every colour of every drawing has a second one, which can be read on dark paper."""
+"""Figures on a dark page: every colour of every drawing has a second one, which can be read on dark
+paper."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ from fairveil.figures.dark import DARK, PAPER, dark_rules
 from fairveil.figures.styles import AXIS, GRID, INK, OWN_COLOURS, QUIET, THEIR_COLOURS
 
 POINTS = (Point(0.2, 0.05, 0.19, 0.21, 0.04, 0.06), Point(0.18, 0.1))
-RATES = RatesFigure("Selection rate", (Rate("f", 0.5, 0.4, 0.6, 90.0), Rate("m", None, None, None, 0.0, small=True)))
+RATES = RatesFigure(
+    "Selection rate", (Rate("f", 0.5, 0.4, 0.6, 90.0), Rate("m", None, None, None, 0.0, small=True))
+)
 
 
 def drawings() -> list[str]:
@@ -45,8 +48,16 @@ def drawings() -> list[str]:
     own = [Series(f"own {k}", 1.0 + k, "records", POINTS) for k in range(6)]
     theirs = [Series(f"their {k}", 1.0, "records", POINTS, published=True) for k in range(6)]
     free = Series("free", float("inf"), "nothing", POINTS)
-    frontier = FrontierFigure("parity", "d", (*own, *theirs, free), Floor(((0.1, 0.01), (0.2, 0.01))), layout="together")
-    curves = CurvesFigure("t", Measure("a", "plain"), Measure("b", "plain"), (Curve("c", ((1, 2), (2, 3))),), notes=("n",))
+    frontier = FrontierFigure(
+        "parity", "d", (*own, *theirs, free), Floor(((0.1, 0.01), (0.2, 0.01))), layout="together"
+    )
+    curves = CurvesFigure(
+        "t",
+        Measure("a", "plain"),
+        Measure("b", "plain"),
+        (Curve("c", ((1, 2), (2, 3))),),
+        notes=("n",),
+    )
     return [
         svg_frontier(frontier),
         svg_gaps(GapFigure("parity", 0.05, 0.04, 0.05, 0.04, 0.06, training_noise=0.01), width=330),
@@ -60,7 +71,11 @@ def drawings() -> list[str]:
 
 def colours(drawn: str) -> set[str]:
     """Every colour that a drawing paints with."""
-    found = {one.get(kind, "none") for one in ElementTree.fromstring(drawn).iter() for kind in ("fill", "stroke")}
+    found = {
+        one.get(kind, "none")
+        for one in ElementTree.fromstring(drawn).iter()
+        for kind in ("fill", "stroke")
+    }
     return {one for one in found if one != "none" and not one.startswith("url(")}
 
 

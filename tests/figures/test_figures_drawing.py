@@ -1,4 +1,5 @@
-"""Figures: places, ticks, labels, text alternatives; told apart without colour; bad input refused."""
+"""Figures: places, ticks, labels, text alternatives; told apart without colour; bad input
+refused."""
 
 from __future__ import annotations
 
@@ -34,17 +35,30 @@ SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert('1')</script>&\"<b>"
 
 
-def curve(label: str, epsilon: float, *, published: bool = False, shift: float = 0.0, points: int = 4) -> Series:
+def curve(
+    label: str, epsilon: float, *, published: bool = False, shift: float = 0.0, points: int = 4
+) -> Series:
     """A falling curve; not private at infinity."""
     places = [(0.2 - 0.01 * k + shift, 0.02 + 0.04 * k) for k in range(points)]
-    whole = tuple(Point(e, g, e - 0.002, e + 0.002, g - 0.004, g + 0.004, target=g, seeds=15) for e, g in places)
-    protects: Any = "nothing" if math.isinf(epsilon) else "sensitive_features" if published else "records"
-    return Series(label, epsilon, protects, whole, published=published, source="a paper" if published else "")
+    whole = tuple(
+        Point(e, g, e - 0.002, e + 0.002, g - 0.004, g + 0.004, target=g, seeds=15)
+        for e, g in places
+    )
+    protects: Any = (
+        "nothing" if math.isinf(epsilon) else "sensitive_features" if published else "records"
+    )
+    return Series(
+        label, epsilon, protects, whole, published=published, source="a paper" if published else ""
+    )
 
 
 def figure(**changes: Any) -> FrontierFigure:
     """Two own curves, a published one, a floor."""
-    series = (curve("Ours", 1.0), curve("Ours", 0.1, shift=0.01), curve("Theirs (2020)", 1.0, published=True, shift=0.02))
+    series = (
+        curve("Ours", 1.0),
+        curve("Ours", 0.1, shift=0.01),
+        curve("Theirs (2020)", 1.0, published=True, shift=0.02),
+    )
     floor = Floor(((0.16, 0.006), (0.24, 0.005)))
     values: dict[str, Any] = {"series": series, "floor": floor} | changes
     return FrontierFigure("demographic parity", "Adult", **values)
@@ -53,13 +67,21 @@ def figure(**changes: Any) -> FrontierFigure:
 def many() -> FrontierFigure:
     """So many curves that they are split by epsilon."""
     own = [curve("Ours", epsilon, shift=0.01 / epsilon) for epsilon in (0.5, 1.0, 3.0)]
-    theirs = [curve(f"Paper {k} (2020)", e, published=True, shift=0.01 * k) for k in (1, 2) for e in (0.5, 1.0, 3.0)]
+    theirs = [
+        curve(f"Paper {k} (2020)", e, published=True, shift=0.01 * k)
+        for k in (1, 2)
+        for e in (0.5, 1.0, 3.0)
+    ]
     return FrontierFigure("equalized odds", "Credit", (*own, *theirs, curve("Ours", math.inf)))
 
 
-@pytest.mark.parametrize("made", [figure(), many(), figure(layout="by-epsilon"), figure(floor=None)])
+@pytest.mark.parametrize(
+    "made", [figure(), many(), figure(layout="by-epsilon"), figure(floor=None)]
+)
 @pytest.mark.parametrize("width", [350, 720])
-def test_the_drawing_is_well_formed_and_has_its_text_alternative(made: FrontierFigure, width: int) -> None:
+def test_the_drawing_is_well_formed_and_has_its_text_alternative(
+    made: FrontierFigure, width: int
+) -> None:
     root = ElementTree.fromstring(svg_frontier(made, width=width, name="one"))
     assert root.get("role") == "img"
     ids = root.get("aria-labelledby", "").split()
@@ -69,7 +91,9 @@ def test_the_drawing_is_well_formed_and_has_its_text_alternative(made: FrontierF
     assert made.dataset in title
     for series in made.series:
         assert series.label in description
-    assert len(named) == len([element for element in root.iter() if element.get("id")]), "ids repeat"
+    assert len(named) == len([element for element in root.iter() if element.get("id")]), (
+        "ids repeat"
+    )
 
 
 def test_every_point_lies_where_its_numbers_say() -> None:
@@ -77,7 +101,9 @@ def test_every_point_lies_where_its_numbers_say() -> None:
     (panel,) = panels(made, 720)
     root = ElementTree.fromstring(svg_frontier(made, width=720))
     circles = {
-        (float(group.get("data-error", "")), float(group.get("data-gap", ""))): group.find(f"{SVG}circle")
+        (float(group.get("data-error", "")), float(group.get("data-gap", ""))): group.find(
+            f"{SVG}circle"
+        )
         for group in root.iter(f"{SVG}g")
         if group.get("data-error") and group.find(f"{SVG}circle") is not None
     }
@@ -89,17 +115,30 @@ def test_every_point_lies_where_its_numbers_say() -> None:
         assert float(mark.get("cy", "")) == pytest.approx(y, abs=0.01)
     left, right = made.series[0].points[0], made.series[0].points[-1]
     assert panel.spot(left.error, left.gap)[0] < panel.spot(right.error, right.gap)[0]
-    assert panel.spot(left.error, left.gap)[1] < panel.spot(right.error, right.gap)[1], "larger errors stand higher"
+    assert panel.spot(left.error, left.gap)[1] < panel.spot(right.error, right.gap)[1], (
+        "larger errors stand higher"
+    )
 
 
-LONG = "a" * 90 + " and a group whose name goes on and on, as names of occupations and of districts sometimes do"
+LONG = (
+    "a"
+    * 90
+    + " and a group whose name goes on and on, as names of occupations and of districts sometimes "
+    "do"
+)
 
 
 @pytest.mark.parametrize("width", [350, 640])
 def test_long_names_stay_inside(width: int) -> None:
-    made = figure(series=(curve(LONG, 1.0), curve("b", 2.0)), gap=Measure(LONG, "points"), error=Measure(LONG))
+    made = figure(
+        series=(curve(LONG, 1.0), curve("b", 2.0)), gap=Measure(LONG, "points"), error=Measure(LONG)
+    )
     rates = RatesFigure(LONG, (Rate(LONG, 0.5, 0.4, 0.6, 9.0), Rate("m", None, None, None, 0.0)))
-    for drawn in (svg_frontier(made, width=width), svg_rates(rates, width=width), svg_gaps(GapFigure(LONG, 0.1), width=width)):
+    for drawn in (
+        svg_frontier(made, width=width),
+        svg_rates(rates, width=width),
+        svg_gaps(GapFigure(LONG, 0.1), width=width),
+    ):
         for words, box in words_of(ElementTree.fromstring(drawn)):
             assert box.left >= -0.5, words
             assert box.right <= width + 0.5, words
@@ -118,7 +157,9 @@ def words_of(root: ElementTree.Element) -> list[tuple[str, Box]]:
 
 @pytest.mark.parametrize("made", [figure(), many()])
 @pytest.mark.parametrize("width", [350, 640, 720])
-def test_nothing_leaves_the_drawing_and_no_name_covers_another(made: FrontierFigure, width: int) -> None:
+def test_nothing_leaves_the_drawing_and_no_name_covers_another(
+    made: FrontierFigure, width: int
+) -> None:
     root = ElementTree.fromstring(svg_frontier(made, width=width))
     height = float(root.get("height", ""))
     boxes = words_of(root)
@@ -143,7 +184,9 @@ def test_every_curve_is_named_in_the_drawing_and_its_protection_said(made: Front
 
 
 def test_curves_differ_without_colour() -> None:
-    series = [curve(f"own {k}", 1.0 + k) for k in range(24)] + [curve(f"their {k}", 1.0, published=True) for k in range(24)]
+    series = [curve(f"own {k}", 1.0 + k) for k in range(24)] + [
+        curve(f"their {k}", 1.0, published=True) for k in range(24)
+    ]
     looks = styles(series, lambda one: one)
     grey = [(look.shape, look.filled, look.dash) for look in looks.values()]
     assert len(set(grey)) == len(series)
@@ -152,10 +195,14 @@ def test_curves_differ_without_colour() -> None:
 
 
 def test_colours_stand_out_from_white() -> None:
-    looks = styles([curve(f"{k}", 1.0 + k, published=bool(k % 2)) for k in range(12)], lambda one: one)
+    looks = styles(
+        [curve(f"{k}", 1.0 + k, published=bool(k % 2)) for k in range(12)], lambda one: one
+    )
     for look in looks.values():
         red, green, blue = (int(look.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+        linear = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
+        ]
         luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         assert 1.05 / (luminance + 0.05) >= 4.5, look
 
@@ -163,12 +210,32 @@ def test_colours_stand_out_from_white() -> None:
 @pytest.mark.parametrize("width", [350, 720])
 def test_hostile_words_stay_words(width: int) -> None:
     made = figure(series=(curve(HOSTILE, 1.0), curve("b", 2.0)), notes=(HOSTILE,))
-    rates = RatesFigure(HOSTILE, (Rate(HOSTILE, 0.5, 0.4, 0.6, 9.0, small=True), Rate("none", None, None, None, 0.0)))
+    rates = RatesFigure(
+        HOSTILE,
+        (Rate(HOSTILE, 0.5, 0.4, 0.6, 9.0, small=True), Rate("none", None, None, None, 0.0)),
+    )
     gaps = GapFigure(HOSTILE, 0.05, 0.04, 0.06, 0.05, 0.07)
-    for drawn in (svg_frontier(made, width=width), svg_rates(rates, width=width), svg_gaps(gaps, width=width)):
+    for drawn in (
+        svg_frontier(made, width=width),
+        svg_rates(rates, width=width),
+        svg_gaps(gaps, width=width),
+    ):
         root = ElementTree.fromstring(drawn)
         tags = {element.tag.removeprefix(SVG) for element in root.iter()}
-        known = {"svg", "g", "title", "desc", "text", "rect", "line", "circle", "polygon", "polyline", "path", "pattern"}
+        known = {
+            "svg",
+            "g",
+            "title",
+            "desc",
+            "text",
+            "rect",
+            "line",
+            "circle",
+            "polygon",
+            "polyline",
+            "path",
+            "pattern",
+        }
         assert tags <= known
 
 
@@ -197,7 +264,12 @@ def test_axes_hold_all_values_and_gaps_begin_at_zero() -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(0.16304, "percent", "16.3"), (-0.0001, "points", "0.0"), (-0.02, "points", "−2.0"), (1234.5, "plain", "1.23e+03")],
+    [
+        (0.16304, "percent", "16.3"),
+        (-0.0001, "points", "0.0"),
+        (-0.02, "points", "−2.0"),
+        (1234.5, "plain", "1.23e+03"),
+    ],
 )
 def test_numbers_are_rounded_for_the_eye(value: float, unit: Any, text: str) -> None:
     assert number(value, unit) == text
@@ -235,10 +307,17 @@ def test_words_are_wrapped_and_cut_by_their_width() -> None:
 def test_three_numbers_stay_apart() -> None:
     made = GapFigure("demographic parity", 0.05, 0.047, 0.0493, 0.039, 0.0597)
     root = ElementTree.fromstring(svg_gaps(made))
-    values = [float(group.get("data-value", "")) for group in root.iter(f"{SVG}g") if group.get("data-value")]
+    values = [
+        float(group.get("data-value", ""))
+        for group in root.iter(f"{SVG}g")
+        if group.get("data-value")
+    ]
     assert values == [0.05, 0.047, 0.0493]
     words = " ".join(root.itertext())
-    assert "Required: at most 5.0 points. Noisy value in training: 4.7 points. On held-out people: 4.9 points" in words
+    assert (
+        "Required: at most 5.0 points. Noisy value in training: 4.7 points. On held-out people: "
+        "4.9 points" in words
+    )
     assert "(95% interval 3.9 to 6.0 points), cannot be told." in words
     assert "Training, noisy" in words
     assert "4.7 (" not in words
@@ -249,15 +328,25 @@ def test_a_training_value_has_the_whiskers_of_its_noise() -> None:
     words = " ".join(ElementTree.fromstring(svg_gaps(made)).itertext())
     assert "4.7 (4.5–4.9)" in words
     assert "(95% interval over the noise 4.5 to 4.9 points), met." in words
-    assert GapFigure("parity", 0.05, 0.047, training_noise=0.01).training_verdict == "cannot be told"
-    assert GapFigure("parity", 0.05, 0.002, training_noise=0.01).training_ends == (0.0, pytest.approx(0.0216, abs=1e-4))
-    missing = " ".join(ElementTree.fromstring(svg_gaps(GapFigure("parity", None, 0.047))).itertext())
+    assert (
+        GapFigure("parity", 0.05, 0.047, training_noise=0.01).training_verdict == "cannot be told"
+    )
+    assert GapFigure("parity", 0.05, 0.002, training_noise=0.01).training_ends == (
+        0.0,
+        pytest.approx(0.0216, abs=1e-4),
+    )
+    missing = " ".join(
+        ElementTree.fromstring(svg_gaps(GapFigure("parity", None, 0.047))).itertext()
+    )
     assert "no target" in missing
     assert "not measured" in missing
 
 
 def test_an_undefined_rate_is_said_and_not_drawn() -> None:
-    made = RatesFigure("Selection rate", (Rate("f", 0.0, 0.0, 0.1, 30.0), Rate("m", None, None, None, 0.0, small=True)))
+    made = RatesFigure(
+        "Selection rate",
+        (Rate("f", 0.0, 0.0, 0.1, 30.0), Rate("m", None, None, None, 0.0, small=True)),
+    )
     root = ElementTree.fromstring(svg_rates(made))
     assert [group.get("data-value") for group in root.iter(f"{SVG}g")] == ["0.0"]
     assert "m: undefined" in " ".join(root.itertext())
@@ -305,7 +394,9 @@ def struck_through(root: ElementTree.Element, names: set[str]) -> list[str]:
     lines = []
     for line in root.iter(f"{SVG}line"):
         if line.get("stroke") not in {GRID, AXIS} or line.get("stroke-width") == "0.8":
-            (x1, y1), (x2, y2) = ((float(line.get(f"x{end}", "")), float(line.get(f"y{end}", ""))) for end in (1, 2))
+            (x1, y1), (x2, y2) = (
+                (float(line.get(f"x{end}", "")), float(line.get(f"y{end}", ""))) for end in (1, 2)
+            )
             lines.append(((x1, y1), (x2, y2)))
     for line in root.iter(f"{SVG}polyline"):
         spots = [tuple(map(float, pair.split(","))) for pair in line.get("points", "").split()]
@@ -325,10 +416,17 @@ def struck_through(root: ElementTree.Element, names: set[str]) -> list[str]:
 @pytest.mark.parametrize("layout", ["together", "by-epsilon"])
 def test_no_name_is_struck_through(width: int, layout: str) -> None:
     """By curves, their bars, the floor, or the line that leads another name to its mark."""
-    for made in (figure(layout=layout), figure(series=(*many().series, curve("Paper 3", 1.0, published=True)), layout=layout)):
+    for made in (
+        figure(layout=layout),
+        figure(series=(*many().series, curve("Paper 3", 1.0, published=True)), layout=layout),
+    ):
         root = ElementTree.fromstring(svg_frontier(made, width=width))
-        names = {one.short for one in made.series} | {f"{one.short}, not private" for one in made.series}
-        names |= {f"ε = {one.epsilon:g}" for one in made.series} | {f"{one.short}, ε = {one.epsilon:g}" for one in made.series}
+        names = {one.short for one in made.series} | {
+            f"{one.short}, not private" for one in made.series
+        }
+        names |= {f"ε = {one.epsilon:g}" for one in made.series} | {
+            f"{one.short}, ε = {one.epsilon:g}" for one in made.series
+        }
         shown = [words for words, _ in words_of(root) if words in names]
         assert shown
         assert not struck_through(root, names)
@@ -356,10 +454,19 @@ def test_no_interval_goes_below_zero() -> None:
     low = Series("Ours", 1.0, "records", (Point(0.001, 0.002, -0.01, 0.02, -0.03, 0.04),))
     made = figure(series=(low,))
     (point,) = made.series[0].points
-    assert (point.error_low, point.error_high, point.gap_low, point.gap_high) == (0.0, 0.02, 0.0, 0.04)
+    assert (point.error_low, point.error_high, point.gap_low, point.gap_high) == (
+        0.0,
+        0.02,
+        0.0,
+        0.04,
+    )
     (panel,) = panels(made, 720)
     root = ElementTree.fromstring(svg_frontier(made))
-    ends = [float(line.get("x1", "")) for group in root.iter(f"{SVG}g") for line in group.findall(f"{SVG}line")]
+    ends = [
+        float(line.get("x1", ""))
+        for group in root.iter(f"{SVG}g")
+        for line in group.findall(f"{SVG}line")
+    ]
     assert min(ends) >= panel.across(0.0) - 0.01
     kept = figure(series=(low,), error=Measure("log loss", "plain")).series[0].points[0]
     assert (kept.error_low, kept.gap_low) == (-0.01, 0.0), "what is no share may be negative"

@@ -1,4 +1,5 @@
-"""Several rates by group side by side: dots where the numbers are, gaps in words, all inside, two by two when narrow."""
+"""Several rates by group side by side: dots where the numbers are, gaps in words, all inside, two
+by two when narrow."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ def panels(names: tuple[str, ...] = ("f", "m", "Everyone"), count: int = 4) -> R
     figures = [
         RatesFigure(
             f"Rate {k}",
-            tuple(Rate(n, v + k / 50, v + k / 50 - 0.05, v + k / 50 + 0.05, 80.0) for n, v in zip(names, values, strict=True)),
+            tuple(
+                Rate(n, v + k / 50, v + k / 50 - 0.05, v + k / 50 + 0.05, 80.0)
+                for n, v in zip(names, values, strict=True)
+            ),
         )
         for k in range(count)
     ]
@@ -32,7 +36,13 @@ def marks(root: ElementTree.Element) -> list[tuple[float, float, float]]:
     for group in root.iter(f"{SVG}g"):
         circle = group.find(f"{SVG}circle")
         assert circle is not None
-        found.append((float(group.get("data-value", "")), float(circle.get("cx", "")), float(circle.get("cy", ""))))
+        found.append(
+            (
+                float(group.get("data-value", "")),
+                float(circle.get("cx", "")),
+                float(circle.get("cy", "")),
+            )
+        )
     return found
 
 
@@ -40,13 +50,19 @@ def marks(root: ElementTree.Element) -> list[tuple[float, float, float]]:
 def test_each_rate_has_a_mark_with_its_interval(width: int, rows: int) -> None:
     root = ElementTree.fromstring(svg_rate_panels(panels(), width=width))
     found = marks(root)
-    assert [value for value, _, _ in found] == [v + k / 50 for k in range(4) for v in (0.2, 0.5, 0.4)]
+    assert [value for value, _, _ in found] == [
+        v + k / 50 for k in range(4) for v in (0.2, 0.5, 0.4)
+    ]
     heights = sorted({y for _, _, y in found})
     assert len(heights) == 3 * rows, "a row a group"
     for k in range(4):
         (a, at_a, _), (b, at_b, _), (c, at_c, _) = found[3 * k : 3 * k + 3]
         assert (at_c - at_a) / (at_b - at_a) == pytest.approx((c - a) / (b - a), abs=1e-3)
-    ticks = [float(text.get("data-tick", "")) for text in root.iter(f"{SVG}text") if text.get("data-tick")]
+    ticks = [
+        float(text.get("data-tick", ""))
+        for text in root.iter(f"{SVG}text")
+        if text.get("data-tick")
+    ]
     assert ticks.count(0.0) == 4, "every axis begins at zero"
 
 
@@ -65,13 +81,24 @@ def test_the_gap_is_that_of_groups_and_not_of_everyone() -> None:
     made = panels()
     assert made.gap(made.panels[0]) == pytest.approx(0.3)
     assert "gap 30.0 points" in " ".join(ElementTree.fromstring(svg_rate_panels(made)).itertext())
-    alone = RatePanels("Rates", (RatesFigure("r", (Rate("f", 0.2, None, None, 9.0), Rate("Everyone", 0.2, None, None, 9.0))),))
+    alone = RatePanels(
+        "Rates",
+        (
+            RatesFigure(
+                "r", (Rate("f", 0.2, None, None, 9.0), Rate("Everyone", 0.2, None, None, 9.0))
+            ),
+        ),
+    )
     assert alone.gap(alone.panels[0]) is None
     assert "no gap is defined" in svg_rate_panels(alone)
 
 
 def test_small_groups_are_hollow_and_undefined_rates_are_said() -> None:
-    rates = (Rate("f", 0.5, 0.1, 0.9, 5.0, small=True), Rate("m", None, None, None, 0.0), Rate("Everyone", 0.5, 0.1, 0.9, 5.0))
+    rates = (
+        Rate("f", 0.5, 0.1, 0.9, 5.0, small=True),
+        Rate("m", None, None, None, 0.0),
+        Rate("Everyone", 0.5, 0.1, 0.9, 5.0),
+    )
     root = ElementTree.fromstring(svg_rate_panels(RatePanels("Rates", (RatesFigure("r", rates),))))
     fills = [circle.get("fill") for circle in root.iter(f"{SVG}circle")]
     assert fills[0] == "#fff"

@@ -1,4 +1,5 @@
-"""Changes to files that a reader must survive: of values, texts, bytes, archives. Everything hangs on a seeded source."""
+"""Changes to files that a reader must survive: of values, texts, bytes, archives. Everything hangs
+on a seeded source."""
 
 from __future__ import annotations
 
@@ -14,15 +15,100 @@ from typing import Any
 import numpy as np
 
 NASTY: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2, 10**18, 10**25, -(10**25), 2**53 + 1, 1e308, -1e308, 1e-320, 0.5, 3.7),
-    *(float("nan"), float("inf"), -float("inf"), "", "x", "\ud800", "\0", "a" * 5000, "inf", "nan", "3", "1e999", "-1", "é"),
-    *([], {}, [[]], [1], [None], {"a": 1}, {"": None}, ["x"] * 200, [0] * 300, [[0.0] * 3] * 2, {"number": "inf"}),
-    *("<script>", "given", "pure", "renyi", "gaussian", "records", "table", "rows", "schema", "product", "marginal"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2,
+        10**18,
+        10**25,
+        -(10**25),
+        2**53 + 1,
+        1e308,
+        -1e308,
+        1e-320,
+        0.5,
+        3.7,
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        "",
+        "x",
+        "\ud800",
+        "\0",
+        "a" * 5000,
+        "inf",
+        "nan",
+        "3",
+        "1e999",
+        "-1",
+        "é",
+    ),
+    *(
+        [],
+        {},
+        [[]],
+        [1],
+        [None],
+        {"a": 1},
+        {"": None},
+        ["x"] * 200,
+        [0] * 300,
+        [[0.0] * 3] * 2,
+        {"number": "inf"},
+    ),
+    *(
+        "<script>",
+        "given",
+        "pure",
+        "renyi",
+        "gaussian",
+        "records",
+        "table",
+        "rows",
+        "schema",
+        "product",
+        "marginal",
+    ),
 ]
-SNIPPETS = ['"', "}", "\\", "9" * 5000, "1e400", "[", "\0", "NaN", ",", "Infinity", "-", "\\ud800", "'", "="]
+SNIPPETS = [
+    '"',
+    "}",
+    "\\",
+    "9" * 5000,
+    "1e400",
+    "[",
+    "\0",
+    "NaN",
+    ",",
+    "Infinity",
+    "-",
+    "\\ud800",
+    "'",
+    "=",
+]
 SHAPES = [
-    *("(1000000000000000,)", "(4611686018427387904, 4)", "(1000000000,)", "(-5,)", "(9223372036854775808,)"),
-    *("(0, 1000000000000000)", "()", "((((" * 50, "(" * 900, f"({'9' * 5000},)", "(3.0,)", "(3 + 2,)"),
+    *(
+        "(1000000000000000,)",
+        "(4611686018427387904, 4)",
+        "(1000000000,)",
+        "(-5,)",
+        "(9223372036854775808,)",
+    ),
+    *(
+        "(0, 1000000000000000)",
+        "()",
+        "((((" * 50,
+        "(" * 900,
+        f"({'9' * 5000},)",
+        "(3.0,)",
+        "(3 + 2,)",
+    ),
 ]
 Path = tuple[Any, ...]
 
@@ -80,7 +166,11 @@ def _other(old: Any, document: Any, places: list[Path], draw: random.Random) -> 
     if isinstance(old, dict) and kind < 0.94:
         wrapped = copy.deepcopy(old)
         for _ in range(draw.choice([5, 40, 90])):
-            wrapped = {**copy.deepcopy(old), "event": wrapped} if "event" in old else {"kind": "composed", "events": [wrapped]}
+            wrapped = (
+                {**copy.deepcopy(old), "event": wrapped}
+                if "event" in old
+                else {"kind": "composed", "events": [wrapped]}
+            )
         return wrapped
     return str(old)[:2000]
 
@@ -152,7 +242,12 @@ def _of_array(content: bytes, draw: random.Random) -> bytes:
         return header_of(text) + content[-40:]
     if kind < 0.4:
         length = struct.pack("<I", draw.choice([2**32 - 1, 9000, 0, 70_000]))
-        return b"\x93NUMPY" + draw.choice([b"\x03\x00", b"\x02\x00", b"\x09\x00"]) + length + b"(" * 1000
+        return (
+            b"\x93NUMPY"
+            + draw.choice([b"\x03\x00", b"\x02\x00", b"\x09\x00"])
+            + length
+            + b"(" * 1000
+        )
     if kind < 0.7:
         array = np.lib.format.read_array(io.BytesIO(content))
         others = [
@@ -176,7 +271,8 @@ def _of_array(content: bytes, draw: random.Random) -> bytes:
 
 
 def _of_directory(raw: bytes, draw: random.Random) -> bytes:
-    """An encrypted flag, an unknown version, or sizes that are not those of the member, in the central directory."""
+    """An encrypted flag, an unknown version, or sizes that are not those of the member, in the
+    central directory."""
     changed = bytearray(raw)
     at = changed.find(b"PK\x01\x02")
     if at < 0:

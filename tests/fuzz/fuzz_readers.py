@@ -1,6 +1,8 @@
-"""Every reader of files, with files that the library wrote and ways to change them; what is read is used, too.
+"""Every reader of files, with files that the library wrote and ways to change them; what is read is
+used, too.
 
-A `Reader` makes one changed input from a seeded source and reads it. It raises errors of the library's family, or nothing.
+A `Reader` makes one changed input from a seeded source and reads it. It raises errors of the
+library's family, or nothing.
 """
 
 from __future__ import annotations
@@ -67,13 +69,18 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out = {
-            "table": made(fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common).fit(
-                table, y, sensitive_features="w"
-            ),
-            "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(X, y, sensitive_features=A),
-            "objective": made(fv.GroupObjectiveClassifier, objective="gmean", solver=fv.LinearOracle(rounds=3), **common).fit(
+            "table": made(
+                fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common
+            ).fit(table, y, sensitive_features="w"),
+            "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(
                 X, y, sensitive_features=A
             ),
+            "objective": made(
+                fv.GroupObjectiveClassifier,
+                objective="gmean",
+                solver=fv.LinearOracle(rounds=3),
+                **common,
+            ).fit(X, y, sensitive_features=A),
             "tailored": made(fv.TailoredRegressor, target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
@@ -82,32 +89,56 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
             return out
         given = fv.EqualizedOdds(0.1)
         return out | {
-            "schema": made(fv.RateConstrainedClassifier, given, solver=fv.Descent(rounds=3), schema=SCHEMA, **common).fit(
-                table, y, sensitive_features="w"
+            "schema": made(
+                fv.RateConstrainedClassifier,
+                given,
+                solver=fv.Descent(rounds=3),
+                schema=SCHEMA,
+                **common,
+            ).fit(table, y, sensitive_features="w"),
+            "fermi": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **common).fit(
+                X, y, sensitive_features=A
             ),
-            "fermi": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **common).fit(X, y, sensitive_features=A),
-            "game": made(fv.OracleGameClassifier, constraints=parity, rounds=3, **common).fit(X, y, sensitive_features=A),
-            "chosen": made(fv.GroupObjectiveClassifier, method="exponential", **common).fit(X, y, sensitive_features=A),
+            "game": made(fv.OracleGameClassifier, constraints=parity, rounds=3, **common).fit(
+                X, y, sensitive_features=A
+            ),
+            "chosen": made(fv.GroupObjectiveClassifier, method="exponential", **common).fit(
+                X, y, sensitive_features=A
+            ),
             "regressor": made(fv.GroupObjectiveRegressor, target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
-            "offsets": made(fv.ParityPostProcessor, None, 0.1, solver=fv.Offsets(rounds=3), **common).fit(
+            "offsets": made(
+                fv.ParityPostProcessor, None, 0.1, solver=fv.Offsets(rounds=3), **common
+            ).fit(X, y, sensitive_features=A),
+            "descent": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **common).fit(
                 X, y, sensitive_features=A
             ),
-            "descent": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **common).fit(X, y, sensitive_features=A),
         }
 
 
 def readers(folder: Path, *, all_kinds: bool) -> list[Reader]:
     """All of them; `folder`: where files are put that are read by name."""
-    written = {name: estimator_files.to_files(one) for name, one in fitted(all_kinds=all_kinds).items()}
+    written = {
+        name: estimator_files.to_files(one) for name, one in fitted(all_kinds=all_kinds).items()
+    }
     statements = [json.loads(files["statement.json"]) for files in written.values()]
     return [
-        Reader("statement", lambda draw: _statement(draw.choice(statements), draw), _read_statement),
+        Reader(
+            "statement", lambda draw: _statement(draw.choice(statements), draw), _read_statement
+        ),
         _exports(),
         _imports(),
-        Reader("model folder", lambda draw: _model(draw.choice(list(written.values())), draw), model_files.from_files),
-        Reader("estimator folder", lambda draw: _estimator(draw.choice(list(written.values())), draw), _read_estimator),
+        Reader(
+            "model folder",
+            lambda draw: _model(draw.choice(list(written.values())), draw),
+            model_files.from_files,
+        ),
+        Reader(
+            "estimator folder",
+            lambda draw: _estimator(draw.choice(list(written.values())), draw),
+            _read_estimator,
+        ),
         _arrays(written["table"]["arrays.npz"]),
         _frontiers(statements[0]),
         *_schemas(folder),
@@ -138,8 +169,14 @@ def _read_statement(text: str) -> None:
 
 
 def _imports() -> Reader:
-    """What other libraries spent, as documents; what is read is priced, written down, and read again."""
-    head = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove", "rows_per_person": 1}
+    """What other libraries spent, as documents; what is read is priced, written down, and read
+    again."""
+    head = {
+        "format": "fairveil-import",
+        "version": 1,
+        "neighbours": "add-remove",
+        "rows_per_person": 1,
+    }
     tree = {
         "class_name": "ComposedDpEvent",
         "events": [
@@ -152,9 +189,17 @@ def _imports() -> Reader:
         ],
     }
     given = [
-        {**head, "opacus": {"history": [[1.0, 0.01, 50], [2.0, 0.02, 5]], "sampling": "poisson"}, "notes": ["by hand"]},
+        {
+            **head,
+            "opacus": {"history": [[1.0, 0.01, 50], [2.0, 0.02, 5]], "sampling": "poisson"},
+            "notes": ["by hand"],
+        },
         {**head, "dp_accounting": {"event": tree}, "library": "dp-accounting 0.6.0"},
-        {**head, "neighbours": "replace-one", "diffprivlib": {"spent_budget": [[0.5, 0.0], [0.1, 1e-9]], "tools": ["mean"]}},
+        {
+            **head,
+            "neighbours": "replace-one",
+            "diffprivlib": {"spent_budget": [[0.5, 0.0], [0.1, 1e-9]], "tools": ["mean"]},
+        },
         {**head, "event": Gaussian(6.0).to_dict(), "rows_per_person": 2, "secure_noise": True},
     ]
 
@@ -162,7 +207,11 @@ def _imports() -> Reader:
         document = draw.choice(given)
         if draw.random() < 0.15:
             return change.of_bytes(json.dumps(document).encode(), draw).decode("utf-8", "replace")
-        return json.dumps(change.of_values(document, draw)) if draw.random() < 0.7 else change.json_text(document, draw)
+        return (
+            json.dumps(change.of_values(document, draw))
+            if draw.random() < 0.7
+            else change.json_text(document, draw)
+        )
 
     def read(text: str) -> None:
         found = parse_import(text)
@@ -252,9 +301,13 @@ def _text(raw: bytes, draw: random.Random) -> bytes:
 
 def _estimator(given: dict[str, bytes], draw: random.Random) -> dict[str, bytes]:
     files = dict(given)
-    name = draw.choice([name for name in files if not name.endswith("statement.json")] + ["estimator.json"])
+    name = draw.choice(
+        [name for name in files if not name.endswith("statement.json")] + ["estimator.json"]
+    )
     if name.endswith("arrays.npz"):
-        _with_arrays(files, name.removesuffix("arrays.npz"), change.of_archive(files[name], draw), draw)
+        _with_arrays(
+            files, name.removesuffix("arrays.npz"), change.of_archive(files[name], draw), draw
+        )
     else:
         files[name] = _text(files[name], draw)
     return _sealed(files) if draw.random() < 0.95 else files
@@ -272,7 +325,14 @@ def _read_estimator(files: dict[str, bytes]) -> None:
         repr(loaded)
         loaded.privacy_.summary()
         loaded.privacy_.to_json()
-        for name in ("constraint_report_", "guarantee_", "tailoring_", "outcome_", "cells_", "certain_"):
+        for name in (
+            "constraint_report_",
+            "guarantee_",
+            "tailoring_",
+            "outcome_",
+            "cells_",
+            "certain_",
+        ):
             value = getattr(loaded, name, None)
             str(value)
             if hasattr(value, "to_json"):
@@ -286,23 +346,34 @@ def _rows_of(loaded: Any) -> tuple[Any, Any]:
     groups = None
     if getattr(loaded.model_, "reads_groups", False) and loaded.cells_ is not None:
         columns = {
-            name: [values[0], values[-1]] for name, values in zip(loaded.cells_.names, loaded.cells_.columns, strict=True)
+            name: [values[0], values[-1]]
+            for name, values in zip(loaded.cells_.names, loaded.cells_.columns, strict=True)
         }
-        groups = columns if len(columns) > 1 or not hasattr(loaded, "estimator_") else next(iter(columns.values()))
+        groups = (
+            columns
+            if len(columns) > 1 or not hasattr(loaded, "estimator_")
+            else next(iter(columns.values()))
+        )
     if hasattr(coding, "encoding"):
         listed = coding.encoding.schema
         cells = {name: listed.columns[name] for name in coding.encoding.features}
         return {
-            name: [column.low] * 2 if isinstance(column, Number) else [column.values[0]] * 2 for name, column in cells.items()
+            name: [column.low] * 2 if isinstance(column, Number) else [column.values[0]] * 2
+            for name, column in cells.items()
         }, groups
     if features is not None and any(feature.values is not None for feature in features):
-        named = {feature.name: [0.0, 1.0] if feature.values is None else [feature.values[0]] * 2 for feature in features}
+        named = {
+            feature.name: [0.0, 1.0] if feature.values is None else [feature.values[0]] * 2
+            for feature in features
+        }
         return named, groups
     return np.zeros((2, min(loaded.n_features_in_, 10_000))), groups
 
 
 def _arrays(raw: bytes) -> Reader:
-    facts = {name: (told["type"], tuple(told["shape"])) for name, told in change.described(raw).items()}
+    facts = {
+        name: (told["type"], tuple(told["shape"])) for name, told in change.described(raw).items()
+    }
 
     def read(changed: bytes) -> None:
         with contextlib.suppress(FairveilError):
@@ -326,8 +397,18 @@ def _frontiers(statement: Any) -> Reader:
         for target in (0.1, 0.3)
         for seed in (0, 1)
     )
-    series = (Series("others", 1.0, "records", (Point(0.1, 0.2), Point(0.2, 0.1, 0.15, 0.25, seeds=3)), published=True),)
-    made = Frontier("parity gap", runs, fv.PrivacyStatement.from_json(json.dumps(statement)), 60, series)
+    series = (
+        Series(
+            "others",
+            1.0,
+            "records",
+            (Point(0.1, 0.2), Point(0.2, 0.1, 0.15, 0.25, seeds=3)),
+            published=True,
+        ),
+    )
+    made = Frontier(
+        "parity gap", runs, fv.PrivacyStatement.from_json(json.dumps(statement)), 60, series
+    )
     document = json.loads(made.to_json())
 
     def make(draw: random.Random) -> str:
@@ -377,7 +458,13 @@ def _schemas(folder: Path) -> list[Reader]:
             '"\\uD800"',
         ]
         lines[at] = draw.choice(
-            [f"{name} = {draw.choice(values)}", lines[at] * 2, "a." * 2000 + "a = 1", "", f"[{'a.' * 300}a]"]
+            [
+                f"{name} = {draw.choice(values)}",
+                lines[at] * 2,
+                "a." * 2000 + "a = 1",
+                "",
+                f"[{'a.' * 300}a]",
+            ]
         )
         return change.of_text("\n".join(lines), draw)
 
@@ -393,7 +480,11 @@ def _schemas(folder: Path) -> list[Reader]:
         return change.of_text(json.dumps(changed), draw)
 
     return [
-        Reader("schema, JSON", lambda draw: change.json_text(as_json, draw), lambda text: use(Schema.from_json(text))),
+        Reader(
+            "schema, JSON",
+            lambda draw: change.json_text(as_json, draw),
+            lambda text: use(Schema.from_json(text)),
+        ),
         Reader("schema, TOML", toml, lambda text: use(Schema.from_toml(text))),
         Reader("encoding", resealed, encoding),
     ]
@@ -415,13 +506,18 @@ def _tables(folder: Path) -> list[Reader]:
         "w": [draw.choice("uv") for _ in range(60)],
         "y": [draw.choice((0, 1)) for _ in range(60)],
     }
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
     text = "\n".join(lines).encode()
     parquet.write_table(pa.table(columns), folder / "table.parquet", row_group_size=25)
     columnar = (folder / "table.parquet").read_bytes()
     with contextlib.closing(sqlite3.connect(folder / "made.db")) as made, made:
         made.execute("create table people (a real, b real, w text, y integer)")
-        made.executemany("insert into people values (?, ?, ?, ?)", list(zip(*columns.values(), strict=True)))
+        made.executemany(
+            "insert into people values (?, ?, ?, ?)", list(zip(*columns.values(), strict=True))
+        )
     base = (folder / "made.db").read_bytes()
 
     def at(name: str, raw: bytes) -> Path:
@@ -435,7 +531,20 @@ def _tables(folder: Path) -> list[Reader]:
             place = draw.randrange(len(raw) + 1)
             raw = (
                 raw[:place]
-                + draw.choice([b'"', b",", b"\n", b"\x00", b"\xff", b"\r", b"1e999", b"9" * 5000, b'""', b"\n\n"])
+                + draw.choice(
+                    [
+                        b'"',
+                        b",",
+                        b"\n",
+                        b"\x00",
+                        b"\xff",
+                        b"\r",
+                        b"1e999",
+                        b"9" * 5000,
+                        b'""',
+                        b"\n\n",
+                    ]
+                )
                 + raw[place:]
             )
         return draw.choice(["pyarrow", "csv", "columns"]), raw
@@ -463,7 +572,11 @@ def _tables(folder: Path) -> list[Reader]:
 
     return [
         Reader("CSV", csv_bytes, read_csv),
-        Reader("Parquet", lambda draw: (draw.random() < 0.3, change.of_bytes(columnar, draw)), read_parquet),
+        Reader(
+            "Parquet",
+            lambda draw: (draw.random() < 0.3, change.of_bytes(columnar, draw)),
+            read_parquet,
+        ),
         Reader("SQLite rows", lambda draw: change.of_bytes(base, draw), read_database),
     ]
 
@@ -491,7 +604,12 @@ def _runs(folder: Path) -> list[Reader]:
             return change.of_bytes(journal, draw)
         lines = journal.splitlines(keepends=True)
         at = draw.randrange(len(lines))
-        lines[at] = change.json_text(json.loads(lines[at]), draw).replace("\n", " ").encode("utf-8", "surrogatepass") + b"\n"
+        lines[at] = (
+            change.json_text(json.loads(lines[at]), draw)
+            .replace("\n", " ")
+            .encode("utf-8", "surrogatepass")
+            + b"\n"
+        )
         return b"".join(lines)
 
     def read_journal(raw: bytes) -> None:
@@ -503,13 +621,21 @@ def _runs(folder: Path) -> list[Reader]:
     def of_state(draw: random.Random) -> tuple[str, bytes]:
         packed = change.of_archive(values, draw) if draw.random() < 0.4 else values
         digest = hashlib.sha256(packed).hexdigest()
-        arrays = {"file": "state-00000002-abcdef.npz", "sha256": digest, "names": ["turns", "weights"]}
+        arrays = {
+            "file": "state-00000002-abcdef.npz",
+            "sha256": digest,
+            "names": ["turns", "weights"],
+        }
         told = {**state, "finished": False, "arrays": arrays, "values": plain}
         told.pop("checksum")
         if draw.random() < 0.7:
             told = change.of_values(told, draw)
         text = json.dumps(told, sort_keys=True, separators=(",", ":"))
-        sealed = {**told, "checksum": hashlib.sha256(text.encode()).hexdigest()} if isinstance(told, dict) else told
+        sealed = (
+            {**told, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+            if isinstance(told, dict)
+            else told
+        )
         return change.of_text(json.dumps(sealed), draw), packed
 
     def read_state(case: tuple[str, bytes]) -> None:

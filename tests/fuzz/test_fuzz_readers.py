@@ -1,4 +1,5 @@
-"""Changed files for every reader: nothing but the library's own errors comes out. `benchmarks/fuzz_files.py` reads 100,000."""
+"""Changed files for every reader: nothing but the library's own errors comes out.
+`benchmarks/fuzz_files.py` reads 100,000."""
 
 from __future__ import annotations
 
@@ -13,14 +14,33 @@ from fairveil.errors import FairveilError, SchemaError
 
 INPUTS = 150
 NAMES = (
-    *("statement", "ledger export", "import", "model folder", "estimator folder", "npz bytes", "frontier"),
-    *("schema, JSON", "schema, TOML", "encoding", "CSV", "Parquet", "SQLite rows", "journal", "checkpoint"),
+    *(
+        "statement",
+        "ledger export",
+        "import",
+        "model folder",
+        "estimator folder",
+        "npz bytes",
+        "frontier",
+    ),
+    *(
+        "schema, JSON",
+        "schema, TOML",
+        "encoding",
+        "CSV",
+        "Parquet",
+        "SQLite rows",
+        "journal",
+        "checkpoint",
+    ),
 )
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
-    return {reader.name: reader for reader in readers(tmp_path_factory.mktemp("fuzz"), all_kinds=False)}
+    return {
+        reader.name: reader for reader in readers(tmp_path_factory.mktemp("fuzz"), all_kinds=False)
+    }
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
@@ -47,7 +67,8 @@ def test_every_reader_is_here(every: dict[str, Reader]) -> None:
 
 
 def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
-    """Statements that are accepted and could not be put in words, and a report that JSON could not hold."""
+    """Statements that are accepted and could not be put in words, and a report that JSON could not
+    hold."""
     from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
     from fairveil.privacy.events import Composed, Gaussian
     from fairveil.privacy.shown import at_most

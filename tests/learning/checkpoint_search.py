@@ -1,4 +1,5 @@
-"""A small search that can be killed and go on, and a program that kills itself: for test_learning_checkpoint.py."""
+"""A small search that can be killed and go on, and a program that kills itself: for
+test_learning_checkpoint.py."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from fairveil.curator import Ask, CellCounts, Curator, GradientSum, Linear, Part, PredictionHistogram, Rows, describe
+from fairveil.curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    GradientSum,
+    Linear,
+    Part,
+    PredictionHistogram,
+    Rows,
+    describe,
+)
 from fairveil.learning import Reason, Search, descend
 from fairveil.learning.checkpoint import Checkpoint
 from fairveil.privacy import NoiseSource, Promise
@@ -35,11 +46,20 @@ class State:
 class Small(Search[State, State]):
     """Counts, then gradients on part after part of the rows, then decisions."""
 
-    def __init__(self, rows: Rows, promise: Promise = PROMISE, *, multiplier: float = 30.0, ends: bool = True) -> None:
+    def __init__(
+        self, rows: Rows, promise: Promise = PROMISE, *, multiplier: float = 30.0, ends: bool = True
+    ) -> None:
         self.rows, self.multiplier, self.ends = rows, multiplier, ends
         self.rounds = ROUNDS
-        events = [describe(self.asks(self.start), rows.layout, promise, Part(p, PARTS)) for p in range(PARTS)]
-        outer = [describe(asks, rows.layout, promise) for asks in (self.first(), self.last(self.start)) if asks]
+        events = [
+            describe(self.asks(self.start), rows.layout, promise, Part(p, PARTS))
+            for p in range(PARTS)
+        ]
+        outer = [
+            describe(asks, rows.layout, promise)
+            for asks in (self.first(), self.last(self.start))
+            if asks
+        ]
         self.plan = Composed((outer[0], Repeated(Composed(tuple(events)), EPOCHS), *outer[1:]))
 
     @property
@@ -68,7 +88,12 @@ class Small(Search[State, State]):
     def last(self, state: State) -> list[Ask]:
         if not self.ends:
             return []
-        return [Ask(PredictionHistogram(Linear(state.weights), self.rows.cells(), "hard"), self.multiplier)]
+        return [
+            Ask(
+                PredictionHistogram(Linear(state.weights), self.rows.cells(), "hard"),
+                self.multiplier,
+            )
+        ]
 
     def finish(self, state: State, reason: Reason, answers: Any) -> State:
         return state
@@ -84,11 +109,21 @@ class Small(Search[State, State]):
 def make_rows(n: int = 60) -> Rows:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 2))
-    return Rows.from_arrays(X, (X[:, 0] > 0).astype(int), [rng.integers(0, 2, n)], classes=(0, 1), groups=[(0, 1)])
+    return Rows.from_arrays(
+        X, (X[:, 0] > 0).astype(int), [rng.integers(0, 2, n)], classes=(0, 1), groups=[(0, 1)]
+    )
 
 
-def curator_for(search: Small, checkpoint: Checkpoint, promise: Promise = PROMISE, seed: int = 0) -> Curator:
-    return Curator(search.rows, promise, plan=search.plan, earlier=checkpoint.journal, noise=NoiseSource.seeded(seed))
+def curator_for(
+    search: Small, checkpoint: Checkpoint, promise: Promise = PROMISE, seed: int = 0
+) -> Curator:
+    return Curator(
+        search.rows,
+        promise,
+        plan=search.plan,
+        earlier=checkpoint.journal,
+        noise=NoiseSource.seeded(seed),
+    )
 
 
 def kill_at(round: int, folder: str) -> None:

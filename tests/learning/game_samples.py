@@ -27,28 +27,43 @@ EXACT = Promise(float("inf"), 0.0)
 PROMISES = {"add": RECORDS, "replace": REPLACE, "groups": GROUPS}
 
 
-def sample(seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...] = (2,), width: int = 2) -> Any:
+def sample(
+    seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...] = (2,), width: int = 2
+) -> Any:
     """Numbers within [-1, 1], labels, and sensitive columns that go together."""
     rng = np.random.default_rng(seed)
     A = [rng.integers(0, size, n) for size in groups]
-    X = np.clip(rng.normal(scale=0.4, size=(n, width)) + 0.4 * (A[0][:, None] / max(groups[0] - 1, 1) - 0.5), -1, 1)
-    scores = X @ np.random.default_rng(7).normal(size=(width, classes)) * 4 + rng.gumbel(size=(n, classes))
+    X = np.clip(
+        rng.normal(scale=0.4, size=(n, width))
+        + 0.4 * (A[0][:, None] / max(groups[0] - 1, 1) - 0.5),
+        -1,
+        1,
+    )
+    scores = X @ np.random.default_rng(7).normal(size=(width, classes)) * 4 + rng.gumbel(
+        size=(n, classes)
+    )
     return X, scores.argmax(axis=1), A
 
 
-def rows_from(X: Any, y: Any, A: Any, classes: int = 2, groups: tuple[int, ...] = (2,), weights: Any = None) -> Rows:
+def rows_from(
+    X: Any, y: Any, A: Any, classes: int = 2, groups: tuple[int, ...] = (2,), weights: Any = None
+) -> Rows:
     return Rows.from_arrays(
         X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups], sample_weight=weights,
         max_sample_weight=1.0,
     )  # fmt: skip
 
 
-def ground_of(rows: Rows, promise: Promise, notions: list[Notion], mode: str = "product", **options: Any) -> GameInstance:
+def ground_of(
+    rows: Rows, promise: Promise, notions: list[Notion], mode: str = "product", **options: Any
+) -> GameInstance:
     stated = options.pop("public_rows", None)
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else stated
     cells = rows.cells(mode) if rows.layout.sensitive else None
     cap = rows.max_sample_weight if rows.weighted else None
-    return GameInstance.of(promise, rows.layout, cells, notions, public_rows=public, max_sample_weight=cap, **options)
+    return GameInstance.of(
+        promise, rows.layout, cells, notions, public_rows=public, max_sample_weight=cap, **options
+    )
 
 
 def curator_for(game: Game, rows: Rows, seed: int = 0, of: type[Curator] = Curator) -> Curator:
@@ -62,10 +77,17 @@ def played(rows: Rows, game: Game, seed: int = 0) -> Equilibrium:
 
 
 def a_game(
-    rows: Rows, promise: Promise, notions: list[Notion], oracle: Oracle[Any], mode: str = "product", **options: Any
+    rows: Rows,
+    promise: Promise,
+    notions: list[Notion],
+    oracle: Oracle[Any],
+    mode: str = "product",
+    **options: Any,
 ) -> Game:
     aware = options.pop("group_aware", False)
-    of_ground = {"group_aware": aware} | {k: options.pop(k) for k in ("public_rows",) if k in options}
+    of_ground = {"group_aware": aware} | {
+        k: options.pop(k) for k in ("public_rows",) if k in options
+    }
     return plan(ground_of(rows, promise, notions, mode, **of_ground), oracle, **options)
 
 
@@ -87,18 +109,24 @@ def _counts(cells: Any) -> Any:
     return CellCounts(cells, True)
 
 
-def measured(tables: Floats, shares: Floats, notions: list[Notion], cells: Any) -> tuple[float, float]:
-    """Error and largest excess over the bounds of a mixture of rules, exactly. `tables` (rules, cells, labels, classes)."""
+def measured(
+    tables: Floats, shares: Floats, notions: list[Notion], cells: Any
+) -> tuple[float, float]:
+    """Error and largest excess over the bounds of a mixture of rules, exactly. `tables` (rules,
+    cells, labels, classes)."""
     table = np.tensordot(shares, tables, axes=1)
     system = resolve(notions, cells, tuple(range(tables.shape[-1])))
     values = system.exact_values(table, table.sum(axis=-1))
     wrong = 1.0 - np.eye(tables.shape[-1])
     per_row = cells.per_row
-    return float((table * wrong).sum() / table.sum()) if per_row else 0.0, float(np.nanmax(values - system.bounds))
+    return float((table * wrong).sum() / table.sum()) if per_row else 0.0, float(
+        np.nanmax(values - system.bounds)
+    )
 
 
 def program(tables: Floats, notions: list[Notion], cells: Any) -> float:
-    """The least error of a mixture of a finite class that keeps every bound: an exact linear program. inf: there is none."""
+    """The least error of a mixture of a finite class that keeps every bound: an exact linear
+    program. inf: there is none."""
     system = resolve(notions, cells, tuple(range(tables.shape[-1])))
     counts = tables[0].sum(axis=-1)
     values = np.array([system.exact_values(table, counts) for table in tables])
@@ -106,7 +134,12 @@ def program(tables: Floats, notions: list[Notion], cells: Any) -> float:
     errors = (tables * wrong).sum(axis=(1, 2, 3)) / tables[0].sum()
     keep = np.isfinite(values).all(axis=0)
     found = optimize.linprog(
-        errors, A_ub=values.T[keep], b_ub=system.bounds[keep], A_eq=np.ones((1, len(tables))), b_eq=[1.0], method="highs"
+        errors,
+        A_ub=values.T[keep],
+        b_ub=system.bounds[keep],
+        A_eq=np.ones((1, len(tables))),
+        b_eq=[1.0],
+        method="highs",
     )
     if found.status == 2:
         return float("inf")
@@ -115,14 +148,23 @@ def program(tables: Floats, notions: list[Notion], cells: Any) -> float:
     return float(found.fun)
 
 
-def mixture(rows: Rows, outcome: Equilibrium, notions: list[Notion], cells: Any) -> tuple[float, float]:
+def mixture(
+    rows: Rows, outcome: Equilibrium, notions: list[Notion], cells: Any
+) -> tuple[float, float]:
     """Error and largest excess of what a game found."""
     tables = np.array([exact_table(rows, rule, cells) for rule in outcome.rules])
     shares = np.array(outcome.plays, float)
     return measured(tables, shares / shares.sum(), notions, cells)
 
 
-def with_person(data: Any, i: int, *, x: Any = None, label: int | None = None, group: tuple[int, ...] | None = None) -> Any:
+def with_person(
+    data: Any,
+    i: int,
+    *,
+    x: Any = None,
+    label: int | None = None,
+    group: tuple[int, ...] | None = None,
+) -> Any:
     """The table with one row changed."""
     X, y, A = data
     X, y, A = X.copy(), y.copy(), [a.copy() for a in A]

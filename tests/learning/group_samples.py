@@ -1,4 +1,5 @@
-"""Small problems of group objectives, their curators, and exact judges of them. Rows are those of `game_samples`."""
+"""Small problems of group objectives, their curators, and exact judges of them. Rows are those of
+`game_samples`."""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ ORACLES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-WAYS = [(relation, kind) for relation in g.PROMISES for kind in ORACLES if (relation, kind) != ("groups", "begun")]
+WAYS = [
+    (relation, kind)
+    for relation in g.PROMISES
+    for kind in ORACLES
+    if (relation, kind) != ("groups", "begun")
+]
 """Every oracle under every relation; one is of records that are protected."""
 
 
@@ -64,11 +70,15 @@ def problem_of(
 
 def curator_for(search: Any, rows: Any, seed: int = 0, of: type[Curator] = Curator) -> Any:
     promise = search.ground.promise
-    stated = search.ground.public_rows if promise.is_private and not promise.rows_are_public else None
+    stated = (
+        search.ground.public_rows if promise.is_private and not promise.rows_are_public else None
+    )
     return of(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=stated)
 
 
-def searched(rows: Any, problem: Problem, oracle: Any, seed: int = 0, **options: Any) -> tuple[Loop, Found]:
+def searched(
+    rows: Any, problem: Problem, oracle: Any, seed: int = 0, **options: Any
+) -> tuple[Loop, Found]:
     loop = plan_loop(problem, oracle, **options)
     return loop, run(curator_for(loop, rows, seed), loop)
 
@@ -85,7 +95,9 @@ class Recorded(Curator):
         self.told.append(self._heard(self, *given, **named))
         return self.told[-1]
 
-    def choose(self, questions: Any, epsilon: float, *, costs: Any = None, score: Any = None, **named: Any) -> int:
+    def choose(
+        self, questions: Any, epsilon: float, *, costs: Any = None, score: Any = None, **named: Any
+    ) -> int:
         self.choices.append((list(questions), epsilon, costs, score))
         self.told.append(super().choose(questions, epsilon, costs=costs, score=score, **named))
         return self.told[-1]
@@ -122,13 +134,15 @@ def same(one: Found, other: Found) -> bool:
     return (
         [rule.key for rule in one.rules] == [rule.key for rule in other.rules]
         and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
-        and (one.names, one.reason, one.rounds, one.objective) == (other.names, other.reason, other.rounds, other.objective)
+        and (one.names, one.reason, one.rounds, one.objective)
+        == (other.names, other.reason, other.rounds, other.objective)
         and (one.objective_noise, one.excess) == (other.objective_noise, other.excess)
     )
 
 
 def moved(tape: Tape, here: Any, there: Any, promise: Promise) -> float:
-    """Sum over releases of the squared distance of the noiseless answers in deviations of the noise: the run's mu squared.
+    """Sum over releases of the squared distance of the noiseless answers in deviations of the
+    noise: the run's mu squared.
 
     An exact answer that differed would make it infinite.
     """
@@ -144,11 +158,13 @@ def moved(tape: Tape, here: Any, there: Any, promise: Promise) -> float:
     return total
 
 
-# ---- exact judges --------------------------------------------------------------------------------------------------------
+# ---- exact judges
+# --------------------------------------------------------------------------------------------------
 
 
 def tables_of(rows: Any, of: Any, problem: Problem) -> Floats:
-    """How every rule of a class decides, exactly: (rules, cells, labels, classes), as shares of all rows."""
+    """How every rule of a class decides, exactly: (rules, cells, labels, classes), as shares of all
+    rows."""
     exact = Curator(rows, g.EXACT)
     _, rules = of.gather(exact, problem.ground)
     total = rows.exact_count
@@ -158,13 +174,19 @@ def tables_of(rows: Any, of: Any, problem: Problem) -> Floats:
 def posed_exactly(rows: Any, problem: Problem, penalty: float) -> ReleasedProblem:
     """The problem at its true counts."""
     public = Problem.of(
-        g.EXACT, rows.layout, problem.ground.cells, problem.objective, problem.constraint, public_rows=rows.exact_count
+        g.EXACT,
+        rows.layout,
+        problem.ground.cells,
+        problem.objective,
+        problem.constraint,
+        public_rows=rows.exact_count,
     )
     return public.pose(count_rows(Curator(rows, g.EXACT), public.ground, 0.0), 0.0, penalty)
 
 
 def least_linear(tables: Floats, cost: Floats, lines: Floats, bounds: Floats) -> float:
-    """min over mixtures of cost . l subject to lines . l <= bounds: a linear program; inf where there is none."""
+    """min over mixtures of cost . l subject to lines . l <= bounds: a linear program; inf where
+    there is none."""
     flat = tables.reshape(len(tables), -1)
     found = optimize.linprog(
         flat @ cost.ravel(), lines.reshape(len(lines), -1) @ flat.T if len(lines) else None,
@@ -174,13 +196,18 @@ def least_linear(tables: Floats, cost: Floats, lines: Floats, bounds: Floats) ->
 
 
 def pinched(tables: Floats, first: Floats, second: Floats, of: Any) -> float:
-    """min over mixtures of `of`(first . l, second . l), convex and falling in both: along the border of what can be had."""
+    """min over mixtures of `of`(first . l, second . l), convex and falling in both: along the
+    border of what can be had."""
     flat = tables.reshape(len(tables), -1)
     one, two = flat @ first.ravel(), flat @ second.ravel()
 
     def value(level: float) -> float:
-        found = optimize.linprog(-two, -one[np.newaxis], [-level], np.ones((1, len(flat))), [1.0], method="highs")
+        found = optimize.linprog(
+            -two, -one[np.newaxis], [-level], np.ones((1, len(flat))), [1.0], method="highs"
+        )
         return float(of(level, -found.fun))
 
-    found = optimize.minimize_scalar(value, bounds=(float(one.min()), float(one.max())), method="bounded")
+    found = optimize.minimize_scalar(
+        value, bounds=(float(one.min()), float(one.max())), method="bounded"
+    )
     return min(float(found.fun), value(float(one.max())))

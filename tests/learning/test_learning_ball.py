@@ -1,4 +1,5 @@
-"""The least value of a quadratic function on a ball: against brute force, and against the conditions that a solution meets."""
+"""The least value of a quadratic function on a ball: against brute force, and against the
+conditions that a solution meets."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from fairveil.learning.least_squares.ball import least_in_ball
 
 
 def problems(count: int, seed: int):
-    """Definite, indefinite, singular and diagonal matrices, vectors of any size, some orthogonal to the lowest eigenvector."""
+    """Definite, indefinite, singular and diagonal matrices, vectors of any size, some orthogonal to
+    the lowest eigenvector."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         size = int(rng.integers(1, 6))

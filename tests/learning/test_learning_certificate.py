@@ -1,4 +1,5 @@
-"""Certificates from counts: how often a broken notion is certified, worst pairs, people needed, absent groups."""
+"""Certificates from counts: how often a broken notion is certified, worst pairs, people needed,
+absent groups."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, RateConstraint, SelectionRateRatio
+from fairveil import (
+    DemographicParity,
+    EqualizedOdds,
+    ErrorRateParity,
+    FalseNegativeRate,
+    RateConstraint,
+    SelectionRateRatio,
+)
 from fairveil.facts import Cells
 from fairveil.fairness.rates import ErrorRate, Event, PredictionRate
 from fairveil.learning.certificates.certificate import Certified, Evidence, certified, rounded_up
@@ -27,14 +35,21 @@ def _counts(layout: Layout, cells: Cells, table: np.ndarray) -> np.ndarray:
 
 
 def _found(
-    notions: list, table: np.ndarray, noise: CountNoise = LAPLACE, cells: Cells = TWO, confidence: float = 0.9
+    notions: list,
+    table: np.ndarray,
+    noise: CountNoise = LAPLACE,
+    cells: Cells = TWO,
+    confidence: float = 0.9,
 ) -> Certified:
     layout = layout_of(notions, cells, tuple(range(table.shape[1])))
-    return certified(layout.rates, layout.lines, len(notions), _counts(layout, cells, table), noise, confidence)
+    return certified(
+        layout.rates, layout.lines, len(notions), _counts(layout, cells, table), noise, confidence
+    )
 
 
 def test_a_broken_gap_is_certified_too_rarely_by_enumeration() -> None:
-    """Two groups of four people, true gap 0.75 > 0.7: every outcome of people and noise, with its probability."""
+    """Two groups of four people, true gap 0.75 > 0.7: every outcome of people and noise, with its
+    probability."""
     rates, sizes, bound, alpha, reach = (0.1, 0.85), (4, 4), 0.7, 0.2, 2
     layout = layout_of([DemographicParity(bound)], TWO, (0, 1))
     law = law_of_sum(LAPLACE, 1)
@@ -52,12 +67,21 @@ def test_a_broken_gap_is_certified_too_rarely_by_enumeration() -> None:
         chances: dict[tuple[int, int], float] = {}
         for k in range(n + 1):
             for (a, wa), (b, wb) in itertools.product(enumerate(noise, -reach), repeat=2):
-                chances[k + a, n - k + b] = chances.get((k + a, n - k + b), 0.0) + stats.binom.pmf(k, n, p) * wa * wb
+                chances[k + a, n - k + b] = (
+                    chances.get((k + a, n - k + b), 0.0) + stats.binom.pmf(k, n, p) * wa * wb
+                )
         outcomes.append(chances)
     line = next(one for one in layout.lines if one.terms[0][1] == 1)  # m minus f, the broken side
     steps = evidence(0, 0, 0).steps(line)
-    highs = [{seen: [evidence(*seen, 1).end(1, a, upper=True) for a, _ in steps] for seen in outcomes[1]}]
-    lows = [{seen: [evidence(*seen, 0).end(0, b, upper=False) for _, b in steps] for seen in outcomes[0]}]
+    highs = [
+        {seen: [evidence(*seen, 1).end(1, a, upper=True) for a, _ in steps] for seen in outcomes[1]}
+    ]
+    lows = [
+        {
+            seen: [evidence(*seen, 0).end(0, b, upper=False) for _, b in steps]
+            for seen in outcomes[0]
+        }
+    ]
     granted = sum(
         one * other
         for (seen, one), (too, other) in itertools.product(outcomes[0].items(), outcomes[1].items())
@@ -75,7 +99,10 @@ def test_without_noise_the_largest_gap_is_that_of_the_worst_pair() -> None:
     found = _found([DemographicParity(0.2)], table, CountNoise("none", 0.0), cells)
     assert found.holds
     assert found.notions[0].value == pytest.approx(0.1)
-    assert found.notions[0].worst.startswith("P(prediction = 1 | group b) - P(prediction = 1 | group c)")  # fewer people
+    # fewer people
+    assert found.notions[0].worst.startswith(
+        "P(prediction = 1 | group b) - P(prediction = 1 | group c)"
+    )
     assert 0.1 < found.notions[0].at_most < 0.2
     alone = {line.name: None for line in layout_of([DemographicParity(0.2)], cells, (0, 1)).lines}
     layout = layout_of([DemographicParity(0.2)], cells, (0, 1))
@@ -107,7 +134,9 @@ def test_every_notion_has_the_values_that_the_library_measures() -> None:
     rng = np.random.default_rng(1)
     cells = Cells((("f", "m"), ("x", "y", "z")), names=("sex", "town"))
     table = rng.integers(200, 900, size=(6, 3, 3)).astype(float)
-    custom = RateConstraint(((1.0, PredictionRate(2, Event(groups=(("f", "x"),)))), (-0.7, ErrorRate(Event()))), 0.9)
+    custom = RateConstraint(
+        ((1.0, PredictionRate(2, Event(groups=(("f", "x"),)))), (-0.7, ErrorRate(Event()))), 0.9
+    )
     notions = [
         DemographicParity(0.5),
         DemographicParity(0.5, groups="marginal"),
@@ -149,7 +178,8 @@ def test_people_needed_would_do_at_the_same_rates() -> None:
     assert needed > 400
     grown = np.rint(table * needed / 400)
     assert _found([DemographicParity(0.1)], grown).holds
-    assert not _found([DemographicParity(0.1)], np.rint(grown / 1.6)).holds  # not many times too many
+    # not many times too many
+    assert not _found([DemographicParity(0.1)], np.rint(grown / 1.6)).holds
     far = np.zeros((2, 2, 2))
     far[:, 0, :] = [[210, 90], [20, 80]]
     assert _found([DemographicParity(0.1)], far).notions[0].people_needed is None

@@ -16,7 +16,9 @@ def test_the_refused_area_is_alpha_and_no_more(alpha: float) -> None:
     firsts, seconds = zip(*found, strict=True)
     assert list(firsts) == sorted(firsts)
     assert list(seconds) == sorted(seconds, reverse=True)
-    assert found == tuple((b, a) for a, b in reversed(found)) or np.allclose(found, [(b, a) for a, b in reversed(found)])
+    assert found == tuple((b, a) for a, b in reversed(found)) or np.allclose(
+        found, [(b, a) for a, b in reversed(found)]
+    )
 
 
 def test_the_area_is_that_of_the_set() -> None:

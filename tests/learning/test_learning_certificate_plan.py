@@ -1,4 +1,5 @@
-"""One count of parts: its price, its noise, and how far neighbours move it, by enumeration of neighbours."""
+"""One count of parts: its price, its noise, and how far neighbours move it, by enumeration of
+neighbours."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def _counts(people: list[tuple[int, int, int]], promise: Promise) -> np.ndarray:
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_no_neighbour_moves_the_counts_further_than_the_noise_pays_for(promise: Promise) -> None:
-    """All data sets of three people, and all their neighbours: every person is one of (group, label, decision)."""
+    """All data sets of three people, and all their neighbours: every person is one of (group,
+    label, decision)."""
     kinds = list(itertools.product(range(2), repeat=3))
     asked = plan(promise, reads_groups=True)
     furthest = 0
@@ -48,7 +50,9 @@ def test_no_neighbour_moves_the_counts_further_than_the_noise_pays_for(promise: 
             others = [[*people[:2], kind] for kind in kinds]
         else:
             others = [[*people[:2], (group, *people[2][1:])] for group in range(2)]
-        furthest = max(furthest, *(int(np.abs(here - _counts(other, promise)).sum()) for other in others))
+        furthest = max(
+            furthest, *(int(np.abs(here - _counts(other, promise)).sum()) for other in others)
+        )
     assert furthest == asked.moved
 
 
@@ -62,11 +66,14 @@ def test_the_plan_costs_at_most_the_promise_and_nearly_all_of_it(promise: Promis
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_the_noise_is_what_the_curator_draws(promise: Promise) -> None:
-    """3,000 codes of nobody: the counts are noise alone. A scale that is wrong by 1.3 would be seen; false alarm below 1e-6."""
+    """3,000 codes of nobody: the counts are noise alone. A scale that is wrong by 1.3 would be
+    seen; false alarm below 1e-6."""
     asked = plan(promise, reads_groups=True)
     rows = Rows.from_arrays(np.zeros((2, 1)), np.array([0, 1]), [np.array(["f", "m"])])
     with Curator(rows, promise, plan=asked.event, noise=NoiseSource.seeded(3)) as curator:
-        codes = curator.attach_codes(lambda block: np.zeros(block.rows), 3000, columns_read={"features", "sensitive"})
+        codes = curator.attach_codes(
+            lambda block: np.zeros(block.rows), 3000, columns_read={"features", "sensitive"}
+        )
         counts = asked.release(curator, codes, "a test")
         curator.finish()
     assert (counts == np.rint(counts)).all()
@@ -94,7 +101,10 @@ def test_counts_beside_a_release_lose_no_more_than_its_gaussian_part(neighbours:
     found = beside(promise, compose([steps, Pure(0.01)]))
     assert found is not None
     assert found.multiplier >= 1.0 / np.sqrt(60 / 40.0**2 + 1 / 6.5**2) * (1 - 1e-12)
-    assert all(delta(found.event, at, neighbours) <= delta(steps, at, neighbours) * (1 + 1e-9) for at in (0.0, 0.3, 1.0))
+    assert all(
+        delta(found.event, at, neighbours) <= delta(steps, at, neighbours) * (1 + 1e-9)
+        for at in (0.0, 0.3, 1.0)
+    )
     assert beside(promise, Pure(1.0)) is None
     assert beside(promise, compose([Gaussian(30.0), PoissonSampled(0.1, Gaussian(1.0))])) is None
     assert beside(Promise(1.0, 0.0, neighbours=neighbours), steps) is None

@@ -1,4 +1,5 @@
-"""Blind decisions in the place of some of a model's: shares by hand, how often the mixture breaks a bound, what is refused."""
+"""Blind decisions in the place of some of a model's: shares by hand, how often the mixture breaks a
+bound, what is refused."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_rates_of_blind_decisions_are_those_of_the_formula() -> None:
         (fv.BoundedGroupLoss(0.25), (0.7, 0.3), None),
     ],
 )
-def test_which_blind_decisions(notion: Notion, labels: tuple[float, ...] | None, expected: tuple[float, ...] | None) -> None:
+def test_which_blind_decisions(
+    notion: Notion, labels: tuple[float, ...] | None, expected: tuple[float, ...] | None
+) -> None:
     assert blind(_layout(notion), labels) == expected
 
 
@@ -73,7 +76,9 @@ def test_the_share_is_the_least_that_is_certified() -> None:
         after = certified(layout.rates, layout.lines, 1, counts, LAPLACE, 0.95, mixed)
         assert after.holds is holds
         assert after.notions[0].at_most == pytest.approx((1 - share) * before.at_most)
-        assert [one.value for one in after.rates] == pytest.approx([(1 - share) * rate for rate in (0.3, 0.6)])
+        assert [one.value for one in after.rates] == pytest.approx(
+            [(1 - share) * rate for rate in (0.3, 0.6)]
+        )
 
 
 def test_nothing_is_replaced_where_it_is_certified_and_everything_where_nobody_is_known() -> None:
@@ -86,16 +91,25 @@ def test_nothing_is_replaced_where_it_is_certified_and_everything_where_nobody_i
     assert found.share == pytest.approx(0.8, abs=0.0011)  # the gap is at most 1
     blindly = found.within(layout)
     assert certified(layout.rates, layout.lines, 1, nobody, LAPLACE, 0.95, blindly).holds
-    assert least(_layout(fv.BoundedGroupLoss(0.25)), np.full(5, 9.0), LAPLACE, 0.95, (0.5, 0.5)) is None
+    assert (
+        least(_layout(fv.BoundedGroupLoss(0.25)), np.full(5, 9.0), LAPLACE, 0.95, (0.5, 0.5))
+        is None
+    )
 
 
 def test_the_mixture_breaks_a_bound_as_seldom_as_a_bound_fails() -> None:
-    """Guarantee 1, over people and noise: a model far above its bound, 50 draws at 80 %. More than 19 broken bounds have
-    probability below 1e-3 even if each breaks with 20 %; the share is never so large that none is near."""
+    """Guarantee 1, over people and noise: a model far above its bound, 50 draws at 80 %. More than
+    19 broken bounds have probability below 1e-3 even if each breaks with 20 %; the share is never
+    so large that none is near."""
     notions = (fv.DemographicParity(0.1),)
     layout, rng = _layout(*notions, groups=3), np.random.default_rng(0)
-    chances = np.array([[0.2, 0.55], [0.3, 0.7], [0.45, 0.8]])  # of decisions for 1, by group and label
-    chance = np.stack([1 - chances, chances], axis=2) * np.array([0.3, 0.3, 0.4])[:, None, None] * np.array([0.6, 0.4])[:, None]
+    # of decisions for 1, by group and label
+    chances = np.array([[0.2, 0.55], [0.3, 0.7], [0.45, 0.8]])
+    chance = (
+        np.stack([1 - chances, chances], axis=2)
+        * np.array([0.3, 0.3, 0.4])[:, None, None]
+        * np.array([0.6, 0.4])[:, None]
+    )
     stream, broken, shares = NoiseSource.seeded(1).stream("noise"), 0, []
     by = blind(layout, (0.6, 0.4))
     assert by is not None
@@ -105,11 +119,15 @@ def test_the_mixture_breaks_a_bound_as_seldom_as_a_bound_fails() -> None:
         found = least(layout, counts, LAPLACE, 0.8, by)
         assert found is not None
         shares.append(found.share)
-        mixed = (1 - found.share) * chance + found.share * chance.sum(axis=2, keepdims=True) * np.array(by)
+        mixed = (1 - found.share) * chance + found.share * chance.sum(
+            axis=2, keepdims=True
+        ) * np.array(by)
         exact = _counts(layout, 1e9 * mixed)
         rates = [one.counted(exact) for one in layout.rates]
         of = [one.selected / (one.selected + one.others) for one in rates]
-        broken += any(sum(c * of[at] for c, at in line.terms) > line.bound + 1e-9 for line in layout.lines)
+        broken += any(
+            sum(c * of[at] for c, at in line.terms) > line.bound + 1e-9 for line in layout.lines
+        )
     assert 0.0 < np.mean(shares) < 1.0
     assert broken <= 19
 
@@ -123,11 +141,19 @@ def test_the_mixture_breaks_a_bound_as_seldom_as_a_bound_fails() -> None:
     ],
 )
 def test_few_people_and_rates_at_the_ends(
-    notion: Notion, people: int, groups: tuple[float, ...], chances: tuple[tuple[float, ...], ...], scale: float
+    notion: Notion,
+    people: int,
+    groups: tuple[float, ...],
+    chances: tuple[tuple[float, ...], ...],
+    scale: float,
 ) -> None:
-    """Guarantee 1 in hostile settings (more of them: benchmarks/replaced_decisions.py): 25 draws at 80 %. More than 12 broken
-    bounds have probability below 1e-3 even if each breaks with 20 %."""
-    layout, rng, noise = _layout(notion), np.random.default_rng(2), CountNoise("discrete-laplace", scale)
+    """Guarantee 1 in hostile settings (more of them: benchmarks/replaced_decisions.py): 25 draws at
+    80 %. More than 12 broken bounds have probability below 1e-3 even if each breaks with 20 %."""
+    layout, rng, noise = (
+        _layout(notion),
+        np.random.default_rng(2),
+        CountNoise("discrete-laplace", scale),
+    )
     yes = np.array(chances)
     chance = np.stack([1 - yes, yes], axis=2) * np.array(groups)[:, None, None] * 0.5
     stream, broken = NoiseSource.seeded(3).stream("noise"), 0
@@ -142,8 +168,19 @@ def test_few_people_and_rates_at_the_ends(
     assert any(value > line.bound for value, line in zip(values(chance), layout.lines, strict=True))
     for _ in range(25):
         table = rng.multinomial(people, chance.ravel()).reshape(chance.shape)
-        found = least(layout, _counts(layout, table) + np.asarray(stream.discrete_laplace(scale, layout.parts)), noise, 0.8, by)
+        found = least(
+            layout,
+            _counts(layout, table) + np.asarray(stream.discrete_laplace(scale, layout.parts)),
+            noise,
+            0.8,
+            by,
+        )
         assert found is not None
-        mixed = (1 - found.share) * chance + found.share * chance.sum(axis=2, keepdims=True) * np.array(by)
-        broken += any(value > line.bound + 1e-9 for value, line in zip(values(mixed), layout.lines, strict=True))
+        mixed = (1 - found.share) * chance + found.share * chance.sum(
+            axis=2, keepdims=True
+        ) * np.array(by)
+        broken += any(
+            value > line.bound + 1e-9
+            for value, line in zip(values(mixed), layout.lines, strict=True)
+        )
     assert broken <= 12

@@ -1,4 +1,5 @@
-"""Bounds on population rates from noisy counts: their miss rates by enumeration of all outcomes, not by simulation."""
+"""Bounds on population rates from noisy counts: their miss rates by enumeration of all outcomes,
+not by simulation."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.learning.certificates.tails import Counted, _Search, fewest_people, lower_bounds, upper_bounds
+from fairveil.learning.certificates.tails import (
+    Counted,
+    _Search,
+    fewest_people,
+    lower_bounds,
+    upper_bounds,
+)
 from fairveil.learning.counts.laws import law_of_sum
 from fairveil.learning.counts.noise import CountNoise
 
@@ -29,7 +36,12 @@ def _table(noise: CountNoise) -> np.ndarray:
 def _pmf(count: np.ndarray, noise: CountNoise) -> np.ndarray:
     """Of a count with noise added, on the table's axis; what lies outside is missing."""
     law = law_of_sum(noise, 1)
-    weights = np.array([law.weights[z - law.low] if abs(z) <= -law.low else 0.0 for z in range(-BEYOND, BEYOND + 1)])
+    weights = np.array(
+        [
+            law.weights[z - law.low] if abs(z) <= -law.low else 0.0
+            for z in range(-BEYOND, BEYOND + 1)
+        ]
+    )
     return np.convolve(count, weights)
 
 
@@ -49,19 +61,26 @@ def _miss(noise: CountNoise, n: int, p: float, level: int, refused: np.ndarray) 
 def test_no_rate_and_no_number_of_people_is_missed_too_often(noise: CountNoise) -> None:
     table = _table(noise)
     for at, level in enumerate(LEVELS):
-        worst = max(_miss(noise, n, p, at, table[:, :, at] < p) for n in range(MOST + 1) for p in RATES)
+        worst = max(
+            _miss(noise, n, p, at, table[:, :, at] < p) for n in range(MOST + 1) for p in RATES
+        )
         assert worst <= level
         assert worst >= 0.3 * level  # not by being useless
 
 
 def test_a_bound_that_takes_noise_for_people_is_caught() -> None:
-    """Wilson's interval of noisy counts, by the same kind of enumeration; the bound of this module keeps its level there."""
+    """Wilson's interval of noisy counts, by the same kind of enumeration; the bound of this module
+    keeps its level there."""
     noise, n, p, level = CountNoise("gaussian", 4.22), 300, 0.1, 0.025
     law, k = law_of_sum(noise, 1), np.arange(n + 1)
 
     def with_noise(ends: np.ndarray, counts: np.ndarray) -> np.ndarray:
         away = ends[:, np.newaxis] - counts - law.low
-        return np.where((away >= 0) & (away < len(law.weights)), law.weights[np.clip(away, 0, len(law.weights) - 1)], 0.0)
+        return np.where(
+            (away >= 0) & (away < len(law.weights)),
+            law.weights[np.clip(away, 0, len(law.weights) - 1)],
+            0.0,
+        )
 
     selected, others = np.arange(-20, 80), np.arange(220, 330)
     joint = (with_noise(selected, k) * stats.binom.pmf(k, n, p)) @ with_noise(others, n - k).T
@@ -69,11 +88,17 @@ def test_a_bound_that_takes_noise_for_people_is_caught() -> None:
     wilson = stats.norm.ppf(1 - level)
     total, share = s + m, s / (s + m)
     middle = (share + wilson**2 / (2 * total)) / (1 + wilson**2 / total)
-    naive = middle + wilson / (1 + wilson**2 / total) * np.sqrt(share * (1 - share) / total + wilson**2 / (4 * total**2))
+    naive = middle + wilson / (1 + wilson**2 / total) * np.sqrt(
+        share * (1 - share) / total + wilson**2 / (4 * total**2)
+    )
     assert joint[naive < p].sum() > 2.0 * level
-    search = [[_Search(Counted(int(one), int(other)), noise, level) for other in others[::9]] for one in selected[::5]]
+    search = [
+        [_Search(Counted(int(one), int(other)), noise, level) for other in others[::9]]
+        for one in selected[::5]
+    ]
     ours = np.array([[found._refuses(p, p, level) for found in line] for line in search])
-    wider = np.zeros(joint.shape, bool)  # refused counts form a corner: the block up to each tried point
+    # refused counts form a corner: the block up to each tried point
+    wider = np.zeros(joint.shape, bool)
     for i, line in enumerate(ours):
         for j, refused in enumerate(line):
             wider[: 5 * i + 1, 9 * j :] |= refused
@@ -83,7 +108,10 @@ def test_a_bound_that_takes_noise_for_people_is_caught() -> None:
 def test_without_noise_it_is_clopper_and_pearson() -> None:
     none = CountNoise("none", 0.0)
     for s, n in [(0, 12), (3, 40), (40, 40), (700, 20_000)]:
-        upper, lower = upper_bounds(Counted(s, n - s), none, [0.025])[0], lower_bounds(Counted(s, n - s), none, [0.025])[0]
+        upper, lower = (
+            upper_bounds(Counted(s, n - s), none, [0.025])[0],
+            lower_bounds(Counted(s, n - s), none, [0.025])[0],
+        )
         high = stats.beta.ppf(0.975, s + 1, n - s) if s < n else 1.0
         low = stats.beta.ppf(0.025, s, n - s + 1) if s else 0.0
         assert high - 1e-9 <= upper <= high + 0.02 * (high - low)
@@ -91,9 +119,12 @@ def test_without_noise_it_is_clopper_and_pearson() -> None:
 
 
 @pytest.mark.parametrize("seen", [(30, 270), (3, 80), (900, 20), (-2, 40), (0, 0), (5, -3)])
-@pytest.mark.parametrize("noise", [CountNoise("discrete-laplace", 1.0), CountNoise("gaussian", 4.22)], ids=str)
+@pytest.mark.parametrize(
+    "noise", [CountNoise("discrete-laplace", 1.0), CountNoise("gaussian", 4.22)], ids=str
+)
 def test_all_rates_above_a_bound_were_refused(seen: tuple[int, int], noise: CountNoise) -> None:
-    """Nothing is assumed of how the p-value runs: a fine grid of rates above the bound finds none that is kept."""
+    """Nothing is assumed of how the p-value runs: a fine grid of rates above the bound finds none
+    that is kept."""
     counted = Counted(*seen)
     found = upper_bounds(counted, noise, [0.04, 0.2])
     assert found[0] >= found[1]
@@ -101,11 +132,16 @@ def test_all_rates_above_a_bound_were_refused(seen: tuple[int, int], noise: Coun
     people = np.arange(search.fewest, search.most + 1)
     for bound, level in zip(found, (0.04, 0.2), strict=True):
         for p in np.linspace(bound, 1.0, 25):
-            assert search._tails(people, people, p, p).max() + search.added <= level + 1e-9 or bound == 1.0
+            assert (
+                search._tails(people, people, p, p).max() + search.added <= level + 1e-9
+                or bound == 1.0
+            )
 
 
 @pytest.mark.parametrize("p", [0.03, 0.3, 0.5, 0.8])
-@pytest.mark.parametrize("noise", [CountNoise("discrete-laplace", 0.6), CountNoise("gaussian", 1.3)], ids=str)
+@pytest.mark.parametrize(
+    "noise", [CountNoise("discrete-laplace", 0.6), CountNoise("gaussian", 1.3)], ids=str
+)
 def test_a_tail_is_the_sum_over_all_outcomes(p: float, noise: CountNoise) -> None:
     counted, n = Counted(9, 14, 2, 1), 21
     search = _Search(counted, noise, 0.05)
@@ -114,7 +150,10 @@ def test_a_tail_is_the_sum_over_all_outcomes(p: float, noise: CountNoise) -> Non
     seen, exact = (1 - p) * counted.selected - p * counted.others, 0.0
     for k in range(n + 1):
         moved = (1 - p) * (k + one.values[:, np.newaxis]) - p * (n - k + other.values)
-        exact += stats.binom.pmf(k, n, p) * (np.outer(one.weights, other.weights) * (moved <= seen + 1e-9)).sum()
+        exact += (
+            stats.binom.pmf(k, n, p)
+            * (np.outer(one.weights, other.weights) * (moved <= seen + 1e-9)).sum()
+        )
     assert found <= exact + 1e-9
     assert found + search.added >= exact - 1e-9
 
@@ -135,5 +174,7 @@ def test_few_people_are_told_from_none() -> None:
     assert 25 < fewest_people(Counted(10, 30), noise, 0.025) < 40
     assert fewest_people(Counted(1, 0), CountNoise("none", 0.0), 0.025) == 1
     law = law_of_sum(noise, 2)  # as often as said: a group of nobody is taken for somebody
-    alone = law.weights[[fewest_people(Counted(int(z), 0), noise, 0.025) > 0 for z in law.values]].sum()
+    alone = law.weights[
+        [fewest_people(Counted(int(z), 0), noise, 0.025) > 0 for z in law.values]
+    ].sum()
     assert alone <= 0.025

@@ -1,4 +1,5 @@
-"""Killed and gone on: the log is the plan, lost rounds stay charged, and nothing is released twice."""
+"""Killed and gone on: the log is the plan, lost rounds stay charged, and nothing is released
+twice."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def gone_on(folder: Path, every: int = 5, seed: int = 0):
     search, checkpoint = Small(make_rows()), Checkpoint(folder, every)
     curator = curator_for(search, checkpoint, seed=seed)
     seen: list[int] = []
-    return descend(curator, search, lambda done, rounds: seen.append(done), checkpoint), curator, seen
+    return (
+        descend(curator, search, lambda done, rounds: seen.append(done), checkpoint),
+        curator,
+        seen,
+    )
 
 
 def whole():
@@ -74,28 +79,40 @@ def test_guarantee_1_lost_rounds_are_charged_and_not_done_again(tmp_path, round)
     found, curator, seen = gone_on(tmp_path)
     other, beside = whole()
     assert seen == list(range(round + 1, ROUNDS + 1))
-    assert list(curator.log.events) == list(spelled_out(Small(make_rows()).plan)) == list(beside.log.events)
+    assert (
+        list(curator.log.events)
+        == list(spelled_out(Small(make_rows()).plan))
+        == list(beside.log.events)
+    )
     assert len(before.log) == 1 + round  # before the first round, and `round` rounds
     assert curator.log.entries[: 1 + round] == before.log.entries
-    assert [entry.batch for entry in curator.log.entries[1:-1]] == [f"part {1 + t % PARTS} of {PARTS}" for t in range(ROUNDS)]
+    assert [entry.batch for entry in curator.log.entries[1:-1]] == [
+        f"part {1 + t % PARTS} of {PARTS}" for t in range(ROUNDS)
+    ]
     assert len(found.heard) == ROUNDS - (round - kept)  # as many fewer rounds as were lost
     assert found.heard[:kept] == other.heard[:kept]
     for statement in (before.statement(), curator.statement()):
         assert statement.check() == []
         assert statement.epsilon == beside.statement().epsilon
-        assert statement.bounds == beside.statement().bounds or statement.bounds == beside.statement().bounds[:-1]
+        assert (
+            statement.bounds == beside.statement().bounds
+            or statement.bounds == beside.statement().bounds[:-1]
+        )
     assert curator.statement().bounds == beside.statement().bounds
 
 
 def test_guarantee_1_no_noise_is_drawn_twice_by_a_seeded_run(tmp_path) -> None:
-    """Exact answers repeat where weights do: then equal noise would show as an equal answer. Numbers tell it for all."""
+    """Exact answers repeat where weights do: then equal noise would show as an equal answer.
+    Numbers tell it for all."""
     killed_at(7, tmp_path)
     _, curator, _ = gone_on(tmp_path)
     numbers = [entry.number for entry in curator.log.entries]
     assert len(set(numbers)) == len(numbers) == ROUNDS + 2
     assert min(numbers[8:]) > max(numbers[:8])
     source = NoiseSource.seeded(0)
-    first = [source.stream("noise", number, 0).rounded_gaussian(1000.0, 3).tolist() for number in numbers]
+    first = [
+        source.stream("noise", number, 0).rounded_gaussian(1000.0, 3).tolist() for number in numbers
+    ]
     assert len({tuple(values) for values in first}) == len(numbers)
 
 
@@ -105,7 +122,8 @@ def test_guarantee_1_killed_again_and_again_it_still_ends_at_the_plan(tmp_path) 
     found, curator, _ = gone_on(tmp_path)
     assert list(curator.log.events) == list(spelled_out(Small(make_rows()).plan))
     assert len({entry.number for entry in curator.log.entries}) == ROUNDS + 2
-    # Kept: the start, then rounds 3 4 5 of the second sitting, none of 6; 7 and 8 are lost, 9 too; then 10 to 12.
+    # Kept: the start, then rounds 3 4 5 of the second sitting, none of 6; 7 and 8 are lost, 9 too;
+    # then 10 to 12.
     assert len(found.heard) == 3 + 3
     assert curator.statement().check() == []
 
@@ -156,8 +174,12 @@ def test_killed_before_its_first_state_it_cannot_go_on(tmp_path) -> None:
         gone_on(tmp_path)
 
 
-@pytest.mark.parametrize("what", ["bit of the arrays", "round", "no arrays", "not JSON", "other name"])
-def test_guarantee_2_a_state_that_was_changed_is_refused_and_nothing_is_touched(tmp_path, what) -> None:
+@pytest.mark.parametrize(
+    "what", ["bit of the arrays", "round", "no arrays", "not JSON", "other name"]
+)
+def test_guarantee_2_a_state_that_was_changed_is_refused_and_nothing_is_touched(
+    tmp_path, what
+) -> None:
     killed_at(7, tmp_path)
     (arrays,) = tmp_path.glob("state-*.npz")
     state = tmp_path / "state.json"
@@ -170,7 +192,11 @@ def test_guarantee_2_a_state_that_was_changed_is_refused_and_nothing_is_touched(
     elif what == "not JSON":
         state.write_bytes(state.read_bytes()[:-9])
     else:
-        old, new = ('"round": 5', '"round": 4') if what == "round" else ('"file": "state-', '"file": "../state-')
+        old, new = (
+            ('"round": 5', '"round": 4')
+            if what == "round"
+            else ('"file": "state-', '"file": "../state-')
+        )
         assert old in state.read_text()
         state.write_text(state.read_text().replace(old, new))
     before = contents(tmp_path)
@@ -229,7 +255,11 @@ def test_guarantee_3_a_finished_folder_takes_no_other_run(tmp_path) -> None:
 
 def test_only_the_last_state_is_kept_and_it_is_plain(tmp_path) -> None:
     killed_at(11, tmp_path, every=1)
-    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["journal.jsonl", "state", "state.json"]
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == [
+        "journal.jsonl",
+        "state",
+        "state.json",
+    ]
     state = json.loads((tmp_path / "state.json").read_text())
     assert (state["round"], state["entries"], state["finished"]) == (11, 12, False)
     with np.load(next(tmp_path.glob("state-*.npz")), allow_pickle=False) as arrays:
@@ -263,7 +293,16 @@ def test_what_is_saved_comes_back_as_it_was(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"a": np.array([object()])}, {"a": [1.0]}, {"a": None}, [1.0], {"a b": 1.0}, {1: 1.0}, {"frozen_at": 1}]
+    "values",
+    [
+        {"a": np.array([object()])},
+        {"a": [1.0]},
+        {"a": None},
+        [1.0],
+        {"a b": 1.0},
+        {1: 1.0},
+        {"frozen_at": 1},
+    ],
 )
 def test_what_is_not_plain_is_refused(values) -> None:
     with pytest.raises(InputError):

@@ -1,4 +1,5 @@
-"""The clip of a linear descent: it follows from public facts and from the released number of rows, and from nothing else."""
+"""The clip of a linear descent: it follows from public facts and from the released number of rows,
+and from nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def rows_of(n: int = 400, seed: int = 0) -> Rows:
     return Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[(0, 1)])
 
 
-def plan(epsilon: float = 1.0, protects: str = "records", notions=ODDS, public=None, **given) -> plans.Plan:
+def plan(
+    epsilon: float = 1.0, protects: str = "records", notions=ODDS, public=None, **given
+) -> plans.Plan:
     rows = rows_of()
     return plans.make(
         Promise(epsilon, 1e-6, protects),
@@ -46,7 +49,9 @@ def test_it_grows_with_what_noise_leaves_and_no_further() -> None:
     assert clips[0] == planned.clip == 2.0
     assert clips[-1] == pytest.approx(planned.settings.clip_growth * 3.0)
     assert len(set(clips)) >= 3
-    by_epsilon = [plan(epsilon, public=30_000).clip_at(30_000.0) for epsilon in (0.1, 1.0, 3.0, 1e4)]
+    by_epsilon = [
+        plan(epsilon, public=30_000).clip_at(30_000.0) for epsilon in (0.1, 1.0, 3.0, 1e4)
+    ]
     assert by_epsilon == sorted(by_epsilon)
     assert by_epsilon[-1] == pytest.approx(48.0)
 
@@ -57,7 +62,9 @@ def test_the_step_follows_the_clip_so_that_a_run_has_the_same_noise() -> None:
     rows = np.array([30_000.0])
     grown = free.clip_at(30_000.0)
     assert grown > 3.3
-    assert float(free.rate(rows)[0]) * grown == pytest.approx(min(float(fixed.rate(rows)[0]) * 3.0, grown), rel=1e-9)
+    assert float(free.rate(rows)[0]) * grown == pytest.approx(
+        min(float(fixed.rate(rows)[0]) * 3.0, grown), rel=1e-9
+    )
 
 
 def test_a_clip_that_was_passed_stays() -> None:
@@ -166,11 +173,14 @@ def five_groups(seed: int, n: int = 8_000) -> tuple[np.ndarray, np.ndarray, np.n
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_with_next_to_no_noise_five_groups_have_the_exact_solutions_error(seed: int) -> None:
-    """Duals that swing end above what holds the bound, and the last step then mixes the model with constants."""
+    """Duals that swing end above what holds the bound, and the last step then mixes the model with
+    constants."""
     X, y, group = five_groups(seed)
     errors = []
     for epsilon in (1e4, INF):
-        fitted = RateConstrainedClassifier(DemographicParity(0.02), epsilon=epsilon, random_state=seed)
+        fitted = RateConstrainedClassifier(
+            DemographicParity(0.02), epsilon=epsilon, random_state=seed
+        )
         fitted.fit(X, y, sensitive_features=group)
         assert isinstance(fitted.model_, LinearModel)
         errors.append(float((fitted.predict(X) != y).mean()))

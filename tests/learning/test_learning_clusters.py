@@ -38,7 +38,8 @@ def test_clusters_never_mix_labels_and_are_all_used() -> None:
 
 
 def test_leaves_are_those_of_scikit_learn() -> None:
-    """The stored tree sorts rows as the tree that was grown does: as many rows a leaf, at the same splits."""
+    """The stored tree sorts rows as the tree that was grown does: as many rows a leaf, at the same
+    splits."""
     from sklearn.tree import DecisionTreeRegressor
 
     found = made()
@@ -49,7 +50,9 @@ def test_leaves_are_those_of_scikit_learn() -> None:
     assert found.trees[1].leaves == (size > 0).sum()
     rebuilt = clusters._tree(z, np.ones(z.shape[1]), 9)
     fewest = max(2, len(z) // 36)
-    tree = DecisionTreeRegressor(max_leaf_nodes=9, min_samples_leaf=fewest, random_state=0).fit(z, z)
+    tree = DecisionTreeRegressor(max_leaf_nodes=9, min_samples_leaf=fewest, random_state=0).fit(
+        z, z
+    )
     pairs = set(zip(rebuilt.codes(z).tolist(), tree.apply(z).tolist(), strict=True))
     assert len(pairs) == rebuilt.leaves == 9
 
@@ -57,7 +60,9 @@ def test_leaves_are_those_of_scikit_learn() -> None:
 @pytest.mark.parametrize("rows", [1, 5, 100, 5000, 10**6])
 @pytest.mark.parametrize("groups", [2, 5, 20])
 @pytest.mark.parametrize("deviation", [0.0, 1.4, 14.0])
-def test_guarantee_2_leaves_are_few_where_noise_is_large(rows: int, groups: int, deviation: float) -> None:
+def test_guarantee_2_leaves_are_few_where_noise_is_large(
+    rows: int, groups: int, deviation: float
+) -> None:
     found = clusters.leaves_for(rows, 2, groups, deviation)
     assert 2 <= found <= clusters.MOST
     assert found <= clusters.leaves_for(rows, 2, groups, deviation / 2)
@@ -65,7 +70,11 @@ def test_guarantee_2_leaves_are_few_where_noise_is_large(rows: int, groups: int,
     assert found <= clusters.leaves_for(2 * rows, 2, groups, deviation)
 
 
-@pytest.mark.parametrize("features", [np.zeros((40, 3)), X[:1], np.eye(3)[[0] * 30 + [1] * 30]], ids=["flat", "one", "two"])
+@pytest.mark.parametrize(
+    "features",
+    [np.zeros((40, 3)), X[:1], np.eye(3)[[0] * 30 + [1] * 30]],
+    ids=["flat", "one", "two"],
+)
 def test_rows_that_cannot_be_split_make_one_cluster_a_label(features: np.ndarray) -> None:
     labels = np.zeros(len(features), np.intp)
     found = clusters.grown(features, labels, 2, 10)
@@ -74,7 +83,9 @@ def test_rows_that_cannot_be_split_make_one_cluster_a_label(features: np.ndarray
 
 
 def written(values: object) -> clusters.Clusters:
-    return clusters.from_dict(Document("groups.json", "Save it again.").node(json.dumps(values).encode()))
+    return clusters.from_dict(
+        Document("groups.json", "Save it again.").node(json.dumps(values).encode())
+    )
 
 
 def test_writing_and_reading_gives_the_same_clusters() -> None:

@@ -1,4 +1,5 @@
-"""What is said of a model beside constants, a free model and their mixtures, against the rows themselves."""
+"""What is said of a model beside constants, a free model and their mixtures, against the rows
+themselves."""
 
 from __future__ import annotations
 
@@ -23,13 +24,25 @@ def people(n: int = 4000, seed: int = 0, groups: int = 2, rare: float = 0.4):
 
 def fitted(data, notions, epsilon=float("inf"), protects="records", seed=0, groups=2, **settings):
     X, y, a = data
-    rows = Rows.from_arrays(X, y, [a], classes=range(int(y.max()) + 1), groups=[tuple(range(groups))])
+    rows = Rows.from_arrays(
+        X, y, [a], classes=range(int(y.max()) + 1), groups=[tuple(range(groups))]
+    )
     promise = Promise(epsilon, 1e-6, protects)
     public = len(y) if promise.rows_are_public or not promise.is_private else None
-    plan = plans.make(promise, rows.layout, rows.cells(), notions, Settings(**settings), public_rows=public, companion=True)
+    plan = plans.make(
+        promise,
+        rows.layout,
+        rows.cells(),
+        notions,
+        Settings(**settings),
+        public_rows=public,
+        companion=True,
+    )
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
     search = LinearDescent(plan, bounds)
-    curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    curator = Curator(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
+    )
     (outcome,) = descend(curator, search)
     return outcome, curator
 
@@ -73,17 +86,22 @@ def test_the_companion_is_a_model_without_constraints() -> None:
 
 
 def test_guarantee_2_differences_have_the_noise_that_is_stated_of_them() -> None:
-    """60 runs: a ratio of deviations beyond 1.4 or below 0.65, or a mean further than 0.6 from 0, has less than 1 chance in
-    1,000; the threshold was put before these values were released, so none of them is lucky."""
+    """60 runs: a ratio of deviations beyond 1.4 or below 0.65, or a mean further than 0.6 from 0,
+    has less than 1 chance in 1,000; the threshold was put before these values were released, so
+    none of them is lucky."""
     X, y, _ = data = people(3000)
     own, beside = [], []
     for seed in range(60):
-        outcome, _ = fitted(data, [DemographicParity(0.02)], 1.0, seed=seed, rounds=10, free_rounds=4)
+        outcome, _ = fitted(
+            data, [DemographicParity(0.02)], 1.0, seed=seed, rounds=10, free_rounds=4
+        )
         compared = outcome.comparison
         errs = (decided(outcome.weights, X) != y).mean()
         free = (decided(compared.free.weights, X) != y).mean()
         constant = compared.constant()
-        own.append((constant.difference - (errs - (y != constant.constant).mean())) / constant.noise)
+        own.append(
+            (constant.difference - (errs - (y != constant.constant).mean())) / constant.noise
+        )
         alone = compared.unconstrained()
         beside.append((alone.difference - (errs - free)) / alone.noise)
     for ratios in (own, beside):
@@ -92,14 +110,21 @@ def test_guarantee_2_differences_have_the_noise_that_is_stated_of_them() -> None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("notion", [ErrorRateParity(0.02), DemographicParity(0.02), FalseNegativeRate(0.2, positive=1)])
-def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them(notion, classes) -> None:
-    """A constant's error rates are shares of labels, which released counts alone tell; its selection rates are 0 and 1. 4,000
-    draws of the counts' noise, and of the rows: deviations within 6 %."""
+@pytest.mark.parametrize(
+    "notion", [ErrorRateParity(0.02), DemographicParity(0.02), FalseNegativeRate(0.2, positive=1)]
+)
+def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them(
+    notion, classes
+) -> None:
+    """A constant's error rates are shares of labels, which released counts alone tell; its
+    selection rates are 0 and 1. 4,000 draws of the counts' noise, and of the rows: deviations
+    within 6 %."""
     rng = np.random.default_rng(0)
     y, a = rng.integers(0, classes, 3000), rng.choice(2, 3000, p=[0.1, 0.9])
     rows = Rows.from_arrays(np.zeros((3000, 1)), y, [a], classes=range(classes), groups=[(0, 1)])
-    plan = plans.make(Promise(1.0, 1e-6), rows.layout, rows.cells(), [notion], Settings(rounds=5), companion=True)
+    plan = plans.make(
+        Promise(1.0, 1e-6), rows.layout, rows.cells(), [notion], Settings(rounds=5), companion=True
+    )
     table = np.zeros((2, classes))
     np.add.at(table, (a, y), 1.0)
     true = table if plan.by_label else table.sum(axis=1, keepdims=True)
@@ -116,11 +141,14 @@ def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them
 
 
 def test_values_of_a_moved_threshold_are_not_the_luckiest() -> None:
-    """Constraint values of the model that is handed out, over 60 fits whose thresholds were put by noisy values."""
+    """Constraint values of the model that is handed out, over 60 fits whose thresholds were put by
+    noisy values."""
     X, _, a = data = people(3000, rare=0.2)
     ratios = []
     for seed in range(60):
-        outcome, _ = fitted(data, [DemographicParity(0.02)], 1.0, seed=seed, rounds=6, free_rounds=2)
+        outcome, _ = fitted(
+            data, [DemographicParity(0.02)], 1.0, seed=seed, rounds=6, free_rounds=2
+        )
         own = decided(outcome.weights, X)
         truth = own[a == 0].mean() - own[a == 1].mean()
         ratios.append((outcome.values[0] - truth) / outcome.spread[0])
@@ -152,12 +180,21 @@ def test_a_constant_that_misses_everybody_is_no_reason_against_a_model() -> None
 def two(counts, values, bounds, constants, free_counts, free_values):
     table, free = (Table(np.array(one, float), np.zeros((2, 2))) for one in (counts, free_counts))
     none = np.zeros(len(values))
-    limits = Limits(np.array(values, float), np.array(bounds, float), none, np.array(constants, float))
+    limits = Limits(
+        np.array(values, float), np.array(bounds, float), none, np.array(constants, float)
+    )
     return Comparison(table, 100.0, limits, Free(None, free, np.array(free_values, float), none))
 
 
 def test_a_mixture_is_as_fair_as_the_model_and_no_more() -> None:
-    compared = two([[50, 10], [20, 20]], [0.05, -0.05], [0.05, 0.05], [[0, 0], [0, 0]], [[55, 5], [5, 35]], [0.2, -0.2])
+    compared = two(
+        [[50, 10], [20, 20]],
+        [0.05, -0.05],
+        [0.05, 0.05],
+        [[0, 0], [0, 0]],
+        [[55, 5], [5, 35]],
+        [0.2, -0.2],
+    )
     mixed = compared.mixing()
     assert mixed.share == pytest.approx(0.75)
     assert mixed.constant == 0

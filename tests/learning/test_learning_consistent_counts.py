@@ -1,4 +1,5 @@
-"""Consistent counts: whole, not negative, of the right sum, and the nearest such table, against a solver."""
+"""Consistent counts: whole, not negative, of the right sum, and the nearest such table, against a
+solver."""
 
 from __future__ import annotations
 

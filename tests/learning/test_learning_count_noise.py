@@ -1,4 +1,5 @@
-"""How large sums of noise get: walks against simulation, and bounds that would be false if they were smaller by half."""
+"""How large sums of noise get: walks against simulation, and bounds that would be false if they
+were smaller by half."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import pytest
 
 from fairveil.learning.counts.noise import CountNoise
 
-LAWS = [CountNoise("discrete-laplace", scale) for scale in (0.8, 7.0)] + [CountNoise("gaussian", scale) for scale in (0.6, 9.0)]
+LAWS = [CountNoise("discrete-laplace", scale) for scale in (0.8, 7.0)] + [
+    CountNoise("gaussian", scale) for scale in (0.6, 9.0)
+]
 
 
 def drawn(law: CountNoise, shape: tuple[int, ...], seed: int = 0) -> npt.NDArray[np.float64]:
@@ -21,7 +24,8 @@ def drawn(law: CountNoise, shape: tuple[int, ...], seed: int = 0) -> npt.NDArray
 
 
 def furthest(noise: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The largest size of a sum of the first or of the last of the noises, of none up to all, along the last axis."""
+    """The largest size of a sum of the first or of the last of the noises, of none up to all, along
+    the last axis."""
     first = np.cumsum(noise, axis=-1)
     last = np.cumsum(noise[..., ::-1], axis=-1)
     return np.asarray(np.maximum(np.abs(first).max(axis=-1), np.abs(last).max(axis=-1)))
@@ -29,8 +33,11 @@ def furthest(noise: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("length", "walks"), [(1, 1), (16, 1), (16, 4), (64, 10)])
-def test_guarantee_1_walks_stay_within_their_bound_and_not_far_within(law: CountNoise, length: int, walks: int) -> None:
-    """20,000 draws at 0.05: an excess of 6 % or more has probability below 1e-9 if the bound holds."""
+def test_guarantee_1_walks_stay_within_their_bound_and_not_far_within(
+    law: CountNoise, length: int, walks: int
+) -> None:
+    """20,000 draws at 0.05: an excess of 6 % or more has probability below 1e-9 if the bound
+    holds."""
     found = furthest(drawn(law, (20_000, walks, length))).sum(axis=1)
     bound = law.walk_tail(length, walks, 0.05)
     assert (found > bound).mean() < 0.06

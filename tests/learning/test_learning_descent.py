@@ -10,7 +10,14 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
-from fairveil.learning import AscentState, LinearDescent, PrimalState, ProjectedAscent, Settings, descend
+from fairveil.learning import (
+    AscentState,
+    LinearDescent,
+    PrimalState,
+    ProjectedAscent,
+    Settings,
+    descend,
+)
 from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 
@@ -21,14 +28,20 @@ def make_rows(seed: int = 0, n: int = 400, classes: int = 2) -> Rows:
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 2, n)
     X = np.clip(rng.normal(size=(n, 3)) + 0.5 * a[:, None], -3, 3)
-    y = (X @ [1.0, -0.5, 0.3] + rng.normal(size=n) > 0.3).astype(int) + (rng.integers(0, classes - 1, n) if classes > 2 else 0)
-    return Rows.from_arrays(X, np.minimum(y, classes - 1), [a], classes=range(classes), groups=[(0, 1)])
+    y = (X @ [1.0, -0.5, 0.3] + rng.normal(size=n) > 0.3).astype(int) + (
+        rng.integers(0, classes - 1, n) if classes > 2 else 0
+    )
+    return Rows.from_arrays(
+        X, np.minimum(y, classes - 1), [a], classes=range(classes), groups=[(0, 1)]
+    )
 
 
 PARITY = (DemographicParity(0.05),)
 
 
-def search_for(rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT) -> LinearDescent:
+def search_for(
+    rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT
+) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     plan = plans.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=public)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
@@ -38,7 +51,9 @@ def search_for(rows: Rows, promise: Promise, notions=PARITY, settings: Settings 
 def curator_for(rows: Rows, search: LinearDescent, seed: int = 0) -> Curator:
     promise = search.promise
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
-    return Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    return Curator(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
+    )
 
 
 PROMISES = [
@@ -50,8 +65,14 @@ PROMISES = [
 
 @pytest.mark.parametrize("promise", PROMISES, ids=["add-remove", "replace-one", "sensitive"])
 @pytest.mark.parametrize("rate", [None, 0.2])
-@pytest.mark.parametrize("notions", [(), (DemographicParity(0.05),), (EqualizedOdds(0.1), DemographicParity(0.3))], ids=len)
-def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(promise, rate, notions) -> None:
+@pytest.mark.parametrize(
+    "notions",
+    [(), (DemographicParity(0.05),), (EqualizedOdds(0.1), DemographicParity(0.3))],
+    ids=len,
+)
+def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(
+    promise, rate, notions
+) -> None:
     rows = make_rows()
     search = search_for(rows, promise, notions, Settings(rounds=6, sampling_rate=rate))
     curator = curator_for(rows, search)
@@ -60,7 +81,8 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(promise,
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-12)
     free = promise.protects == "sensitive_features" and not notions
-    before, after = (1, 2) if notions else (0 if promise.rows_are_public else 1, 1)  # counts; decisions, and those settled
+    # counts; decisions, and those settled
+    before, after = (1, 2) if notions else (0 if promise.rows_are_public else 1, 1)
     assert len(curator.log) == (0 if free else 6 + before + after)
     assert free or statement.epsilon >= 0.999 * promise.epsilon  # and wastes nothing
 

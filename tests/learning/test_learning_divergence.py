@@ -1,4 +1,5 @@
-"""Oracles' guarantees as divergences: against closed forms, integrals, dp_accounting where it has the event, and each other."""
+"""Oracles' guarantees as divergences: against closed forms, integrals, dp_accounting where it has
+the event, and each other."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ ORDERS = [1.01, 1.5, 2.0, 3.7, 8.0, 32.0, 500.0, 1e6, 1e9]
 def renyi_of(p: Any, q: Any, order: float) -> float:
     """Of two finite laws, the larger way."""
     one, other = np.log(np.asarray(p, float)), np.log(np.asarray(q, float))
-    ways = (np.logaddexp.reduce(order * a + (1 - order) * b) / (order - 1) for a, b in ((one, other), (other, one)))
+    ways = (
+        np.logaddexp.reduce(order * a + (1 - order) * b) / (order - 1)
+        for a, b in ((one, other), (other, one))
+    )
     return float(max(ways))
 
 
@@ -61,14 +65,17 @@ def test_a_gaussian_has_no_pure_epsilon_and_the_known_others(z: float) -> None:
         assert found.renyi(order) == pytest.approx(order / (2 * z**2), rel=1e-12)
     assert math.isinf(found.renyi(math.inf))
     epsilon = found.approximate(1e-5)
-    delta = stats.norm.cdf(1 / (2 * z) - epsilon * z) - math.exp(epsilon) * stats.norm.cdf(-1 / (2 * z) - epsilon * z)
+    delta = stats.norm.cdf(1 / (2 * z) - epsilon * z) - math.exp(epsilon) * stats.norm.cdf(
+        -1 / (2 * z) - epsilon * z
+    )
     assert delta == pytest.approx(1e-5, rel=1e-6)
     assert found.leak == 0.0
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
 def test_an_exponential_mechanism_is_bounded_range(epsilon: float) -> None:
-    """Pure epsilon, epsilon^2 / 8 zero-concentrated, order epsilon^2 / 8 or less; and above the worst pairs of that range."""
+    """Pure epsilon, epsilon^2 / 8 zero-concentrated, order epsilon^2 / 8 or less; and above the
+    worst pairs of that range."""
     found = Divergence(Exponential(epsilon))
     assert found.pure == epsilon
     assert found.zero_concentrated == pytest.approx(epsilon**2 / 8)
@@ -78,7 +85,12 @@ def test_an_exponential_mechanism_is_bounded_range(epsilon: float) -> None:
         worst = 0.0
         for t in np.linspace(1e-3, 1 - 1e-3, 400) * epsilon:  # losses t and t - epsilon
             q = (1 - math.exp(-t)) / (math.exp(epsilon - t) - math.exp(-t))
-            worst = max(worst, renyi_of([1 - q * math.exp(epsilon - t), q * math.exp(epsilon - t)], [1 - q, q], order))
+            worst = max(
+                worst,
+                renyi_of(
+                    [1 - q * math.exp(epsilon - t), q * math.exp(epsilon - t)], [1 - q, q], order
+                ),
+            )
         assert found.renyi(order) >= worst * (1 - 1e-9)
         if order <= 32:
             assert found.renyi(order) == pytest.approx(worst, rel=0.01)
@@ -91,7 +103,10 @@ def test_guarantee_1_by_an_exponential_mechanism_with_scores_of_its_own() -> Non
     found, largest = Divergence(Exponential(epsilon)), 0.0
     for _ in range(200):
         scores = rng.integers(0, 6, 5)
-        laws = [np.exp(-epsilon * s) / np.exp(-epsilon * s).sum() for s in (scores, scores + rng.integers(0, 2, 5))]
+        laws = [
+            np.exp(-epsilon * s) / np.exp(-epsilon * s).sum()
+            for s in (scores, scores + rng.integers(0, 2, 5))
+        ]
         ratio = float(np.abs(np.log(laws[0] / laws[1])).max())
         largest = max(largest, ratio)
         assert ratio <= found.pure
@@ -108,7 +123,8 @@ def test_laplace_noise(multiplier: float) -> None:
     assert found.zero_concentrated <= s**2 / 2 * (1 + 1e-12)
     for order in (1.5, 2.0, 8.0, 100.0):
         known = np.logaddexp(
-            math.log(order / (2 * order - 1)) + (order - 1) * s, math.log((order - 1) / (2 * order - 1)) - order * s
+            math.log(order / (2 * order - 1)) + (order - 1) * s,
+            math.log((order - 1) / (2 * order - 1)) - order * s,
         ) / (order - 1)
         assert known <= found.renyi(order) * (1 + 1e-12)
         assert found.renyi(order) == pytest.approx(known, rel=2e-3)
@@ -118,16 +134,24 @@ def test_laplace_noise(multiplier: float) -> None:
     discrete = Divergence(DiscreteLaplace(multiplier))
     assert discrete.pure == pytest.approx(s, rel=1e-9)
     for order in (2.0, 8.0):
-        assert renyi_of(law / law.sum(), shifted / shifted.sum(), order) <= discrete.renyi(order) * (1 + 1e-9)
+        assert renyi_of(law / law.sum(), shifted / shifted.sum(), order) <= discrete.renyi(
+            order
+        ) * (1 + 1e-9)
 
 
 def test_against_dp_accounting_where_it_has_the_event() -> None:
     cases: list[tuple[Event, dp.DpEvent]] = [
         (Repeated(Gaussian(3.0), 7), dp.SelfComposedDpEvent(dp.GaussianDpEvent(3.0), 7)),
         (ZeroConcentrated(0.02), ZCDpEvent(0.02)),
-        (Composed((Gaussian(2.0), ZeroConcentrated(0.1))), dp.ComposedDpEvent([dp.GaussianDpEvent(2.0), ZCDpEvent(0.1)])),
+        (
+            Composed((Gaussian(2.0), ZeroConcentrated(0.1))),
+            dp.ComposedDpEvent([dp.GaussianDpEvent(2.0), ZCDpEvent(0.1)]),
+        ),
         (Laplace(2.0), dp.LaplaceDpEvent(2.0)),
-        (PoissonSampled(0.1, Gaussian(1.5)), dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(1.5))),
+        (
+            PoissonSampled(0.1, Gaussian(1.5)),
+            dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(1.5)),
+        ),
     ]
     orders = [1.5, 2.0, 4.0, 16.0, 64.0]
     for ours, theirs in cases:
@@ -137,7 +161,8 @@ def test_against_dp_accounting_where_it_has_the_event() -> None:
         for order in orders:
             if isinstance(ours, PoissonSampled) and order != round(order):
                 continue  # theirs is an approximation there
-            if isinstance(ours, PoissonSampled) and order > 16:  # what is in the far tail is in `leak`, not in ours
+            # what is in the far tail is in `leak`, not in ours
+            if isinstance(ours, PoissonSampled) and order > 16:
                 assert 0.0 < Divergence(ours).leak < 1e-190
                 assert Divergence(ours).renyi(order) <= known[order]
                 continue
@@ -145,7 +170,9 @@ def test_against_dp_accounting_where_it_has_the_event() -> None:
     for ours, theirs in cases[:1] + cases[3:]:
         losses = pld.PLDAccountant(value_discretization_interval=1e-4)
         losses.compose(theirs)
-        assert Divergence(ours).approximate(1e-6) == pytest.approx(losses.get_epsilon(1e-6), rel=2e-3)
+        assert Divergence(ours).approximate(1e-6) == pytest.approx(
+            losses.get_epsilon(1e-6), rel=2e-3
+        )
 
 
 EVENTS: list[Event] = [
@@ -170,13 +197,17 @@ EVENTS: list[Event] = [
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
 def test_guarantee_2_readings_agree_with_one_another(event: Event) -> None:
-    """Renyi rises with the order up to pure, and stays below order x rho; what is pure is approximate; calls add up."""
+    """Renyi rises with the order up to pure, and stays below order x rho; what is pure is
+    approximate; calls add up."""
     found = Divergence(event, "replace-one")
     values = np.array([value for _, value in found.curve(ORDERS)])
     assert (values[1:] >= values[:-1] * (1 - 1e-9)).all()
     assert found.renyi(math.inf) == found.pure
     assert (values <= found.pure).all()
-    assert all(value <= order * found.zero_concentrated for order, value in zip(ORDERS, values, strict=True))
+    assert all(
+        value <= order * found.zero_concentrated
+        for order, value in zip(ORDERS, values, strict=True)
+    )
     assert found.approximate(1e-5) <= found.pure
     assert price(found.event, 1e-5, "replace-one").epsilon == found.approximate(1e-5)
     three = found.times(3)
@@ -194,7 +225,11 @@ def test_what_has_no_such_guarantee_says_infinite() -> None:
     assert Divergence(SamplerError(1e-9)).approximate(1e-5) < 1e-3
     assert Divergence(Approximate(0.5, 1e-7)).leak == 1e-7
     assert Divergence(Approximate(0.5, 1e-7)).approximate(1e-7) == 0.5
-    assert (Divergence(NoOp()).pure, Divergence(NoOp()).zero_concentrated, Divergence(NoOp()).renyi(3.0)) == (0.0, 0.0, 0.0)
+    assert (
+        Divergence(NoOp()).pure,
+        Divergence(NoOp()).zero_concentrated,
+        Divergence(NoOp()).renyi(3.0),
+    ) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("order", [1.0, 0.5, math.nan, "two", -3.0])
@@ -203,7 +238,8 @@ def test_orders_are_above_1(order: Any) -> None:
         Divergence(Gaussian(1.0)).renyi(order)
 
 
-# ---- of oracles ----------------------------------------------------------------------------------------------------------
+# ---- of oracles
+# --------------------------------------------------------------------------------------------------
 
 
 def ground_of(promise: Any) -> tuple[Any, Any]:
@@ -218,7 +254,8 @@ def test_each_oracle_states_what_a_call_guarantees(relation: str) -> None:
     ground = problem.ground
     choice = Choice(thresholds(rows.layout)).at(0.0, 4.0).guarantee(ground)
     assert choice.pure == choice.event.epsilon == 0.5
-    assert choice.zero_concentrated == pytest.approx(0.5**2 / 8) == pytest.approx(1 / (2 * 4.0**2))  # as a Gaussian's
+    # as a Gaussian's
+    assert choice.zero_concentrated == pytest.approx(0.5**2 / 8) == pytest.approx(1 / (2 * 4.0**2))
     assert choice.renyi(5.0) <= 5.0 * 0.5**2 / 8
     descent = Descent(steps=3).at(0.0, 4.0).guarantee(ground)
     assert math.isinf(descent.pure)
@@ -229,7 +266,9 @@ def test_each_oracle_states_what_a_call_guarantees(relation: str) -> None:
     once = regression.first_guarantee(ground, 8.0)
     sums = 1 if relation == "groups" else 2  # Gram matrices and sums where records are protected
     assert once.zero_concentrated == pytest.approx((1 / 8.0**2 + sums / 4.0**2) / 2)
-    assert Choice(thresholds(rows.layout)).first_guarantee(ground, 8.0).zero_concentrated == pytest.approx(1 / (2 * 8.0**2))
+    assert Choice(thresholds(rows.layout)).first_guarantee(
+        ground, 8.0
+    ).zero_concentrated == pytest.approx(1 / (2 * 8.0**2))
 
 
 def test_an_oracle_of_a_promise_of_nothing_guarantees_nothing() -> None:

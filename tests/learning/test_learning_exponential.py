@@ -1,4 +1,5 @@
-"""Exponential sampling: guarantees of `learning/group_objective/exponential.py`, by exact probabilities, one by one."""
+"""Exponential sampling: guarantees of `learning/group_objective/exponential.py`, by exact
+probabilities, one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
 from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
 from fairveil.learning.group_objective.found import Found
-from fairveil.learning.oracles.choosing import Labellings, LinearClass, Listed, directions, thresholds
+from fairveil.learning.oracles.choosing import (
+    Labellings,
+    LinearClass,
+    Listed,
+    directions,
+    thresholds,
+)
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import DiscreteLaplace, Exponential, spelled_out
 from fairveil.privacy.promise import Promise
@@ -39,7 +46,12 @@ def listed() -> Listed:
     def line(block: Any, k: int) -> Any:
         return (np.array([math.cos(k), math.sin(k)]) @ block.numbers > 0.1 * k - 0.2).astype(int)
 
-    return Listed([*(lambda block, k=k: line(block, k) for k in range(5)), lambda block: np.ones(block.rows, int)])
+    return Listed(
+        [
+            *(lambda block, k=k: line(block, k) for k in range(5)),
+            lambda block: np.ones(block.rows, int),
+        ]
+    )
 
 
 CLASSES: dict[str, Any] = {
@@ -51,8 +63,12 @@ CLASSES: dict[str, Any] = {
 }
 
 
-def sampling_of(rows: Any, promise: Promise, of: str = "thresholds", *given: Any, **options: Any) -> Sampling:
-    problem = s.problem_of(rows, promise, *(given or ("error", ODDS)), stated=options.pop("stated", None))
+def sampling_of(
+    rows: Any, promise: Promise, of: str = "thresholds", *given: Any, **options: Any
+) -> Sampling:
+    problem = s.problem_of(
+        rows, promise, *(given or ("error", ODDS)), stated=options.pop("stated", None)
+    )
     return plan_sampling(problem, CLASSES[of](rows.layout), **options)
 
 
@@ -63,13 +79,16 @@ def ran(rows: Any, sampling: Sampling, seed: int = 0) -> tuple[Any, Found, Any]:
     return curator, found, certain
 
 
-# ---- guarantee 1 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 1
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 @pytest.mark.parametrize("of", list(CLASSES))
 @pytest.mark.parametrize("pure", [False, True])
-def test_guarantee_1_the_log_is_the_plan_and_costs_the_promise(relation: str, of: str, pure: bool) -> None:
+def test_guarantee_1_the_log_is_the_plan_and_costs_the_promise(
+    relation: str, of: str, pure: bool
+) -> None:
     """At delta = 0 all of it is pure: counts and the report have discrete Laplace noise."""
     promise = (PURE if pure else g.PROMISES)[relation]
     rows = g.rows_from(*g.sample(1, 90))
@@ -100,7 +119,9 @@ def test_guarantee_1_with_classes_columns_and_weights(relation: str, weights: bo
     rows = g.rows_from(*data, 3, (2, 2), np.random.default_rng(0).random(90) if weights else None)
     for promise in (g.PROMISES[relation], *([] if weights else [PURE[relation]])):
         for mode in ("product", "marginal"):
-            problem = s.problem_of(rows, promise, "gmean", EqualizedOdds(0.1, groups=mode), mode, 90)
+            problem = s.problem_of(
+                rows, promise, "gmean", EqualizedOdds(0.1, groups=mode), mode, 90
+            )
             sampling = plan_sampling(problem, thresholds(rows.layout))
             curator, found, _ = ran(rows, sampling)
             curator.log.reconcile([sampling.plan])
@@ -108,9 +129,15 @@ def test_guarantee_1_with_classes_columns_and_weights(relation: str, weights: bo
 
 
 def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
-    for relation, promise in {**g.PROMISES, **{f"pure {name}": one for name, one in PURE.items()}}.items():
+    for relation, promise in {
+        **g.PROMISES,
+        **{f"pure {name}": one for name, one in PURE.items()},
+    }.items():
         for of in ("thresholds", "directions"):
-            plans = [sampling_of(g.rows_from(*g.sample(seed, 90)), promise, of, stated=100).plan for seed in (0, 1)]
+            plans = [
+                sampling_of(g.rows_from(*g.sample(seed, 90)), promise, of, stated=100).plan
+                for seed in (0, 1)
+            ]
             assert plans[0] == plans[1], (relation, of)
 
 
@@ -130,11 +157,15 @@ def test_what_is_broken_off_leaves_a_beginning_and_a_closed_curator() -> None:
         curator.answer([(sampling.ground.counts, sampling.counts_multiplier)])
 
 
-# ---- guarantee 2 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 2
+# --------------------------------------------------------------------------------------------------
 
 
-def log_law(rows: Any, sampling: Sampling, questions: Any, score: Any, stated: int | None) -> tuple[Any, Any]:
-    """Exact log probabilities of a choice, of the integer scores that are drawn from; and these as scores."""
+def log_law(
+    rows: Any, sampling: Sampling, questions: Any, score: Any, stated: int | None
+) -> tuple[Any, Any]:
+    """Exact log probabilities of a choice, of the integer scores that are drawn from; and these as
+    scores."""
     curator = Curator(rows, sampling.ground.promise, public_rows=stated)
     contest = curator._contest(tuple(again(questions, curator, sampling)), None, None, score)
     values = contest.rounded(contest._values(contest.sums.found()))
@@ -144,7 +175,11 @@ def log_law(rows: Any, sampling: Sampling, questions: Any, score: Any, stated: i
 
 def again(questions: Any, curator: Curator, sampling: Sampling) -> Any:
     """The same candidates for another curator: handles are its own."""
-    return sampling.of.gather(curator, sampling.ground)[0] if isinstance(sampling.of, Listed) else questions
+    return (
+        sampling.of.gather(curator, sampling.ground)[0]
+        if isinstance(sampling.of, Listed)
+        else questions
+    )
 
 
 def neighbours(data: Any, relation: str, sizes: tuple[int, ...]) -> Any:
@@ -166,14 +201,18 @@ def neighbours(data: Any, relation: str, sizes: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize("of", list(CLASSES))
 @pytest.mark.parametrize(
     ("objective", "constraint"),
-    [("error", ODDS), ("gmean", "gini:0.1"), (Gap("equalized_odds", 20.0, "boltzmann"), GMean().at_least(0.4))],
+    [
+        ("error", ODDS),
+        ("gmean", "gini:0.1"),
+        (Gap("equalized_odds", 20.0, "boltzmann"), GMean().at_least(0.4)),
+    ],
     ids=["odds", "gini", "boltzmann"],
 )
 def test_guarantee_2_no_neighbour_changes_a_probability_by_more_than_e_to_the_epsilon(
     relation: str, of: str, objective: Any, constraint: Any
 ) -> None:
-    """Exactly, for every neighbour of a small table, at the counts that a run released, at epsilon 200 so that these say
-    something; candidates are the same ones."""
+    """Exactly, for every neighbour of a small table, at the counts that a run released, at epsilon
+    200 so that these say something; candidates are the same ones."""
     if of == "labellings" and relation != "groups":
         return
     promise = Promise(200.0, 1e-5, g.PROMISES[relation].protects, g.PROMISES[relation].neighbours)
@@ -198,7 +237,9 @@ def test_guarantee_2_marginal_groups(relation: str) -> None:
     promise = Promise(200.0, 1e-5, g.PROMISES[relation].protects, g.PROMISES[relation].neighbours)
     data = g.sample(3, n=16, groups=(2, 2))
     rows = g.rows_from(*data, groups=(2, 2))
-    problem = s.problem_of(rows, promise, "error", EqualizedOdds(0.1, groups="marginal"), "marginal", 16)
+    problem = s.problem_of(
+        rows, promise, "error", EqualizedOdds(0.1, groups="marginal"), "marginal", 16
+    )
     sampling = plan_sampling(problem, thresholds(rows.layout))
     curator, _, _ = ran(rows, sampling, 2)
     ((questions, epsilon, _, score),) = curator.choices
@@ -213,7 +254,8 @@ def test_guarantee_2_marginal_groups(relation: str) -> None:
 
 @pytest.mark.parametrize("stated", [20, 200])
 def test_guarantee_2_a_wrong_number_of_rows_costs_accuracy_alone(stated: int) -> None:
-    """Under add-remove the stated number is only divided by: with ten times as many rows the bound holds as it did."""
+    """Under add-remove the stated number is only divided by: with ten times as many rows the bound
+    holds as it did."""
     promise, data = Promise(200.0, 1e-5), g.sample(3, n=200)
     rows = g.rows_from(*data)
     sampling = sampling_of(rows, promise, "weights", "gmean", ODDS, stated=stated)
@@ -223,23 +265,44 @@ def test_guarantee_2_a_wrong_number_of_rows_costs_accuracy_alone(stated: int) ->
     X, y, A = data
     for i in range(0, 200, 5):
         keep = np.arange(200) != i
-        there, _ = log_law(g.rows_from(X[keep], y[keep], [A[0][keep]]), sampling, questions, score, stated)
+        there, _ = log_law(
+            g.rows_from(X[keep], y[keep], [A[0][keep]]), sampling, questions, score, stated
+        )
         assert np.abs(here - there).max() <= epsilon * (1 + 1e-9)
 
 
-# ---- guarantee 3 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 3
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
-@pytest.mark.parametrize("options", [{}, {"alpha": 0.2}, {"penalty": 2.0}], ids=["own", "alpha", "penalty"])
-def test_guarantee_3_bounds_hold_but_for_the_chance_that_they_state(relation: str, confidence: float, options: Any) -> None:
-    """By exact probabilities of every decision: of those whose f or g is above its bound, over runs whose counts differ."""
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": 0.2}, {"penalty": 2.0}], ids=["own", "alpha", "penalty"]
+)
+def test_guarantee_3_bounds_hold_but_for_the_chance_that_they_state(
+    relation: str, confidence: float, options: Any
+) -> None:
+    """By exact probabilities of every decision: of those whose f or g is above its bound, over runs
+    whose counts differ."""
     promise = Promise(6.0, 1e-5, g.PROMISES[relation].protects, g.PROMISES[relation].neighbours)
     rows = g.rows_from(*g.sample(1, 600))
     missed, loose = [], []
-    for objective, constraint in (("error", "equalized_odds:0.2"), ("gmean", "gini:0.2"), ("largest_group_loss", None)):
-        sampling = sampling_of(rows, promise, "thresholds", objective, constraint, stated=600, confidence=confidence, **options)
+    for objective, constraint in (
+        ("error", "equalized_odds:0.2"),
+        ("gmean", "gini:0.2"),
+        ("largest_group_loss", None),
+    ):
+        sampling = sampling_of(
+            rows,
+            promise,
+            "thresholds",
+            objective,
+            constraint,
+            stated=600,
+            confidence=confidence,
+            **options,
+        )
         tables = s.tables_of(rows, sampling.of, sampling.problem)
         for seed in range(4):
             curator, found, certain = ran(rows, sampling, seed)
@@ -260,14 +323,20 @@ def test_guarantee_3_bounds_hold_but_for_the_chance_that_they_state(relation: st
 
 
 def test_guarantee_3_the_bound_on_scores_is_of_the_law_that_is_drawn_from() -> None:
-    """Rounding of scores is part of it: with m equally bad decisions the chance is near what is stated, and not above."""
+    """Rounding of scores is part of it: with m equally bad decisions the chance is near what is
+    stated, and not above."""
     rows = g.rows_from(*g.sample(1, 400))
-    sampling = sampling_of(rows, Promise(4.0, 1e-5), "thresholds", "error", stated=400, confidence=0.9)
+    sampling = sampling_of(
+        rows, Promise(4.0, 1e-5), "thresholds", "error", stated=400, confidence=0.9
+    )
     curator, _, certain = ran(rows, sampling, 1)
     ((questions, epsilon, _, score),) = curator.choices
-    contest = Curator(rows, sampling.ground.promise, public_rows=400)._contest(tuple(questions), None, None, score)
+    contest = Curator(rows, sampling.ground.promise, public_rows=400)._contest(
+        tuple(questions), None, None, score
+    )
     step, m = math.ldexp(1.0, contest.exponent), sampling.of.size
-    above = math.floor((certain.f + step) / step)  # the first score that is surely above the bound, rounding and all
+    # the first score that is surely above the bound, rounding and all
+    above = math.floor((certain.f + step) / step)
     worst = np.array([0, *([above] * (m - 1))])
     logits = -choice.rate(epsilon, contest.steps) * worst
     chance = 1.0 - math.exp(logits[0] - logsumexp(logits))
@@ -276,27 +345,36 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_law_that_is_drawn_from() -> N
 
 def test_a_larger_alpha_is_bought_by_a_smaller_penalty() -> None:
     rows = g.rows_from(*g.sample(1, 400))
-    much = Promise(2000.0, 1e-5, neighbours="replace-one")  # so that the corollary says something at each
-    found = [ran(rows, sampling_of(rows, much, alpha=alpha))[1].penalty for alpha in (0.1, 0.3, 0.9)]
+    # so that the corollary says something at each
+    much = Promise(2000.0, 1e-5, neighbours="replace-one")
+    found = [
+        ran(rows, sampling_of(rows, much, alpha=alpha))[1].penalty for alpha in (0.1, 0.3, 0.9)
+    ]
     assert found == sorted(found, reverse=True)
     assert found[0] > 2 * found[2]
 
 
-# ---- what is chosen ------------------------------------------------------------------------------------------------------
+# ---- what is chosen
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("of", ["thresholds", "directions", "labellings", "list"])
 @pytest.mark.parametrize(
-    ("objective", "constraint"), [("error", None), ("error", ODDS), ("gmean", "gini:0.1"), (SmoothedOdds(30.0), "error:0.4")]
+    ("objective", "constraint"),
+    [("error", None), ("error", ODDS), ("gmean", "gini:0.1"), (SmoothedOdds(30.0), "error:0.4")],
 )
-def test_without_privacy_the_best_of_the_list_is_chosen(of: str, objective: Any, constraint: Any) -> None:
+def test_without_privacy_the_best_of_the_list_is_chosen(
+    of: str, objective: Any, constraint: Any
+) -> None:
     """Non-convex ones too."""
     rows = g.rows_from(*g.sample(0, 700))
     sampling = sampling_of(rows, g.EXACT, of, objective, constraint)
     _, found, certain = ran(rows, sampling)
     tables = s.tables_of(rows, sampling.of, sampling.problem)
     posed = s.posed_exactly(rows, sampling.problem, found.penalty)
-    assert float(posed.h.value(found.losses)) == pytest.approx(float(posed.h.value(tables).min()), abs=1e-5)
+    assert float(posed.h.value(found.losses)) == pytest.approx(
+        float(posed.h.value(tables).min()), abs=1e-5
+    )
     assert certain.f == 0.0
     assert found.objective_noise == 0.0
 
@@ -304,24 +382,34 @@ def test_without_privacy_the_best_of_the_list_is_chosen(of: str, objective: Any,
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 def test_with_much_data_the_choice_is_near_the_best(relation: str) -> None:
     rows = g.rows_from(*g.sample(0, 20_000))
-    sampling = sampling_of(rows, g.PROMISES[relation], "thresholds", "error", "equalized_odds:0.2", stated=20_000)
+    sampling = sampling_of(
+        rows, g.PROMISES[relation], "thresholds", "error", "equalized_odds:0.2", stated=20_000
+    )
     _, found, certain = ran(rows, sampling, 3)
     tables = s.tables_of(rows, sampling.of, sampling.problem)
     posed = s.posed_exactly(rows, sampling.problem, found.penalty)
     feasible = np.array([posed.excesses(one).max() <= 0 for one in tables])
     (rule,) = found.rules
     chosen = g.exact_table(rows, rule, rows.cells()) / 20_000
-    assert float(posed.f.value(chosen)) <= float(posed.f.value(tables)[feasible].min()) + certain.f + 0.01
+    assert (
+        float(posed.f.value(chosen))
+        <= float(posed.f.value(tables)[feasible].min()) + certain.f + 0.01
+    )
     assert float(posed.f.value(chosen)) <= float(posed.f.value(tables)[feasible].min()) + 0.05
     assert posed.excesses(chosen).max() <= 0.06
-    assert abs(found.objective - float(posed.f.value(chosen))) <= 6 * max(found.objective_noise, 1e-9)
+    assert abs(found.objective - float(posed.f.value(chosen))) <= 6 * max(
+        found.objective_noise, 1e-9
+    )
 
 
 @pytest.mark.parametrize("relation", list(PURE))
 def test_the_noise_of_a_pure_report_is_what_it_says(relation: str) -> None:
-    """f of the chosen decision, told 60 times: its distance from the truth in deviations has the size 1, within 45 %."""
+    """f of the chosen decision, told 60 times: its distance from the truth in deviations has the
+    size 1, within 45 %."""
     rows = g.rows_from(*g.sample(0, 500))
-    sampling = sampling_of(rows, PURE[relation], "weights", "gmean", "largest_group_loss:0.4", stated=500)
+    sampling = sampling_of(
+        rows, PURE[relation], "weights", "gmean", "largest_group_loss:0.4", stated=500
+    )
     off, posed = [], s.posed_exactly(rows, sampling.problem, 1.0)
     for seed in range(60):
         _, found, _ = ran(rows, sampling, seed)

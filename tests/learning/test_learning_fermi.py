@@ -1,4 +1,5 @@
-"""DP-FERMI, corrected: its price and log, its privacy by enumerated neighbours, what the penalty does, many models at once."""
+"""DP-FERMI, corrected: its price and log, its privacy by enumerated neighbours, what the penalty
+does, many models at once."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def table(seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...]
 
 
 def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows:
-    return Rows.from_arrays(X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups])
+    return Rows.from_arrays(
+        X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups]
+    )
 
 
 def search_for(
@@ -78,12 +81,24 @@ def search_for(
     return made
 
 
-def curator_for(rows: Rows, search: LinearDescent, seed: int = 0, kind: type[Curator] = Curator) -> Curator:
+def curator_for(
+    rows: Rows, search: LinearDescent, seed: int = 0, kind: type[Curator] = Curator
+) -> Curator:
     public = search.planned.public_rows
-    return kind(rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    return kind(
+        rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
+    )
 
 
-def run(rows: Rows, promise: Promise, strengths=(1.0,), notion="demographic_parity", settings=None, seed=0, **more):
+def run(
+    rows: Rows,
+    promise: Promise,
+    strengths=(1.0,),
+    notion="demographic_parity",
+    settings=None,
+    seed=0,
+    **more,
+):
     search = search_for(rows, promise, strengths, notion, settings, **more)
     curator = curator_for(rows, search, seed)
     (outcome,) = descend(curator, search)
@@ -106,7 +121,8 @@ def recorded(rows: Rows, search: LinearDescent, seed: int = 0) -> tuple[Any, Tap
     return descend(curator_for(rows, search, seed, Heard), search), tape
 
 
-# ---- the plan ------------------------------------------------------------------------------------------------------------
+# ---- the plan
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", PROMISES)
@@ -115,12 +131,15 @@ def recorded(rows: Rows, search: LinearDescent, seed: int = 0) -> tuple[Any, Tap
 def test_a_plan_costs_the_promise_and_the_log_is_the_plan(relation, notion, rate) -> None:
     promise = PROMISES[relation]
     rows = rows_from(*table())
-    _, curator, search = run(rows, promise, (2.0,), notion, settings(promise, rounds=12, sampling_rate=rate))
+    _, curator, search = run(
+        rows, promise, (2.0,), notion, settings(promise, rounds=12, sampling_rate=rate)
+    )
     assert search.plan is not None
     paid = price(search.plan, promise.delta, promise.neighbours)
     assert 0.97 * promise.epsilon <= paid <= promise.epsilon * (1 + 1e-9)
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(search.plan))
-    assert len(curator.log) == 1 + 12 + 1  # counts once, before the first round; decisions once, after the last
+    # counts once, before the first round; decisions once, after the last
+    assert len(curator.log) == 1 + 12 + 1
     statement = curator.statement()
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-9)
@@ -141,16 +160,20 @@ def test_plans_and_searches_are_made_of_public_values() -> None:
 @pytest.mark.parametrize("relation", PROMISES)
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 def test_no_share_of_a_group_is_released_without_noise(relation, mode) -> None:
-    """All that a search is told of rows is answers. Every answer that reads the sensitive column has an event with noise in
-    the log; those without an event do not read it."""
+    """All that a search is told of rows is answers. Every answer that reads the sensitive column
+    has an event with noise in the log; those without an event do not read it."""
     promise = PROMISES[relation]
     X, y, A = table(groups=(2, 3))
     rows = rows_from(X, y, A, groups=(2, 3))
     search = search_for(rows, promise, (2.0,), "equalized_odds", settings(promise, rounds=5), mode)
     (outcome,), tape = recorded(rows, search)
-    noisy = [release for release in tape.heard if not isinstance(_event(release, rows, promise), NoOp)]
+    noisy = [
+        release for release in tape.heard if not isinstance(_event(release, rows, promise), NoOp)
+    ]
     assert len(noisy) == 1 + 5 + 1
-    assert list(spelled_out(compose(_event(r, rows, promise) for r in noisy))) == list(spelled_out(search.plan))
+    assert list(spelled_out(compose(_event(r, rows, promise) for r in noisy))) == list(
+        spelled_out(search.plan)
+    )
     for release in tape.heard:
         for ask in release.asks:
             if "sensitive" in ask.question.reads:
@@ -162,18 +185,24 @@ def test_no_share_of_a_group_is_released_without_noise(relation, mode) -> None:
 @pytest.mark.parametrize("relation", PROMISES)
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 def test_every_cells_count_has_noise_of_its_own_of_the_planned_size(relation, mode) -> None:
-    """200 runs' first answers: five standard deviations of the estimates, so one in 10,000 fresh seeds fails at most, and
-    noise that is wrong by a factor of 1.5, or shared by two cells, is caught."""
+    """200 runs' first answers: five standard deviations of the estimates, so one in 10,000 fresh
+    seeds fails at most, and noise that is wrong by a factor of 1.5, or shared by two cells, is
+    caught."""
     promise = PROMISES[relation]
     X, y, A = table(groups=(2, 3))
     rows = rows_from(X, y, A, groups=(2, 3))
     search = search_for(rows, promise, (2.0,), "equalized_odds", mode=mode)
-    counts = [search.init(curator_for(rows, search, seed).answer(search.first())).counts.ravel() for seed in range(200)]
+    counts = [
+        search.init(curator_for(rows, search, seed).answer(search.first())).counts.ravel()
+        for seed in range(200)
+    ]
     exact = np.zeros((rows.cells(mode).count, 2))
     for line in rows.cells(mode).ids(np.stack(A)):
         np.add.at(exact, (line, y), 1.0)
     (ask,) = search.first()
-    size = ask.multiplier * ask.question.scale(rows.layout, None).bound.sensitivity(promise.neighbours)
+    size = ask.multiplier * ask.question.scale(rows.layout, None).bound.sensitivity(
+        promise.neighbours
+    )
     off = np.array(counts) - exact.ravel()
     assert off.std(axis=0) == pytest.approx(np.full(exact.size, size), rel=0.25)
     assert np.abs(off.mean(axis=0)).max() <= 5 * size / math.sqrt(200)
@@ -189,8 +218,9 @@ def _event(release: Any, rows: Rows, promise: Promise) -> Any:
 
 @pytest.mark.parametrize("relation", PROMISES)
 def test_two_neighbours_differ_in_noisy_answers_alone(relation) -> None:
-    """The same noise on both: counts differ by the one person (as far as their bound says), and what is asked next differs
-    through those answers alone. Fed with the other's answers the search asks the very same."""
+    """The same noise on both: counts differ by the one person (as far as their bound says), and
+    what is asked next differs through those answers alone. Fed with the other's answers the search
+    asks the very same."""
     promise = PROMISES[relation]
     X, y, A = table()
     rows = rows_from(X, y, A)
@@ -217,12 +247,16 @@ def test_two_neighbours_differ_in_noisy_answers_alone(relation) -> None:
                 assert np.array_equal(question.model.array, was.question.model.array)
                 if getattr(was.question, "cell_costs", None) is not None:
                     assert np.array_equal(question.cell_costs, was.question.cell_costs)
-        states = [search.step(state, release.answers) for search, state in zip((one, two), states, strict=True)]
+        states = [
+            search.step(state, release.answers)
+            for search, state in zip((one, two), states, strict=True)
+        ]
     assert np.array_equal(*(state.walk.weights for state in states))
     assert np.array_equal(*(state.play.w for state in states))
 
 
-# ---- neighbours ----------------------------------------------------------------------------------------------------------
+# ---- neighbours
+# --------------------------------------------------------------------------------------------------
 
 
 def pressed(search: LinearDescent, rows: Rows, seed: int = 3) -> tuple[list[Ask], np.ndarray]:
@@ -242,7 +276,9 @@ def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> floa
     total = 0.0
     for ask in asks:
         scale = ask.question.scale(rows.layout, None)
-        (one,), (two,) = (totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other))
+        (one,), (two,) = (
+            totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other)
+        )
         size = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
         total += float((((one - two) * scale.unit / size) ** 2).sum())
     return total
@@ -251,7 +287,9 @@ def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> floa
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("notion", NOTIONS)
 @pytest.mark.parametrize("strength", [0.3, 20.0])
-def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(relation, notion, strength) -> None:
+def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
+    relation, notion, strength
+) -> None:
     """Loss and penalty are one gradient of one row, shortened together, at any strength."""
     promise = PROMISES[relation]
     X, y, A = table(n=25)
@@ -278,7 +316,8 @@ def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(relation, n
 
 
 def public_parts(asks: list[Ask], rows: Rows) -> list[tuple[np.ndarray, float, bool]]:
-    """With features public: each part of a joint answer in its own units, its bound, and whether it is exact."""
+    """With features public: each part of a joint answer in its own units, its bound, and whether it
+    is exact."""
     out = []
     for ask in asks:
         question = ask.question
@@ -305,7 +344,8 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
     search = search_for(rows, promise, (3.0,), notion, settings(promise, rounds=8, clip=1e6), mode)
     asks, costs = pressed(search, rows)
     cells, before = rows.cells(mode), public_parts(asks, rows)
-    assert [free for _, _, free in before] == [False, True, False, True]  # costs, loss, histogram, its sums over groups
+    # costs, loss, histogram, its sums over groups
+    assert [free for _, _, free in before] == [False, True, False, True]
     most = np.zeros(4)
     for i in range(len(y)):
         for values in itertools.product(*(range(size) for size in groups)):
@@ -313,16 +353,24 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
             for b, value in zip(B, values, strict=True):
                 b[i] = value
             after = public_parts(asks, rows_from(X, y, B, classes, groups))
-            for k, ((one, bound, free), (two, other, _)) in enumerate(zip(before, after, strict=True)):
+            for k, ((one, bound, free), (two, other, _)) in enumerate(
+                zip(before, after, strict=True)
+            ):
                 moved = float(np.linalg.norm(one - two))
                 assert bound == other  # even the bound knows nothing of anybody's group
                 assert not free or np.array_equal(one, two)
                 assert moved <= bound * (1 + 1e-12)
                 most[k] = max(most[k], moved)
-    # The maximum over pairs of groups, by hand: from where everybody is, one change reaches only the pairs with that group.
+    # The maximum over pairs of groups, by hand: from where everybody is, one change reaches only
+    # the pairs with that group.
     model, whole = asks[0].question.model, np.column_stack([np.ones(len(y)), X])
     z = whole @ model.array[0].T
-    p = np.exp(z - np.logaddexp.reduce(np.column_stack([0 * z, z]) if classes == 2 else z, axis=1)[:, np.newaxis])
+    p = np.exp(
+        z
+        - np.logaddexp.reduce(np.column_stack([0 * z, z]) if classes == 2 else z, axis=1)[
+            :, np.newaxis
+        ]
+    )
     p = np.column_stack([1 - p[:, 0], p]) if classes == 2 else p
     all_codes = np.array(list(itertools.product(*(range(size) for size in groups)))).T
     largest = 0.0
@@ -363,7 +411,8 @@ def test_with_features_public_a_clip_shortens_the_penaltys_part_alone(clip) -> N
 
 @pytest.mark.parametrize("relation", PROMISES)
 def test_a_whole_fit_tells_neighbours_apart_no_better_than_its_promise(relation) -> None:
-    """The log likelihood ratio of a run is N(-mu^2 / 2, mu^2) at most; an exact answer that differed would make it infinite."""
+    """The log likelihood ratio of a run is N(-mu^2 / 2, mu^2) at most; an exact answer that
+    differed would make it infinite."""
     promise = PROMISES[relation]
     X, y, A = table(n=40)
     X[0] = [30.0, -30.0, 30.0]
@@ -396,12 +445,20 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation, way) -> None:
     cells, strengths = (rows.cells(), [0.0]) if way == "strength 0" else (None, [5.0])
     notion = fermi.notion_of("demographic_parity")
     search = fermi.make(
-        promise, rows.layout, cells, notion, strengths, settings(promise, rounds=6, most_rounds=20), public_rows=public
+        promise,
+        rows.layout,
+        cells,
+        notion,
+        strengths,
+        settings(promise, rounds=6, most_rounds=20),
+        public_rows=public,
     )
     assert isinstance(search, LinearDescent)
     assert search.player is None
     (outcome,), tape = recorded(rows, search)
-    assert all("sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks)
+    assert all(
+        "sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks
+    )
     assert outcome.names == ()
     if relation == "sensitive features":
         assert isinstance(search.plan, NoOp) or not list(spelled_out(search.plan))
@@ -409,11 +466,15 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation, way) -> None:
         assert price(search.plan, promise.delta, promise.neighbours) <= promise.epsilon * (1 + 1e-9)
 
 
-# ---- what the penalty does -----------------------------------------------------------------------------------------------
+# ---- what the penalty does
+# -----------------------------------------------------------------------------------------------
 
 
-def soft_information(rows: Rows, weights, notion: str, mode: str = "product", classes: int = 2) -> float:
-    """The exact mutual information of a model's soft predictions and the groups, as the notion has it."""
+def soft_information(
+    rows: Rows, weights, notion: str, mode: str = "product", classes: int = 2
+) -> float:
+    """The exact mutual information of a model's soft predictions and the groups, as the notion has
+    it."""
     cells = rows.cells(mode)
     by_label = notion != "demographic_parity"
     curator = Curator(rows, EXACT)
@@ -444,12 +505,15 @@ def test_without_noise_information_falls_as_strength_rises(notion) -> None:
 
 
 def test_without_noise_it_ends_where_no_model_has_less_loss_plus_information() -> None:
-    """At the saddle the penalty is the information itself: judged by another optimiser on loss + strength x information."""
+    """At the saddle the penalty is the information itself: judged by another optimiser on loss +
+    strength x information."""
     from scipy.optimize import minimize
 
     X, y, A = table(n=800)
     rows, strength = rows_from(X, y, A), 1.5
-    outcome, _, _ = run(rows, EXACT, (strength,), settings=Settings(thresholds_share=0.0, most_rounds=4000))
+    outcome, _, _ = run(
+        rows, EXACT, (strength,), settings=Settings(thresholds_share=0.0, most_rounds=4000)
+    )
     whole, a = np.column_stack([np.ones(len(y)), X]), A[0]
     p = np.bincount(a) / len(a)
 
@@ -461,7 +525,10 @@ def test_without_noise_it_ends_where_no_model_has_less_loss_plus_information() -
         return float(np.logaddexp(0, np.where(y == 1, -z, z)).mean() + strength * information)
 
     best = min(
-        (minimize(objective, start, method="BFGS", options={"gtol": 1e-8}) for start in (np.zeros(4), np.ones(4))),
+        (
+            minimize(objective, start, method="BFGS", options={"gtol": 1e-8})
+            for start in (np.zeros(4), np.ones(4))
+        ),
         key=lambda f: f.fun,
     )
     assert objective(outcome.weights[0]) <= best.fun + 1e-6
@@ -475,30 +542,48 @@ def test_many_classes_groups_and_columns(notion, mode, classes, groups) -> None:
     rows = rows_from(*table(n=900, classes=classes, groups=groups), classes=classes, groups=groups)
     few = Settings(thresholds_share=0.0, most_rounds=250)
     plain, fair = (run(rows, EXACT, (s,), notion, few, mode=mode)[0] for s in (0.0, 4.0))
-    before, after = (soft_information(rows, outcome.weights, notion, mode, classes) for outcome in (plain, fair))
+    before, after = (
+        soft_information(rows, outcome.weights, notion, mode, classes) for outcome in (plain, fair)
+    )
     assert after < 0.6 * before
     for promise in (PROMISES["add-remove"], PROMISES["sensitive features"]):
-        noisy, curator, _ = run(rows, promise, (4.0,), notion, settings(promise, rounds=6), mode=mode)
+        noisy, curator, _ = run(
+            rows, promise, (4.0,), notion, settings(promise, rounds=6), mode=mode
+        )
         assert np.isfinite(noisy.weights).all()
         assert curator.statement().check() == []
         assert len(noisy.names) == len(noisy.values) > 0
 
 
-@pytest.mark.parametrize("promise", [Promise(20.0, 1e-5), Promise(20.0, 1e-5, "sensitive_features")], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    "promise",
+    [Promise(20.0, 1e-5), Promise(20.0, 1e-5, "sensitive_features")],
+    ids=["rows", "groups"],
+)
 @pytest.mark.parametrize("scalable", [False, True])
 def test_with_noise_the_penalty_still_presses(promise, scalable) -> None:
     X, y, A = table(n=4000)
     rows = rows_from(np.clip(X / 3, -1, 1), y, A)
-    plain, fair = (run(rows, promise, (s,), scalable=scalable, public_rows=4000)[0] for s in (0.0, 4.0))
-    before, after = (soft_information(rows, outcome.weights, "demographic_parity") for outcome in (plain, fair))
+    plain, fair = (
+        run(rows, promise, (s,), scalable=scalable, public_rows=4000)[0] for s in (0.0, 4.0)
+    )
+    before, after = (
+        soft_information(rows, outcome.weights, "demographic_parity") for outcome in (plain, fair)
+    )
     assert after < 0.3 * before
 
 
 def test_batches_of_rows_lead_to_the_model_of_all_rows() -> None:
-    """With features public the histogram is put onto its exact sums over groups: both in units of all rows."""
+    """With features public the histogram is put onto its exact sums over groups: both in units of
+    all rows."""
     promise, rows = Promise(50.0, 1e-5, "sensitive_features"), rows_from(*table(n=4000))
-    whole, drawn = (run(rows, promise, settings=settings(promise, sampling_rate=rate))[0] for rate in (None, 0.2))
-    right, found = (soft_information(rows, outcome.weights, "demographic_parity") for outcome in (whole, drawn))
+    whole, drawn = (
+        run(rows, promise, settings=settings(promise, sampling_rate=rate))[0]
+        for rate in (None, 0.2)
+    )
+    right, found = (
+        soft_information(rows, outcome.weights, "demographic_parity") for outcome in (whole, drawn)
+    )
     assert found == pytest.approx(right, rel=0.15)
 
 
@@ -511,7 +596,8 @@ def test_what_is_measured_at_the_end_is_the_notions_gap_of_decisions() -> None:
     assert not outcome.broken  # a penalty bounds nothing
 
 
-# ---- iterates and many models --------------------------------------------------------------------------------------------
+# ---- iterates and many models
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "sensitive features"])
@@ -529,27 +615,43 @@ def test_which_iterate_is_handed_out(relation, iterate) -> None:
             steps.append(state.walk.weights[0])
     (outcome,) = search.finish(state, Reason.ROUNDS, curator.answer(search.last(state)))
     assert len(steps) == 10
-    right = np.mean(steps[7:], axis=0) if iterate == "average" else steps[-1 if iterate == "last" else iterate]
+    right = (
+        np.mean(steps[7:], axis=0)
+        if iterate == "average"
+        else steps[-1 if iterate == "last" else iterate]
+    )
     assert outcome.weights == pytest.approx(right, rel=1e-12)
     curator.finish()
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize(("classes", "mode", "notion"), [(2, "product", NOTIONS[0]), (3, "marginal", NOTIONS[1])])
+@pytest.mark.parametrize(
+    ("classes", "mode", "notion"), [(2, "product", NOTIONS[0]), (3, "marginal", NOTIONS[1])]
+)
 @pytest.mark.parametrize("iterate", ["average", "last"])
-def test_a_model_is_the_same_alone_and_beside_other_strengths(epsilon, protects, classes, mode, notion, iterate) -> None:
+def test_a_model_is_the_same_alone_and_beside_other_strengths(
+    epsilon, protects, classes, mode, notion, iterate
+) -> None:
     rows = rows_from(*table(n=400, classes=classes, groups=(2, 2)), classes=classes, groups=(2, 2))
     promise = Promise(epsilon, 1e-5, protects)
     few = settings(promise, rounds=12, most_rounds=40, iterate=iterate)
     strengths = (0.2, 1.0, 30.0, 5.0)
-    solo = [run(rows, promise, (s,), notion, few, seed=m, mode=mode)[0] for m, s in enumerate(strengths)]
+    solo = [
+        run(rows, promise, (s,), notion, few, seed=m, mode=mode)[0] for m, s in enumerate(strengths)
+    ]
     panel = search_for(rows, promise, strengths, notion, few, mode)
     whole = promise
     if promise.is_private:
-        whole = Promise(price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9), promise.delta, protects)
+        whole = Promise(
+            price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9),
+            promise.delta,
+            protects,
+        )
     noise = [NoiseSource.seeded(m) for m in range(len(strengths))]
-    curator = Curator(rows, whole, plan=panel.plan, noise=noise, public_rows=panel.planned.public_rows)
+    curator = Curator(
+        rows, whole, plan=panel.plan, noise=noise, public_rows=panel.planned.public_rows
+    )
     together = descend(curator, panel)
     for alone, beside in zip(solo, together, strict=True):
         assert np.array_equal(alone.weights, beside.weights)
@@ -558,7 +660,8 @@ def test_a_model_is_the_same_alone_and_beside_other_strengths(epsilon, protects,
         assert alone.rounds == beside.rounds
 
 
-# ---- errors --------------------------------------------------------------------------------------------------------------
+# ---- errors
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strength", [-1.0, math.nan, math.inf, "much"])

@@ -1,6 +1,8 @@
-"""The game: guarantees of `learning/game/game.py`, its privacy by enumerated neighbours, and what its bounds promise.
+"""The game: guarantees of `learning/game/game.py`, its privacy by enumerated neighbours, and what
+its bounds promise.
 
-Judges are independent: neighbours one by one, a linear program over the whole class, exact tables of what was played.
+Judges are independent: neighbours one by one, a linear program over the whole class, exact tables
+of what was played.
 """
 
 from __future__ import annotations
@@ -36,9 +38,12 @@ ODDS = [EqualizedOdds(0.05)]
 ALL = [
     (name, kind, aware)
     for name, kind, aware in itertools.product(
-        g.PROMISES, ("regression", "exponential", "labellings", "descent", "begun", "responses"), (False, True)
+        g.PROMISES,
+        ("regression", "exponential", "labellings", "descent", "begun", "responses"),
+        (False, True),
     )
-    if not (kind in ("labellings", "responses") and name != "groups") and not (kind == "responses" and aware)
+    if not (kind in ("labellings", "responses") and name != "groups")
+    and not (kind == "responses" and aware)
     if not (kind == "begun" and name == "groups")  # of records that are protected
 ]
 
@@ -77,8 +82,8 @@ def recorded(rows: Any, game: Any, seed: int = 0) -> Recorded:
 
 
 def neighbours(data: Any, relation: str, sizes: tuple[int, ...]) -> Any:
-    """Every neighbour: each row left out, each replaced by every label and group with its numbers turned round, or each row's
-    groups changed to every other combination."""
+    """Every neighbour: each row left out, each replaced by every label and group with its numbers
+    turned round, or each row's groups changed to every other combination."""
     X, y, A = data
     combinations = list(itertools.product(*map(range, sizes)))
     for i in range(len(y)):
@@ -94,7 +99,8 @@ def neighbours(data: Any, relation: str, sizes: tuple[int, ...]) -> Any:
 
 
 def moved(tape: Tape, here: Any, there: Any, promise: Promise) -> float:
-    """Sum over releases of the squared distance of the noiseless answers in deviations of the noise: the run's mu squared.
+    """Sum over releases of the squared distance of the noiseless answers in deviations of the
+    noise: the run's mu squared.
 
     An exact answer that differed would make it infinite.
     """
@@ -110,22 +116,35 @@ def moved(tape: Tape, here: Any, there: Any, promise: Promise) -> float:
     return total
 
 
-# ---- privacy -----------------------------------------------------------------------------------------------------------
+# ---- privacy
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("relation", "kind", "aware"), ALL)
 def test_guarantee_2_no_neighbour_is_further_away_than_the_promise_in_all_releases(
     relation: str, kind: str, aware: bool
 ) -> None:
-    """Counts, sums, Gram matrices and sums together, decisions, gradients: at the parameters of a run, for all neighbours, the
-    squared distances of all Gaussian releases add up to no more than the plan's. Choices: the range of the costs' changes."""
+    """Counts, sums, Gram matrices and sums together, decisions, gradients: at the parameters of a
+    run, for all neighbours, the squared distances of all Gaussian releases add up to no more than
+    the plan's. Choices: the range of the costs' changes."""
     promise, sizes = g.PROMISES[relation], (3,) if aware else (2,)
     data = g.sample(3, n=24, groups=sizes)
     data[0][0] = [30.0, -30.0]  # a row at every clip
     rows = g.rows_from(*data, groups=sizes)
-    game = g.a_game(rows, promise, ODDS, oracle_of(kind, rows.layout), rounds=4, group_aware=aware, public_rows=30)
+    game = g.a_game(
+        rows,
+        promise,
+        ODDS,
+        oracle_of(kind, rows.layout),
+        rounds=4,
+        group_aware=aware,
+        public_rows=30,
+    )
     curator = recorded(rows, game)
-    pays = game.plan is not None and 1 / game.counts_multiplier**2 + game.rounds / game.audit_multiplier**2
+    pays = (
+        game.plan is not None
+        and 1 / game.counts_multiplier**2 + game.rounds / game.audit_multiplier**2
+    )
     inner = game.oracle
     if kind == "regression":
         pays += 1 / inner.multiplier**2 * (1 if relation == "groups" else 2)
@@ -143,7 +162,11 @@ def test_guarantee_2_no_neighbour_is_further_away_than_the_promise_in_all_releas
             scores = [_scores(questions, costs, side) for side in (rows, there)]
             ranges.append(float(np.ptp(scores[0] - scores[1])) / reach(game.ground, costs))
     assert max(found) <= pays * (1 + 1e-9)
-    least = {("descent", "replace"): 0.1, ("begun", "replace"): 0.1, ("regression", "replace"): 0.2}.get((kind, relation), 0.25)
+    least = {
+        ("descent", "replace"): 0.1,
+        ("begun", "replace"): 0.1,
+        ("regression", "replace"): 0.2,
+    }.get((kind, relation), 0.25)
     assert max(found) >= least * pays
     if kind in ("exponential", "labellings"):
         assert len(curator.choices) == game.rounds
@@ -155,7 +178,9 @@ def _scores(questions: Any, costs: Any, rows: Any) -> Any:
     """Each candidate's cost, from exact histograms. What all candidates share does not matter."""
     tables = Curator(rows, g.EXACT).answer([(question, 0.0) for question in questions])
     each = zip(questions, tables, strict=True)
-    lines = [np.asarray(table).reshape(question.models, *costs.shape[:2], -1) for question, table in each]
+    lines = [
+        np.asarray(table).reshape(question.models, *costs.shape[:2], -1) for question, table in each
+    ]
     table = np.concatenate(lines)
     assert table.shape[-1] == 1
     return (table[..., 0] * (costs[..., 1] - costs[..., 0])).sum(axis=(1, 2))
@@ -171,7 +196,9 @@ def test_the_reach_of_a_choice_is_the_curators(relation: str, mode: str) -> None
         costs = np.random.default_rng(1).normal(size=(ground.groups, classes, classes))
         model = LinearRule(np.zeros((ground.outputs, 3))).decisions(ground.cells, True)
         made = Costs.of(costs, model, rows.layout)
-        wanted = made.reach(g.PROMISES[relation], rows.layout, reads_groups=False) / 2**made.exponent
+        wanted = (
+            made.reach(g.PROMISES[relation], rows.layout, reads_groups=False) / 2**made.exponent
+        )
         assert reach(ground, costs) == pytest.approx(wanted, rel=1e-12)
         if relation == "groups" and mode == "product":
             by_hand = max(
@@ -192,7 +219,13 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_at_most_the_p
     for rounds, notions in ((3, ODDS), (2, [])):
         aware_now = aware and bool(notions)
         game = g.a_game(
-            rows, promise, notions, oracle_of(kind, rows.layout), rounds=rounds, group_aware=aware_now, public_rows=80
+            rows,
+            promise,
+            notions,
+            oracle_of(kind, rows.layout),
+            rounds=rounds,
+            group_aware=aware_now,
+            public_rows=80,
         )
         curator = g.curator_for(game, rows)
         games.play(curator, game)
@@ -207,16 +240,24 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_at_most_the_p
 
 def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
     for relation, promise in g.PROMISES.items():
-        for kind in ("regression", "exponential", "descent", "begun")[: 3 if relation == "groups" else 4]:
+        for kind in ("regression", "exponential", "descent", "begun")[
+            : 3 if relation == "groups" else 4
+        ]:
             plans = []
             for seed in (0, 1):
                 rows = g.rows_from(*g.sample(seed, 90))
-                plans.append(g.a_game(rows, promise, ODDS, oracle_of(kind, rows.layout), public_rows=100).plan)
+                plans.append(
+                    g.a_game(
+                        rows, promise, ODDS, oracle_of(kind, rows.layout), public_rows=100
+                    ).plan
+                )
             assert plans[0] == plans[1], (relation, kind)
 
 
 @pytest.mark.parametrize("where", ["answer", "choose", "watch"])
-def test_guarantee_3_a_game_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(where: str) -> None:
+def test_guarantee_3_a_game_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(
+    where: str,
+) -> None:
     rows = g.rows_from(*g.sample(1, 80))
     game = g.a_game(rows, g.GROUPS, ODDS, Choice(thresholds(rows.layout)), rounds=6)
 
@@ -256,7 +297,8 @@ def test_guarantee_3_a_game_that_is_broken_off_leaves_a_beginning_of_its_plan_an
 @pytest.mark.parametrize("kind", ["regression", "exponential", "labellings", "descent", "begun"])
 @pytest.mark.parametrize("aware", [False, True])
 def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, aware: bool) -> None:
-    """Every answer and choice is told again, by somebody who holds no rows: the same rules, values, bounds, to the bit."""
+    """Every answer and choice is told again, by somebody who holds no rows: the same rules, values,
+    bounds, to the bit."""
     rows = g.rows_from(*g.sample(1, 200))
     promise = g.RECORDS if kind == "begun" else g.GROUPS
     game = g.a_game(rows, promise, ODDS, oracle_of(kind, rows.layout), rounds=8, group_aware=aware)
@@ -296,12 +338,16 @@ def same(one: Equilibrium, other: Equilibrium) -> bool:
     return (
         [rule.key for rule in one.rules] == [rule.key for rule in other.rules]
         and one.plays == other.plays
-        and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("values", "duals", "counts", "spread"))
+        and all(
+            np.array_equal(getattr(one, name), getattr(other, name))
+            for name in ("values", "duals", "counts", "spread")
+        )
         and one.guarantee == other.guarantee
     )
 
 
-# ---- the game ----------------------------------------------------------------------------------------------------------
+# ---- the game
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_indicators_are_the_maximally_discriminatory_classifiers() -> None:
@@ -327,14 +373,20 @@ def test_rounds_follow_the_promise_within_their_limits() -> None:
     assert found[-1] == game_plan.MOST
     assert g.a_game(rows, g.EXACT, ODDS, Regression()).rounds == game_plan.MOST
     assert g.a_game(rows, g.GROUPS, [], Regression()).rounds == 1
-    assert g.a_game(rows, g.RECORDS, ODDS, Regression()).rounds == 2 * game_plan.FEWEST  # no public number of rows
+    # no public number of rows
+    assert g.a_game(rows, g.RECORDS, ODDS, Regression()).rounds == 2 * game_plan.FEWEST
     assert g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=7).rounds == 7
 
 
 def test_without_constraints_the_game_is_one_fit() -> None:
     rows = g.rows_from(*g.sample(1, 300))
     outcome = g.played(rows, g.a_game(rows, g.GROUPS, [], Regression()))
-    assert (outcome.rounds, len(outcome.rules), outcome.names, outcome.guarantee) == (1, 1, (), None)
+    assert (outcome.rounds, len(outcome.rules), outcome.names, outcome.guarantee) == (
+        1,
+        1,
+        (),
+        None,
+    )
     assert outcome.reason is Reason.ROUNDS
     assert outcome.broken == ()
 
@@ -342,43 +394,67 @@ def test_without_constraints_the_game_is_one_fit() -> None:
 def test_group_aware_games_need_product_groups() -> None:
     rows = g.rows_from(*g.sample(1, 60, groups=(2, 2)), groups=(2, 2))
     with pytest.raises(InputError, match="product groups"):
-        g.a_game(rows, g.GROUPS, [EqualizedOdds(0.1, groups="marginal")], Regression(), "marginal", group_aware=True)
+        g.a_game(
+            rows,
+            g.GROUPS,
+            [EqualizedOdds(0.1, groups="marginal")],
+            Regression(),
+            "marginal",
+            group_aware=True,
+        )
 
 
 def test_what_is_measured_has_noise_that_no_comparison_saw() -> None:
-    """Rules are kept if they look cheaper than an indicator. Judged by the same noise they would look better than they are,
-    by a part of a deviation in each round, and no number of rounds would average it away. False alarms: 1e-6."""
+    """Rules are kept if they look cheaper than an indicator. Judged by the same noise they would
+    look better than they are, by a part of a deviation in each round, and no number of rounds would
+    average it away. False alarms: 1e-6."""
     rows = g.rows_from(*g.sample(2, 1500))
     promise = Promise(0.1, 1e-5, "sensitive_features")
-    game = g.a_game(rows, promise, ODDS, Choice(thresholds(rows.layout)), rounds=600, group_aware=True)
+    game = g.a_game(
+        rows, promise, ODDS, Choice(thresholds(rows.layout)), rounds=600, group_aware=True
+    )
     curator, off = g.curator_for(game, rows, 1), []
     state = game.init(curator)
     while game.stop(state) is None:
         before, duals = state, game.auditor.duals(state.leaning)
         state = game.step(curator, state)
-        rule = next(one for key, (one, n) in state.played.items() if before.played.get(key, (one, 0))[1] < n)
+        rule = next(
+            one for key, (one, n) in state.played.items() if before.played.get(key, (one, 0))[1] < n
+        )
         if isinstance(rule, GroupedRule):
             continue  # an indicator: how it decides is in the counts
         chosen = g.exact_table(rows, rule, rows.cells())[..., 1]
-        told = state.fixed.values(np.stack([state.counts - chosen, chosen], axis=-1)) - game.system.bounds
+        told = (
+            state.fixed.values(np.stack([state.counts - chosen, chosen], axis=-1))
+            - game.system.bounds
+        )
         off.append(state.seen.product - before.seen.product - float(duals @ told))
     curator.finish()
     assert 100 < len(off) < 600
     assert abs(np.sum(off)) / math.sqrt(np.sum(np.square(off))) < stats.norm.isf(0.5e-6)
 
 
-@pytest.mark.parametrize(("rows", "epsilon", "bound"), [(2_000, 0.5, 2.0), (2_000, 8.0, 5.0), (200_000, 1.0, 5.0)])
-def test_the_dual_bound_is_as_large_as_noise_that_is_foretold_allows(rows: int, epsilon: float, bound: float) -> None:
-    """Public facts alone: the ground has no rows. Noise x bound stays below 0.05 between the ends, 2 and 5."""
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "bound"), [(2_000, 0.5, 2.0), (2_000, 8.0, 5.0), (200_000, 1.0, 5.0)]
+)
+def test_the_dual_bound_is_as_large_as_noise_that_is_foretold_allows(
+    rows: int, epsilon: float, bound: float
+) -> None:
+    """Public facts alone: the ground has no rows. Noise x bound stays below 0.05 between the ends,
+    2 and 5."""
     small = g.rows_from(*g.sample(0, 60))
     promise = Promise(epsilon, 1e-6)
     ground = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows)
     assert game_plan.plan(ground, Regression()).dual_bound == bound
-    between = game_plan.plan(g.ground_of(small, Promise(1.0, 1e-6), [EqualizedOdds(0.05)], public_rows=4_000), Regression())
+    between = game_plan.plan(
+        g.ground_of(small, Promise(1.0, 1e-6), [EqualizedOdds(0.05)], public_rows=4_000),
+        Regression(),
+    )
     assert 2.0 < between.dual_bound < 5.0
     assert game_plan.plan(ground, Regression(), dual_bound=3.5).dual_bound == 3.5
     aware = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows, group_aware=True)
-    assert game_plan.plan(aware, Regression()).dual_bound == 2.0  # as many as groups: Corollary 4.6.1
+    # as many as groups: Corollary 4.6.1
+    assert game_plan.plan(aware, Regression()).dual_bound == 2.0
 
 
 def test_without_a_public_number_of_rows_the_dual_bound_is_the_least() -> None:

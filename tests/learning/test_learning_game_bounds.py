@@ -1,7 +1,8 @@
-"""What a game promises of itself (`learning/game/bounds.py`): each part by simulation, then whole games, then figures.
+"""What a game promises of itself (`learning/game/bounds.py`): each part by simulation, then whole
+games, then figures.
 
-A part's simulated misses are binomial with at most the stated chance: the tests' own false-alarm rate is 1e-5 each. Each part
-is also run with half of the noise stated, which must be caught.
+A part's simulated misses are binomial with at most the stated chance: the tests' own false-alarm
+rate is 1e-5 each. Each part is also run with half of the noise stated, which must be caught.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ def caught(misses: int, trials: int, chance: float = CHANCE) -> bool:
     return bool(stats.binom.sf(misses - 1, trials, chance) < ALARM)
 
 
-# ---- the parts -----------------------------------------------------------------------------------------------------------
+# ---- the parts
+# --------------------------------------------------------------------------------------------------
 
 
 def lags(rng: Any, stated: float = 1.0) -> bool:
-    """Rounds whose unit follows what came before: more after luck, less after bad luck. Whether the bound was exceeded."""
+    """Rounds whose unit follows what came before: more after luck, less after bad luck. Whether the
+    bound was exceeded."""
     lag, behind, unit = Lag.nothing(0.02), 0.0, 0.02
     for _ in range(40):
         draw = rng.exponential()
@@ -85,13 +88,17 @@ def test_a_drift_whose_variance_follows_the_past_is_bounded() -> None:
     assert wide < 2.5 * stats.norm.isf(CHANCE)  # what not knowing the variance beforehand costs
 
 
-@pytest.mark.parametrize("notion", [EqualizedOdds(0.0), DemographicParity(0.0), FalsePositiveRateParity(0.0, compare="rest")])
+@pytest.mark.parametrize(
+    "notion",
+    [EqualizedOdds(0.0), DemographicParity(0.0), FalsePositiveRateParity(0.0, compare="rest")],
+)
 def test_rates_divided_by_noisy_counts_are_as_near_as_said(notion: Any) -> None:
     rng = np.random.default_rng(2)
     cells = g.rows_from(*g.sample(0, 30, 2, (3,)), 2, (3,)).cells()
     system = resolve([notion], cells, (0, 1))
     counts = rng.integers(300, 900, size=(3, 2)).astype(float)
-    ones = np.stack([np.zeros((3, 2)), counts], axis=-1)  # all are given the second class: the most that can be off
+    # all are given the second class: the most that can be off
+    ones = np.stack([np.zeros((3, 2)), counts], axis=-1)
     misses, halves, trials = 0, 0, 2000
     for _ in range(trials):
         noisy = counts + rng.normal(scale=20.0, size=counts.shape)
@@ -107,14 +114,17 @@ def test_rates_divided_by_noisy_counts_are_as_near_as_said(notion: Any) -> None:
 
 
 def made(**changes: Any) -> Guarantee:
-    """A game of two rounds, nothing left to chance: counts of 100, duals of 1 on a constraint that was broken by 0.1."""
+    """A game of two rounds, nothing left to chance: counts of 100, duals of 1 on a constraint that
+    was broken by 0.1."""
     cells = g.rows_from(*g.sample(0, 30)).cells()
     system = resolve([FalsePositiveRateParity(0.05, positive=1)], cells, (0, 1))
     counts = np.full((2, 2), 100.0)
     seen = Seen.nothing(np.zeros(2), counts, 2, 1.0)
     for _ in range(2):
         lag = seen.lag.after(0.0, 0.0, changes.get("doubt", 0.0))
-        seen = seen.after(np.array([1.0, 0.0]), np.array([0.1, -0.2]), np.zeros((2, 2, 2)), lag, 0.0, True)
+        seen = seen.after(
+            np.array([1.0, 0.0]), np.array([0.1, -0.2]), np.zeros((2, 2, 2)), lag, 0.0, True
+        )
     return Guarantee.of(
         seen, system, counts, 1.0, np.array(changes.get("values", [0.15, -0.15])),
         dual_bound=3.0, audit_noise=np.zeros(2), count_noise=0.0,
@@ -123,7 +133,8 @@ def made(**changes: Any) -> Guarantee:
 
 
 def test_the_theorems_numbers() -> None:
-    """By hand: best fixed duals 3 on the first, 0.3 a round, against 0.1 played: nu = 0.2; and with a doubt of 0.05, 0.25."""
+    """By hand: best fixed duals 3 on the first, 0.3 a round, against 0.1 played: nu = 0.2; and with
+    a doubt of 0.05, 0.25."""
     plain = made()
     assert plain.auditor_regret == pytest.approx(0.2)
     assert plain.nu == pytest.approx(0.2)
@@ -134,23 +145,28 @@ def test_the_theorems_numbers() -> None:
 
 
 def test_errors_that_were_divided_by_a_wrong_number_of_rows_widen_the_bounds() -> None:
-    """With half as many rows as stated, errors weighed half as much in the game: twice the excess. None certain: no bound."""
+    """With half as many rows as stated, errors weighed half as much in the game: twice the excess.
+    None certain: no bound."""
     assert made(rows_off=(0.5, 0.5)).error_excess == pytest.approx(0.8)
     assert made(rows_off=(-0.1, 0.5)).error_excess == math.inf
 
 
 def test_theorem_4_6_needs_a_dual_bound_above_the_groups_less_one() -> None:
-    """Where nothing better was measured: (1 + 2 nu) / 3 in general, 2 nu / (3 - (groups - 1)) by Theorem 4.6."""
+    """Where nothing better was measured: (1 + 2 nu) / 3 in general, 2 nu / (3 - (groups - 1)) by
+    Theorem 4.6."""
     wanted = {None: 1.4 / 3, 2: 0.4 / 2, 3: 0.4 / 1, 4: 1.4 / 3}
     for groups, most in wanted.items():
         found = made(indicated=groups, values=[0.95, -0.95])
         assert found.gap_excess == pytest.approx(most)
         assert found.worst == pytest.approx(0.05 + most)
     # errors that weigh more than stated need more duals to be worth a repair
-    assert made(indicated=3, values=[0.95, -0.95], rows_off=(1.0, 1.4)).gap_excess == pytest.approx((1.4 + 0.4) / 3)
+    assert made(indicated=3, values=[0.95, -0.95], rows_off=(1.0, 1.4)).gap_excess == pytest.approx(
+        (1.4 + 0.4) / 3
+    )
 
 
-# ---- whole games ---------------------------------------------------------------------------------------------------------
+# ---- whole games
+# --------------------------------------------------------------------------------------------------
 
 
 def class_tables(rows: Any, finite: Any, notions: Any, aware: bool) -> Any:
@@ -168,32 +184,49 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("promise", "kind", "aware"), CASES, ids=lambda value: getattr(value, "protects", str(value)))
+@pytest.mark.parametrize(
+    ("promise", "kind", "aware"), CASES, ids=lambda value: getattr(value, "protects", str(value))
+)
 def test_guarantees_hold_over_seeds(promise: Promise, kind: str, aware: bool) -> None:
-    """Confidence 1/2, 16 seeds: of the mixture's exact gap on the training rows, and of its error against the linear program
-    where the oracle is a choice. Coverage of at least a half: 16 of 16 are expected, 2 or fewer a false alarm at 0.2 %."""
+    """Confidence 1/2, 16 seeds: of the mixture's exact gap on the training rows, and of its error
+    against the linear program where the oracle is a choice. Coverage of at least a half: 16 of 16
+    are expected, 2 or fewer a false alarm at 0.2 %."""
     rows, notions = g.rows_from(*g.sample(0, 1200)), [EqualizedOdds(0.02)]
     finite = {"exponential": thresholds, "labellings": Labellings}.get(kind)
     oracle: Any = {"regression": Regression(), "descent": Descent(steps=3)}.get(kind)
     best = math.nan
     if finite is not None:
         oracle = Choice(finite(rows.layout))
-        best = g.program(class_tables(rows, finite(rows.layout), notions, aware), notions, rows.cells())
-    game = g.a_game(rows, promise, notions, oracle, rounds=30, confidence=0.5, group_aware=aware, public_rows=1500)
+        best = g.program(
+            class_tables(rows, finite(rows.layout), notions, aware), notions, rows.cells()
+        )
+    game = g.a_game(
+        rows,
+        promise,
+        notions,
+        oracle,
+        rounds=30,
+        confidence=0.5,
+        group_aware=aware,
+        public_rows=1500,
+    )
     kept = []
     for seed in range(16):
         outcome = g.played(rows, game, seed)
         error, excess = g.mixture(rows, outcome, notions, rows.cells())
         found = outcome.guarantee
         assert found is not None
-        kept.append(excess <= found.gap_excess and (finite is None or error <= best + found.error_excess))
+        kept.append(
+            excess <= found.gap_excess and (finite is None or error <= best + found.error_excess)
+        )
         assert math.isfinite(found.error_excess) == (finite is not None)
     assert stats.binom.cdf(sum(kept), 16, 0.5) > 0.002
     assert sum(kept) >= 8
 
 
 def test_the_guarantee_is_not_vacuous_on_twenty_thousand_rows_at_epsilon_3() -> None:
-    """Gap: less than 0.05 above the bound, by regression and by choice. Error: 0.2 by choice among thresholds."""
+    """Gap: less than 0.05 above the bound, by regression and by choice. Error: 0.2 by choice among
+    thresholds."""
     rows, notions = g.rows_from(*g.sample(4, 20_000)), [EqualizedOdds(0.05)]
     promise = Promise(3.0, 1e-6, "sensitive_features")
     for oracle, most in ((Regression(), math.inf), (Choice(thresholds(rows.layout)), 0.2)):
@@ -207,7 +240,12 @@ def test_the_guarantee_is_not_vacuous_on_twenty_thousand_rows_at_epsilon_3() -> 
 def test_a_smaller_chance_costs_width_and_json_has_no_infinity() -> None:
     rows, notions = g.rows_from(*g.sample(4, 1000)), [EqualizedOdds(0.05)]
     found = [
-        g.played(rows, g.a_game(rows, g.GROUPS, notions, Choice(thresholds(rows.layout)), rounds=20, confidence=c)).guarantee
+        g.played(
+            rows,
+            g.a_game(
+                rows, g.GROUPS, notions, Choice(thresholds(rows.layout)), rounds=20, confidence=c
+            ),
+        ).guarantee
         for c in (0.5, 0.95, 0.999)
     ]
     widths = [one.gap_excess for one in found if one is not None]

@@ -1,6 +1,8 @@
-"""The gradient oracle that begins at a model without constraints: the guarantees of `learning/oracles/descent.py`.
+"""The gradient oracle that begins at a model without constraints: the guarantees of
+`learning/oracles/descent.py`.
 
-Neighbours, logs and prices with a game and a loop around it: test_learning_game.py, test_learning_group_loop.py.
+Neighbours, logs and prices with a game and a loop around it: test_learning_game.py,
+test_learning_group_loop.py.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from fairveil.privacy.promise import Promise
 LARGE = Promise(200.0, 1e-5)
 
 
-def prepared(rows: Any, promise: Promise, *, scales: bool, stated: int | None = None, seed: int = 0) -> tuple[Any, Any, Any]:
+def prepared(
+    rows: Any, promise: Promise, *, scales: bool, stated: int | None = None, seed: int = 0
+) -> tuple[Any, Any, Any]:
     """An oracle that has prepared, its ground, and the log."""
     ground = g.ground_of(rows, promise, [EqualizedOdds(0.05)], public_rows=stated)
     game = game_plan.plan(ground, Begun(scales=scales), rounds=2)
@@ -37,7 +41,9 @@ def prepared(rows: Any, promise: Promise, *, scales: bool, stated: int | None = 
 @pytest.mark.parametrize("scales", [False, True])
 @pytest.mark.parametrize("promise", [g.RECORDS, g.REPLACE])
 @pytest.mark.parametrize("stated", [None, 300])
-def test_guarantee_1_the_log_of_a_preparation_is_what_was_foretold(promise: Promise, scales: bool, stated: int | None) -> None:
+def test_guarantee_1_the_log_of_a_preparation_is_what_was_foretold(
+    promise: Promise, scales: bool, stated: int | None
+) -> None:
     rows = g.rows_from(*g.sample(1))
     ground = g.ground_of(rows, promise, [EqualizedOdds(0.05)], public_rows=stated)
     game = game_plan.plan(ground, Begun(scales=scales), rounds=2)
@@ -51,7 +57,9 @@ def test_guarantee_1_the_log_of_a_preparation_is_what_was_foretold(promise: Prom
 
 
 @pytest.mark.parametrize("scales", [False, True])
-def test_guarantee_2_with_little_noise_the_free_rule_decides_as_logistic_regression_does(scales: bool) -> None:
+def test_guarantee_2_with_little_noise_the_free_rule_decides_as_logistic_regression_does(
+    scales: bool,
+) -> None:
     X, y, A = g.sample(2, 4000)
     _, course, _ = prepared(g.rows_from(X, y, A), LARGE, scales=scales)
     rule = LinearRule(course.free, course.standard).published()
@@ -87,11 +95,16 @@ def test_without_constraints_the_whole_budget_is_the_free_rules(epsilon: float) 
     curator.log.reconcile([game.plan])
     assert outcome.rounds == 1
     assert len(outcome.rules) == 1
-    assert 0.98 * epsilon <= price(curator.log.events, 1e-5, promise.neighbours) <= epsilon * (1 + 1e-12)
+    assert (
+        0.98 * epsilon
+        <= price(curator.log.events, 1e-5, promise.neighbours)
+        <= epsilon * (1 + 1e-12)
+    )
 
 
 def test_a_game_gives_way_to_what_costs_nothing() -> None:
-    """A bound that everything keeps: what is handed out errs no more than the rule without constraints, beyond noise."""
+    """A bound that everything keeps: what is handed out errs no more than the rule without
+    constraints, beyond noise."""
     rows = g.rows_from(*g.sample(4, 3000))
     game = g.a_game(rows, Promise(4.0, 1e-5), [DemographicParity(0.9)], Begun(), rounds=3)
     outcome = g.played(rows, game)
@@ -106,7 +119,8 @@ def test_a_game_gives_way_to_what_costs_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_values_of_what_is_handed_out_are_those_of_its_rules(seed: int) -> None:
-    """Whatever the choice: the stated values lie within five of their deviations of the rules' exact ones, by `plays`."""
+    """Whatever the choice: the stated values lie within five of their deviations of the rules'
+    exact ones, by `plays`."""
     rows = g.rows_from(*g.sample(seed, 3000))
     notions = [EqualizedOdds(0.03)]
     game = g.a_game(rows, Promise(2.0, 1e-5), notions, Begun(scales=True), rounds=20)

@@ -28,7 +28,9 @@ def rows_of(groups: np.ndarray, sizes: tuple[int, ...]) -> Rows:
     """Six rows whose features and labels never change."""
     X = np.arange(12.0).reshape(6, 2)
     columns = [tuple(range(size)) for size in sizes]
-    return Rows.from_arrays(X, np.array([0, 1, 0, 1, 0, 1]), list(groups.T), classes=(0, 1), groups=columns)
+    return Rows.from_arrays(
+        X, np.array([0, 1, 0, 1, 0, 1]), list(groups.T), classes=(0, 1), groups=columns
+    )
 
 
 def exact(groups: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -41,7 +43,8 @@ def exact(groups: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def largest_move(sizes: tuple[int, ...]) -> float:
-    """Over data sets and all their neighbours: one person's sensitive values change, all else stays."""
+    """Over data sets and all their neighbours: one person's sensitive values change, all else
+    stays."""
     found = 0.0
     rng = np.random.default_rng(0)
     values = list(itertools.product(*map(range, sizes)))
@@ -56,10 +59,13 @@ def largest_move(sizes: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize(("sizes", "bound"), [((2,), 1), ((3,), 2), ((2, 2), 2)])
-def test_guarantee_2_all_neighbours_move_by_the_stated_sensitivity(sizes: tuple[int, ...], bound: int) -> None:
+def test_guarantee_2_all_neighbours_move_by_the_stated_sensitivity(
+    sizes: tuple[int, ...], bound: int
+) -> None:
     cells = Cells(tuple(tuple(range(size)) for size in sizes))
     assert group_counts.plan(promised(), cells).moved == bound
-    assert largest_move(sizes) == bound  # neither more, nor less: the noise is not more than is needed
+    # neither more, nor less: the noise is not more than is needed
+    assert largest_move(sizes) == bound
 
 
 def test_guarantee_2_a_planted_bug_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +76,9 @@ def test_guarantee_2_a_planted_bug_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("groups", [2, 3, 7])
-def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(epsilon: float, groups: int) -> None:
+def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(
+    epsilon: float, groups: int
+) -> None:
     rows = rows_of(np.array([[0], [1], [1], [0], [1], [0]]), (groups,))
     plan = group_counts.plan(promised(epsilon), rows.cells())
     assert 0.999 * epsilon <= accounting.epsilon(plan.event, 0.0, "replace-one") <= epsilon
@@ -87,10 +95,15 @@ def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(epsilon:
 
 @pytest.mark.parametrize("groups", [2, 3])
 def test_guarantee_3_noise_is_unbiased_and_of_the_stated_law(groups: int) -> None:
-    """20,000 clusters: a mean and a frequency stay within 5 standard errors, so a false alarm is one in a million."""
+    """20,000 clusters: a mean and a frequency stay within 5 standard errors, so a false alarm is
+    one in a million."""
     count = 20_000
     rows = Rows.from_arrays(
-        np.zeros((4, 1)), np.zeros(4, int), [np.array([0, 1, 1, 0])], classes=(0, 1), groups=[range(groups)]
+        np.zeros((4, 1)),
+        np.zeros(4, int),
+        [np.array([0, 1, 1, 0])],
+        classes=(0, 1),
+        groups=[range(groups)],
     )
     plan = group_counts.plan(promised(0.5), rows.cells())
     curator = Curator(rows, promised(0.5), plan=plan.event, noise=NoiseSource.of(1))
@@ -103,7 +116,9 @@ def test_guarantee_3_noise_is_unbiased_and_of_the_stated_law(groups: int) -> Non
     r = math.exp(-1.0 / plan.noise.scale)
     for size in range(4):
         share = (1 - r) / (1 + r) * r**size * (2 if size else 1)
-        assert abs((np.abs(noise) == size).mean() - share) < 5 * math.sqrt(share * (1 - share) / len(noise))
+        assert abs((np.abs(noise) == size).mean() - share) < 5 * math.sqrt(
+            share * (1 - share) / len(noise)
+        )
     if groups == 2:
         assert (released.raw.sum(axis=0) == sizes).all()
         assert plan.noise.scale == pytest.approx(2.0, rel=1e-3)
@@ -116,7 +131,9 @@ def test_guarantee_4_memberships_are_shares() -> None:
     sizes = np.array([5.0, 0.0, 1.0, 200.0])
     for groups in (2, 4):
         raw = rng.normal(10.0, 60.0, size=(groups, 4)).round()
-        found = group_counts.GroupCounts(raw, sizes, group_counts.CountNoise("discrete-laplace", 2.0)).memberships
+        found = group_counts.GroupCounts(
+            raw, sizes, group_counts.CountNoise("discrete-laplace", 2.0)
+        ).memberships
         assert found.shape == (4, groups)
         assert (found >= 0).all()
         assert np.allclose(found.sum(axis=1), 1.0)

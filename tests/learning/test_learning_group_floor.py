@@ -1,4 +1,5 @@
-"""What a loop hands out: the guarantees of `learning/group_objective/floor.py`. The judge without noise is its own program."""
+"""What a loop hands out: the guarantees of `learning/group_objective/floor.py`. The judge without
+noise is its own program."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def losses_of(posed: Any, rates: Any) -> Any:
 
 
 def stakes(posed: Any, seed: int, noise: float) -> tuple[Stake, list[Stake]]:
-    """A mixture that was found, a rule without constraints that errs less and is further from parity, and constants."""
+    """A mixture that was found, a rule without constraints that errs less and is further from
+    parity, and constants."""
     rng = np.random.default_rng(seed)
     found = np.array([[0.3, 0.6], [0.4, 0.7]]) + 0.1 * rng.normal(size=(2, 2))
     free = np.array([[0.02, 0.7], [0.35, 0.95]]) + 0.02 * rng.normal(size=(2, 2))
@@ -45,13 +47,19 @@ def stakes(posed: Any, seed: int, noise: float) -> tuple[Stake, list[Stake]]:
 
 
 def least(posed: Any, atoms: list[Any]) -> float:
-    """min f + 20 max(0, g) over mixtures, by a program that knows nothing of the library's: parity of two groups at .05."""
+    """min f + 20 max(0, g) over mixtures, by a program that knows nothing of the library's: parity
+    of two groups at .05."""
     errors = [float((one[:, 0, 1] + one[:, 1, 0]).sum()) for one in atoms]
     sizes = posed.shares.sum(axis=1)
     gaps = [float(one[1, :, 1].sum() / sizes[1] - one[0, :, 1].sum() / sizes[0]) for one in atoms]
     lines = [[*gaps, -1.0], [*(-gap for gap in gaps), -1.0]]
     found = optimize.linprog(
-        [*errors, 20.0], A_ub=lines, b_ub=[0.05, 0.05], A_eq=[[1.0] * len(atoms) + [0.0]], b_eq=[1.0], method="highs"
+        [*errors, 20.0],
+        A_ub=lines,
+        b_ub=[0.05, 0.05],
+        A_eq=[[1.0] * len(atoms) + [0.0]],
+        b_eq=[1.0],
+        method="highs",
     )
     return float(found.fun)
 
@@ -64,12 +72,14 @@ def test_guarantee_2_without_noise_no_mixture_has_a_smaller_objective(seed: int)
     atoms = [found.losses, *(one.losses for one in others)]
     mixed = np.tensordot(shares, np.array(atoms), axes=1)
     assert shares.sum() == pytest.approx(1.0)
-    assert float(posed.h.value(mixed)) <= least(posed, atoms) + ENOUGH + 0.03  # shares below a thousandth, at a penalty of 20
+    # shares below a thousandth, at a penalty of 20
+    assert float(posed.h.value(mixed)) <= least(posed, atoms) + ENOUGH + 0.03
     assert float(posed.h.value(mixed)) <= float(posed.h.value(found.losses)) + 1e-9
 
 
 def test_guarantee_3_what_is_as_good_up_to_noise_is_kept() -> None:
-    """Two rules of the same error, heard with noise: one that is further from parity is taken in one case of six at most."""
+    """Two rules of the same error, heard with noise: one that is further from parity is taken in
+    one case of six at most."""
     posed, rng, taken = posed_of(1, "demographic_parity:0.9"), np.random.default_rng(0), 0
     rates = np.array([[0.1, 0.8], [0.2, 0.9]])
     moved = 0.4 * np.array([[-1.0, -posed.shares[0, 0] / posed.shares[0, 1]]]) * [[0.2], [0.0]]
@@ -83,11 +93,13 @@ def test_guarantee_3_what_is_as_good_up_to_noise_is_kept() -> None:
         noisy = [rule + np.stack([-one, one], axis=-1) for rule, one in pair]
         shares = shares_of(posed, Stake(noisy[0], size), [Stake(noisy[1], size)])
         taken += shares[0] < 1.0
-    assert taken <= 200 * 0.16 + 4 * np.sqrt(200 * 0.16 * 0.84)  # one deviation, one side; false alarms below 1e-4
+    # one deviation, one side; false alarms below 1e-4
+    assert taken <= 200 * 0.16 + 4 * np.sqrt(200 * 0.16 * 0.84)
 
 
 def test_guarantee_4_mixing_is_the_floor_whatever_the_noise() -> None:
-    """What was found errs more than mixing at its own gap: with noise of 30 rows it is given up all the same."""
+    """What was found errs more than mixing at its own gap: with noise of 30 rows it is given up all
+    the same."""
     posed = posed_of(3)
     found = losses_of(posed, np.array([[0.3, 0.5], [0.4, 0.6]]))
     free = losses_of(posed, np.array([[0.1, 0.8], [0.2, 0.9]]))
@@ -116,11 +128,18 @@ def test_excess_that_cannot_be_told_from_none_is_left_alone_and_more_is_not() ->
 
 
 @pytest.mark.parametrize("promise", [g.RECORDS, g.REPLACE])
-def test_a_loop_hands_out_a_rule_without_constraints_where_its_own_is_worse(promise: Promise) -> None:
-    """One round of many costs and a bound that everything keeps: descent's own rules can only be worse."""
+def test_a_loop_hands_out_a_rule_without_constraints_where_its_own_is_worse(
+    promise: Promise,
+) -> None:
+    """One round of many costs and a bound that everything keeps: descent's own rules can only be
+    worse."""
     rows = g.rows_from(*g.sample(4, 3000))
     problem = s.problem_of(
-        rows, Promise(8.0, 1e-5, neighbours=promise.neighbours), "error", "demographic_parity:0.9", stated=3000
+        rows,
+        Promise(8.0, 1e-5, neighbours=promise.neighbours),
+        "error",
+        "demographic_parity:0.9",
+        stated=3000,
     )
     loop = plan_loop(problem, s.ORACLES["begun"](rows.layout), rounds=2)
     found = running.run(s.curator_for(loop, rows), loop)

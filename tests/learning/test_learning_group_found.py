@@ -26,7 +26,8 @@ from fairveil.privacy.promise import Promise
 ODDS = "equalized_odds:0.05"
 
 
-# ---- what is found -------------------------------------------------------------------------------------------------------
+# ---- what is found
+# --------------------------------------------------------------------------------------------------
 
 ROWS = 1200
 
@@ -51,13 +52,18 @@ def exact_best(rows: Any, problem: Any, objective: str, constraint: Any) -> floa
         return s.least_linear(tables, rates[0], lines, bounds)
     if objective == "gmean":
         assert not len(lines)
-        return s.pinched(tables, rates[0], rates[1], lambda a, b: 1.01 - math.sqrt((a + 0.01) * (b + 0.01)))
+        return s.pinched(
+            tables, rates[0], rates[1], lambda a, b: 1.01 - math.sqrt((a + 0.01) * (b + 0.01))
+        )
     level = np.zeros((1, *posed.h.shape))  # the largest: an epigraph, by bisection on its height
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
         inside = s.least_linear(
-            tables, level[0], np.concatenate([lines, rates]), np.append(bounds, np.full(len(rates), middle))
+            tables,
+            level[0],
+            np.concatenate([lines, rates]),
+            np.append(bounds, np.full(len(rates), middle)),
         )
         low, high = (middle, high) if math.isinf(inside) else (low, middle)
     return high
@@ -76,23 +82,38 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("objective", "constraint", "classes"), FOUND)
-def test_without_noise_the_leader_is_the_program_over_all_decisions(objective: str, constraint: Any, classes: int) -> None:
+def test_without_noise_the_leader_is_the_program_over_all_decisions(
+    objective: str, constraint: Any, classes: int
+) -> None:
     """Exactly, in a few rounds; auditor and Frank-Wolfe come within a few hundredths in 250."""
     rows = g.rows_from(*g.sample(0, ROWS, classes), classes)
     problem = s.problem_of(rows, g.EXACT, objective, constraint)
-    best, posed = exact_best(rows, problem, objective, constraint), s.posed_exactly(rows, problem, 20.0)
+    best, posed = (
+        exact_best(rows, problem, objective, constraint),
+        s.posed_exactly(rows, problem, 20.0),
+    )
     keys = [rule.key for rule in listed(rows, problem)]
     tables = dict(zip(keys, s.tables_of(rows, thresholds(rows.layout), problem), strict=True))
     for step_by, near in (("leader", 1e-4), ("auditor", 0.02), ("frank-wolfe", 0.04)):
         rounds = None if step_by == "leader" else 250
-        _, found = s.searched(rows, problem, Choice(thresholds(rows.layout)), step_by=step_by, penalty=20.0, rounds=rounds)
-        losses = np.tensordot(found.weights, np.array([tables[rule.key] for rule in found.rules]), axes=1)
+        _, found = s.searched(
+            rows,
+            problem,
+            Choice(thresholds(rows.layout)),
+            step_by=step_by,
+            penalty=20.0,
+            rounds=rounds,
+        )
+        losses = np.tensordot(
+            found.weights, np.array([tables[rule.key] for rule in found.rules]), axes=1
+        )
         f, excess = float(posed.f.value(losses)), float(posed.excesses(losses).max(initial=-1.0))
         assert f == pytest.approx(found.objective, abs=1e-12)
         assert best - near <= f <= best + near, step_by
         assert excess <= near
         assert found.excess is not None
-        assert float(posed.h.value(losses)) - found.excess <= best + 1e-7  # its bound from below is one
+        # its bound from below is one
+        assert float(posed.h.value(losses)) - found.excess <= best + 1e-7
         if step_by == "leader":
             assert found.reason is Reason.BEST
             assert found.rounds < 60
@@ -104,7 +125,8 @@ def listed(rows: Any, problem: Any) -> Any:
 
 
 def test_frank_wolfe_does_not_take_decisions_by_chance_for_its_own() -> None:
-    """Chance has no gap, so nothing is below it; a first decision that has one is not the answer."""
+    """Chance has no gap, so nothing is below it; a first decision that has one is not the
+    answer."""
     rows = g.rows_from(*g.sample(0, 600))
     for notion in ("equalized_odds", "demographic_parity"):
         problem = s.problem_of(rows, g.EXACT, notion)
@@ -115,7 +137,8 @@ def test_frank_wolfe_does_not_take_decisions_by_chance_for_its_own() -> None:
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 @pytest.mark.parametrize("kind", ["regression", "choice", "each"])
 def test_with_much_data_a_private_mixture_is_near_the_best(relation: str, kind: str) -> None:
-    """20,000 rows at epsilon 2: error within 0.02 of the program's over thresholds, or below it, and gaps within 0.03."""
+    """20,000 rows at epsilon 2: error within 0.02 of the program's over thresholds, or below it,
+    and gaps within 0.03."""
     rows = g.rows_from(*g.sample(0, 20_000))
     problem = s.problem_of(rows, g.PROMISES[relation], "error", ODDS, stated=20_000)
     best = exact_best(rows, s.problem_of(rows, g.EXACT, "error", ODDS), "error", ODDS)
@@ -124,15 +147,20 @@ def test_with_much_data_a_private_mixture_is_near_the_best(relation: str, kind: 
     posed, losses = s.posed_exactly(rows, problem, 5.0), np.tensordot(found.weights, tables, axes=1)
     assert float(posed.f.value(losses)) <= best + 0.02
     assert posed.excesses(losses).max() <= 0.03
-    assert abs(found.objective - float(posed.f.value(losses))) <= 6 * max(found.objective_noise, 1e-9)
+    assert abs(found.objective - float(posed.f.value(losses))) <= 6 * max(
+        found.objective_noise, 1e-9
+    )
     assert all(posed.excesses(losses)[j] > 0.0 for j in found.broken)
     assert (np.abs(found.values - posed.values(losses)[2]) <= 6 * found.spread).all()
 
 
 def test_caps_of_noisy_rules_hold() -> None:
-    """Of a list that was looked at no rule weighs more than a few fair shares, where noise is large."""
+    """Of a list that was looked at no rule weighs more than a few fair shares, where noise is
+    large."""
     rows = g.rows_from(*g.sample(0, 100))
-    loop = plan_loop(s.problem_of(rows, g.REPLACE, "error", ODDS), s.ORACLES["each"](rows.layout), rounds=60)
+    loop = plan_loop(
+        s.problem_of(rows, g.REPLACE, "error", ODDS), s.ORACLES["each"](rows.layout), rounds=60
+    )
     curator = s.curator_for(loop, rows)
     state = loop.init(curator)
     while loop.stop(state) is None:
@@ -141,16 +169,23 @@ def test_caps_of_noisy_rules_hold() -> None:
     times = {key: one.times for key, one in state.played.items()}
     assert sum(times.values()) == 60
     assert all(
-        weight <= played.CROWD * times[rule.key] / 60 + 1e-9 for rule, weight in zip(found.rules, found.weights, strict=True)
+        weight <= played.CROWD * times[rule.key] / 60 + 1e-9
+        for rule, weight in zip(found.rules, found.weights, strict=True)
     )
 
 
-# ---- what cannot be had --------------------------------------------------------------------------------------------------
+# ---- what cannot be had
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_is_not_convex_is_refused_with_the_way_out() -> None:
     rows = g.rows_from(*g.sample(0, 60))
-    bumpy = Custom(lambda v: float(np.sin(9 * v[0])), lambda v: np.array([9 * np.cos(9 * v[0]), 0.0]), 9.0, convex=False)
+    bumpy = Custom(
+        lambda v: float(np.sin(9 * v[0])),
+        lambda v: np.array([9 * np.cos(9 * v[0]), 0.0]),
+        9.0,
+        convex=False,
+    )
     for objective, constraint in (
         (Gap("equalized_odds", 20.0, "boltzmann"), None),
         ("error", Gap("equalized_odds", 20.0, "boltzmann").at_most(0.1)),
@@ -171,9 +206,15 @@ def test_groups_that_are_needed_and_not_there_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("relation", ["add", "groups", "exact"])
-@pytest.mark.parametrize(("objective", "constraint"), [("error", ODDS), ("largest_group_loss", None), ("error", "gini:0.05")])
-def test_an_empty_group_does_not_rule_the_others(relation: str, objective: str, constraint: Any) -> None:
-    """A listed group without rows: the mixture is about what it is without it, and its rates are undefined."""
+@pytest.mark.parametrize(
+    ("objective", "constraint"),
+    [("error", ODDS), ("largest_group_loss", None), ("error", "gini:0.05")],
+)
+def test_an_empty_group_does_not_rule_the_others(
+    relation: str, objective: str, constraint: Any
+) -> None:
+    """A listed group without rows: the mixture is about what it is without it, and its rates are
+    undefined."""
     X, y, A = g.sample(0, 20_000)
     promise, found = {**g.PROMISES, "exact": g.EXACT}[relation], []
     for codes, sizes in ((A[0], (2,)), (2 * A[0], (3,))):
@@ -196,7 +237,8 @@ def test_an_empty_group_does_not_rule_the_others(relation: str, objective: str, 
 
 
 def test_a_constraint_that_nothing_meets_is_reported() -> None:
-    """Recalls of both classes above 0.95 cannot be had by any threshold; a penalty that is too small lets go of what can."""
+    """Recalls of both classes above 0.95 cannot be had by any threshold; a penalty that is too
+    small lets go of what can."""
     rows = g.rows_from(*g.sample(0, 20_000))
     for promise in (g.EXACT, g.GROUPS, g.REPLACE):
         problem = s.problem_of(rows, promise, "error", GMean().at_least(0.95))
@@ -215,14 +257,18 @@ def test_a_constraint_that_nothing_meets_is_reported() -> None:
 def test_pure_promises_are_sent_to_exponential_sampling() -> None:
     rows = g.rows_from(*g.sample(0, 60))
     with pytest.raises(InputError, match="method='exponential'"):
-        plan_loop(s.problem_of(rows, Promise(1.0, 0.0), "error", ODDS), Choice(thresholds(rows.layout)))
+        plan_loop(
+            s.problem_of(rows, Promise(1.0, 0.0), "error", ODDS), Choice(thresholds(rows.layout))
+        )
 
 
 def test_weighted_objectives_follow_their_weights() -> None:
     """Errors of one group alone count: the program over thresholds, exactly."""
     rows = g.rows_from(*g.sample(0, ROWS))
     for groups in ({0: 1.0, 1: 0.0}, {0: 1.0, 1: 3.0}):
-        problem = s.problem_of(rows, g.EXACT, WeightedError(groups=groups), LargestGroupLoss().at_most(0.5))
+        problem = s.problem_of(
+            rows, g.EXACT, WeightedError(groups=groups), LargestGroupLoss().at_most(0.5)
+        )
         _, found = s.searched(rows, problem, Choice(thresholds(rows.layout)))
         tables = s.tables_of(rows, thresholds(rows.layout), problem)
         shares = tables[0].sum(axis=(1, 2))
@@ -230,16 +276,25 @@ def test_weighted_objectives_follow_their_weights() -> None:
         for c in range(2):
             lines[c, c] = (1 - np.eye(2)) / shares[c]
         cost = np.array([groups[c] for c in range(2)])[:, np.newaxis, np.newaxis] * (1 - np.eye(2))
-        best = s.least_linear(tables, np.broadcast_to(cost, tables.shape[1:]), lines, np.full(2, 0.5))
+        best = s.least_linear(
+            tables, np.broadcast_to(cost, tables.shape[1:]), lines, np.full(2, 0.5)
+        )
         assert found.objective == pytest.approx(best, abs=1e-4)
 
 
 @pytest.mark.parametrize("relation", ["add", "groups", "exact"])
 def test_rows_of_one_label_get_the_constant_that_the_counts_know(relation: str) -> None:
-    """The regression answers with the very constant that is there from the start: noise of its own it has none."""
+    """The regression answers with the very constant that is there from the start: noise of its own
+    it has none."""
     X, _, A = g.sample(0, 400)
     rows = g.rows_from(np.zeros_like(X), np.ones(400, int), A)
-    problem = s.problem_of(rows, {**g.PROMISES, "exact": g.EXACT}[relation], "gmean", "demographic_parity:0.05", stated=400)
+    problem = s.problem_of(
+        rows,
+        {**g.PROMISES, "exact": g.EXACT}[relation],
+        "gmean",
+        "demographic_parity:0.05",
+        stated=400,
+    )
     _, found = s.searched(rows, problem, s.ORACLES["regression"](rows.layout), rounds=6)
     tables = np.array([g.exact_table(rows, rule, rows.cells()) for rule in found.rules]) / 400
     assert np.isfinite(found.losses).all()

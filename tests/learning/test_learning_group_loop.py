@@ -1,4 +1,5 @@
-"""Group objectives by linear oracles (`learning/group_objective/loop.py`): neighbours one by one, noise by simulation.
+"""Group objectives by linear oracles (`learning/group_objective/loop.py`): neighbours one by one,
+noise by simulation.
 
 What is found: test_learning_group_found.py.
 """
@@ -32,13 +33,21 @@ from fairveil.privacy.promise import Promise
 ODDS = "equalized_odds:0.05"
 
 
-def a_loop(rows: Any, promise: Promise, kind: str, objective: Any = "error", constraint: Any = ODDS, **options: Any) -> Any:
+def a_loop(
+    rows: Any,
+    promise: Promise,
+    kind: str,
+    objective: Any = "error",
+    constraint: Any = ODDS,
+    **options: Any,
+) -> Any:
     mode, stated = options.pop("mode", "product"), options.pop("stated", None)
     problem = s.problem_of(rows, promise, objective, constraint, mode, stated)
     return plan_loop(problem, s.ORACLES[kind](rows.layout), **options)
 
 
-# ---- guarantee 1 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 1
+# --------------------------------------------------------------------------------------------------
 
 WORLDS = [
     ("add", "regression", 2, (2,), "product", False),
@@ -60,14 +69,35 @@ WORLDS = [
 @pytest.mark.parametrize(("relation", "kind", "classes", "groups", "mode", "weights"), WORLDS)
 @pytest.mark.parametrize("step_by", ["auditor", "frank-wolfe"])
 def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_the_promise(
-    relation: str, kind: str, classes: int, groups: tuple[int, ...], mode: str, weights: bool, step_by: str
+    relation: str,
+    kind: str,
+    classes: int,
+    groups: tuple[int, ...],
+    mode: str,
+    weights: bool,
+    step_by: str,
 ) -> None:
     promise = g.PROMISES[relation]
     data = g.sample(1, 80, classes, groups)
-    rows = g.rows_from(*data, classes, groups, np.random.default_rng(0).random(80) if weights else None)
+    rows = g.rows_from(
+        *data, classes, groups, np.random.default_rng(0).random(80) if weights else None
+    )
     odds = EqualizedOdds(0.05, groups=mode)
-    for objective, constraint, stated in (("error", odds, None), ("gmean", [odds, "largest_group_loss:0.3"], 80)):
-        loop = a_loop(rows, promise, kind, objective, constraint, mode=mode, stated=stated, rounds=3, step_by=step_by)
+    for objective, constraint, stated in (
+        ("error", odds, None),
+        ("gmean", [odds, "largest_group_loss:0.3"], 80),
+    ):
+        loop = a_loop(
+            rows,
+            promise,
+            kind,
+            objective,
+            constraint,
+            mode=mode,
+            stated=stated,
+            rounds=3,
+            step_by=step_by,
+        )
         curator = s.curator_for(loop, rows)
         found = running.run(curator, loop)
         curator.log.reconcile([loop.plan])
@@ -108,12 +138,17 @@ def test_guarantee_1_without_privacy_nothing_is_planned() -> None:
 def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
     for relation, promise in g.PROMISES.items():
         for kind in s.ORACLES:
-            plans = [a_loop(g.rows_from(*g.sample(seed, 90)), promise, kind, stated=100).plan for seed in (0, 1)]
+            plans = [
+                a_loop(g.rows_from(*g.sample(seed, 90)), promise, kind, stated=100).plan
+                for seed in (0, 1)
+            ]
             assert plans[0] == plans[1], (relation, kind)
 
 
 @pytest.mark.parametrize("where", ["answer", "choose", "watch"])
-def test_a_loop_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(where: str) -> None:
+def test_a_loop_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(
+    where: str,
+) -> None:
     rows = g.rows_from(*g.sample(1, 80))
     loop = a_loop(rows, g.REPLACE, "choice", rounds=6)
     left = {"answer": 4, "choose": 3, "watch": 2}[where]
@@ -150,29 +185,37 @@ def test_a_loop_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_c
 
 
 @pytest.mark.parametrize(("relation", "kind"), s.WAYS)
-def test_no_neighbour_is_further_away_than_the_plan_in_all_releases(relation: str, kind: str) -> None:
-    """At what a run asked, squared distances of all its Gaussian releases add up to no more than the plan's, for every
-    neighbour; and come near it, so that no noise is wasted."""
+def test_no_neighbour_is_further_away_than_the_plan_in_all_releases(
+    relation: str, kind: str
+) -> None:
+    """At what a run asked, squared distances of all its Gaussian releases add up to no more than
+    the plan's, for every neighbour; and come near it, so that no noise is wasted."""
     promise, data = g.PROMISES[relation], g.sample(3, n=24)
     data[0][0] = [30.0, -30.0]  # a row at every clip
     rows = g.rows_from(*data)
     loop = a_loop(rows, promise, kind, "gmean", rounds=4, stated=24)
     curator = s.curator_for(loop, rows, of=s.Recorded)
     running.run(curator, loop)
-    gaussians = loop.oracle.first_guarantee(loop.ground, loop.counts_multiplier).zero_concentrated * 2
+    gaussians = (
+        loop.oracle.first_guarantee(loop.ground, loop.counts_multiplier).zero_concentrated * 2
+    )
     if kind == "begun":
         gaussians += 1 / loop.free_multiplier**2
     if kind in ("descent", "begun"):
         gaussians += loop.oracle.guarantee(loop.ground).times(4).zero_concentrated * 2
     gaussians += 4 / loop.audit_multiplier**2
-    found = [s.moved(curator.tape, rows, g.rows_from(*other), promise) for other in neighbours(data, relation)]
+    found = [
+        s.moved(curator.tape, rows, g.rows_from(*other), promise)
+        for other in neighbours(data, relation)
+    ]
     assert max(found) <= gaussians * (1 + 1e-9)
     assert max(found) >= (0.1 if kind in ("descent", "begun") else 0.2) * gaussians
     assert all(epsilon == loop.oracle.epsilon for _, epsilon, *_ in curator.choices)
 
 
 def neighbours(data: Any, relation: str) -> Any:
-    """Every neighbour: each row left out; replaced by every label and group, its numbers turned round; or its group changed."""
+    """Every neighbour: each row left out; replaced by every label and group, its numbers turned
+    round; or its group changed."""
     X, y, A = data
     for i in range(len(y)):
         if relation == "add":
@@ -185,15 +228,23 @@ def neighbours(data: Any, relation: str) -> Any:
                 yield g.with_person(data, i, x=-X[i], label=label, group=(group,))
 
 
-# ---- guarantee 2 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 2
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("relation", "kind"), s.WAYS)
 def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, relation: str) -> None:
-    """Every answer and choice is told again, by somebody who holds no rows: the same result to the bit."""
+    """Every answer and choice is told again, by somebody who holds no rows: the same result to the
+    bit."""
     rows = g.rows_from(*g.sample(1, 200))
-    for step_by, constraint in (("auditor", ODDS), ("frank-wolfe", "gini:0.05"), ("leader", [ODDS, "gmean:0.5"])):
-        loop = a_loop(rows, g.PROMISES[relation], kind, constraint=constraint, rounds=6, step_by=step_by)
+    for step_by, constraint in (
+        ("auditor", ODDS),
+        ("frank-wolfe", "gini:0.05"),
+        ("leader", [ODDS, "gmean:0.5"]),
+    ):
+        loop = a_loop(
+            rows, g.PROMISES[relation], kind, constraint=constraint, rounds=6, step_by=step_by
+        )
         curator = s.curator_for(loop, rows, 5, s.Recorded)
         first = running.run(curator, loop)
         teller: Any = s.Teller(g.PROMISES[relation], curator.told)
@@ -205,24 +256,29 @@ def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, rel
 
 
 def test_guarantee_2_two_data_sets_with_the_same_answers_get_the_same() -> None:
-    """Rows that decisions and counts cannot tell apart: others' features, the same answers and noise."""
+    """Rows that decisions and counts cannot tell apart: others' features, the same answers and
+    noise."""
     X, y, A = g.sample(2, 300)
     weights = np.zeros((5, 1, 3))
     weights[:, 0, 1], weights[:, 0, 0] = 1.0, [-0.4, -0.1, 0.0, 0.2, 0.5]
     found = []
     for second in (X[:, 1], np.zeros(300)):
         rows = g.rows_from(np.column_stack([X[:, 0], second]), y, A)
-        loop = plan_loop(s.problem_of(rows, g.REPLACE, "gmean", ODDS), Choice(LinearClass(weights)), rounds=10)
+        loop = plan_loop(
+            s.problem_of(rows, g.REPLACE, "gmean", ODDS), Choice(LinearClass(weights)), rounds=10
+        )
         found.append(running.run(s.curator_for(loop, rows, 3), loop))
     assert s.same(*found)
 
 
-# ---- guarantee 3 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 3
+# --------------------------------------------------------------------------------------------------
 
 
 def test_guarantee_3_what_is_reported_has_noise_that_no_choice_saw() -> None:
-    """Thirty decisions that are about as good: the best mixture of noisy losses is of the luckiest noise, and looks better by
-    what it steered by. What is reported is right on average, and as far off as it says. False alarms: 1e-6 each."""
+    """Thirty decisions that are about as good: the best mixture of noisy losses is of the luckiest
+    noise, and looks better by what it steered by. What is reported is right on average, and as far
+    off as it says. False alarms: 1e-6 each."""
     data = g.sample(2, 400)
     rows = g.rows_from(*data)
     rng = np.random.default_rng(0)
@@ -266,12 +322,19 @@ def test_guarantee_3_what_is_reported_has_noise_that_no_choice_saw() -> None:
 def test_stated_noise_is_that_of_simulated_releases(
     relation: str, stated: int | None, classes: int, mode: str, weights: bool
 ) -> None:
-    """Of f and of every comparison, where counts are noisy too, say the number of rows, or are put onto public totals.
+    """Of f and of every comparison, where counts are noisy too, say the number of rows, or are put
+    onto public totals.
 
-    200 releases: a deviation is known within 5 %; six of these are allowed, and a tenth for what is not linear."""
+    200 releases: a deviation is known within 5 %; six of these are allowed, and a tenth for what is
+    not linear."""
     groups = (2, 2) if mode == "marginal" else (2,)
     data = g.sample(0, 1500, classes, groups)
-    rows = g.rows_from(*data, classes, groups, 0.5 + 0.5 * np.random.default_rng(0).random(1500) if weights else None)
+    rows = g.rows_from(
+        *data,
+        classes,
+        groups,
+        0.5 + 0.5 * np.random.default_rng(0).random(1500) if weights else None,
+    )
     promise = Promise(1e6, 1e-5, g.PROMISES[relation].protects, g.PROMISES[relation].neighbours)
     problems = [
         s.problem_of(rows, promise, objective, constraint, mode, stated)
@@ -281,7 +344,8 @@ def test_stated_noise_is_that_of_simulated_releases(
         )
     ]
     ground = problems[0].ground
-    slopes = np.random.default_rng(7).normal(size=(2, classes)).T  # those that made the labels: no recall is near 0
+    # those that made the labels: no recall is near 0
+    slopes = np.random.default_rng(7).normal(size=(2, classes)).T
     lines = np.column_stack([np.zeros(classes), slopes])
     rule = LinearRule(lines if classes > 2 else lines[1:] - lines[:1])
     curator = Curator(rows, promise, noise=NoiseSource.seeded(1), public_rows=stated)
@@ -295,9 +359,15 @@ def test_stated_noise_is_that_of_simulated_releases(
             if said[k] is None:
                 noise = 5.0 * ground.move(audit_asks(ground, rule, [1.0])[0].question)
                 of_counts = 8.0 * ground.move(ground.counts)
-                of_f, spread = posed.spread(losses / posed.rows, noise / posed.rows, of_counts / posed.rows)
+                of_f, spread = posed.spread(
+                    losses / posed.rows, noise / posed.rows, of_counts / posed.rows
+                )
                 said[k] = np.append(spread, of_f)
-            numbers[k].append(np.append(posed.values(losses / posed.rows)[2], float(posed.f.value(losses / posed.rows))))
+            numbers[k].append(
+                np.append(
+                    posed.values(losses / posed.rows)[2], float(posed.f.value(losses / posed.rows))
+                )
+            )
     for k in range(2):
         measured = np.std(numbers[k], axis=0)
         free = said[k] < 1e-4  # but for finite differences
@@ -308,7 +378,8 @@ def test_stated_noise_is_that_of_simulated_releases(
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_stated_noise_of_constants_is_that_of_counts(classes: int) -> None:
-    """They have no noise but the counts': a mixture of constants, with nothing else released, 300 times."""
+    """They have no noise but the counts': a mixture of constants, with nothing else released, 300
+    times."""
     rows = g.rows_from(*g.sample(0, 1500, classes), classes)
     promise = Promise(1e6, 1e-5, neighbours="replace-one")
     problem = s.problem_of(rows, promise, "error", ODDS)
@@ -316,7 +387,10 @@ def test_stated_noise_of_constants_is_that_of_counts(classes: int) -> None:
     curator, numbers, said = Curator(rows, promise, noise=NoiseSource.seeded(1)), [], []
     for _ in range(300):
         posed = problem.pose(count_rows(curator, problem.ground, 8.0), 8.0, 1.0)
-        losses = sum(weight * one.measuring for weight, one in zip(mixture, played.constants(posed), strict=True))
+        losses = sum(
+            weight * one.measuring
+            for weight, one in zip(mixture, played.constants(posed), strict=True)
+        )
         numbers.append(float(posed.f.value(losses)))
         if len(said) < 3:
             of_counts = 8.0 * problem.ground.move(problem.ground.counts) / posed.rows

@@ -1,4 +1,5 @@
-"""Without noise a loop stops once its oracle can name no other decision: bounds on means of recalls ran to 500 programs."""
+"""Without noise a loop stops once its oracle can name no other decision: bounds on means of recalls
+ran to 500 programs."""
 
 from __future__ import annotations
 
@@ -49,10 +50,16 @@ def least_error(constraint: Any, penalty: float) -> float:
     kept = flat[np.argsort(costs)][:40]
 
     def value(q: Any) -> float:
-        return float(posed.h.value((np.maximum(q, 0.0) @ kept / np.maximum(q, 0.0).sum()).reshape(tables.shape[1:])))
+        return float(
+            posed.h.value(
+                (np.maximum(q, 0.0) @ kept / np.maximum(q, 0.0).sum()).reshape(tables.shape[1:])
+            )
+        )
 
     found = [
-        optimize.minimize(value, start, method="SLSQP", bounds=[(0, 1)] * len(kept), options={"maxiter": 200}).fun
+        optimize.minimize(
+            value, start, method="SLSQP", bounds=[(0, 1)] * len(kept), options={"maxiter": 200}
+        ).fun
         for start in (np.ones(len(kept)) / len(kept), np.eye(len(kept))[0])
     ]
     return min(found)
@@ -60,7 +67,9 @@ def least_error(constraint: Any, penalty: float) -> float:
 
 @pytest.mark.parametrize("kind", [GMean(), HMean()], ids=["geometric", "harmonic"])
 @pytest.mark.parametrize("bound", [0.4, 0.58])
-def test_a_bound_on_a_mean_of_recalls_stops_once_the_oracle_repeats_itself(kind: Any, bound: float) -> None:
+def test_a_bound_on_a_mean_of_recalls_stops_once_the_oracle_repeats_itself(
+    kind: Any, bound: float
+) -> None:
     loop, found, states = searched(kind.at_most(bound))
     assert found.reason is Reason.BEST
     assert found.rounds <= 20 < loop.rounds
@@ -74,8 +83,11 @@ def test_a_bound_on_a_mean_of_recalls_stops_once_the_oracle_repeats_itself(kind:
 def test_it_stops_where_programs_are_solved_no_better_than_solvers_do_by_themselves(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steep tangents leave 1e-5 of h between program and tangents, for ever: the repeated answer is the proof."""
-    monkeypatch.setattr(master, "SOLVED", {"primal_feasibility_tolerance": 1e-6, "dual_feasibility_tolerance": 1e-6})
+    """Steep tangents leave 1e-5 of h between program and tangents, for ever: the repeated answer is
+    the proof."""
+    monkeypatch.setattr(
+        master, "SOLVED", {"primal_feasibility_tolerance": 1e-6, "dual_feasibility_tolerance": 1e-6}
+    )
     _, found, states = searched(kind.at_most(0.4), rounds=24)
     assert found.reason is Reason.BEST
     assert found.rounds <= 20

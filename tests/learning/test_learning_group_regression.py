@@ -1,4 +1,5 @@
-"""Least squares for group objectives: plan and log, neighbours of the release and of the choice, noise as it is stated."""
+"""Least squares for group objectives: plan and log, neighbours of the release and of the choice,
+noise as it is stated."""
 
 from __future__ import annotations
 
@@ -26,19 +27,33 @@ from fairveil.privacy.accounting import accountant as accounting
 GROUPS = 2
 X, Y, A = sample(GROUPS)
 ROWS = rows_of(X, Y, A, GROUPS)
-RELATIONS = [Promise(1.0, 1e-6), Promise(1.0, 1e-6, "records", "replace-one"), Promise(1.0, 1e-6, "sensitive_features")]
+RELATIONS = [
+    Promise(1.0, 1e-6),
+    Promise(1.0, 1e-6, "records", "replace-one"),
+    Promise(1.0, 1e-6, "sensitive_features"),
+]
 IDS = ["add-remove", "replace-one", "sensitive"]
 NONE = Promise(math.inf, 1e-6)
 LARGEST = "largest_group_loss"
 
 
 def task(
-    promise: Promise, objective: Any = None, constraint: Any = None, *, apart: bool = True, **options: Any
+    promise: Promise,
+    objective: Any = None,
+    constraint: Any = None,
+    *,
+    apart: bool = True,
+    **options: Any,
 ) -> RegressionTask:
     layout = options.pop("layout", ROWS.layout)
     cells = cells_of(GROUPS) if apart else None
     return RegressionTask(
-        promise, layout, cells, objective or objectives.LargestGroupLoss(), objectives.parse_constraint(constraint), **options
+        promise,
+        layout,
+        cells,
+        objective or objectives.LargestGroupLoss(),
+        objectives.parse_constraint(constraint),
+        **options,
     )
 
 
@@ -47,12 +62,14 @@ def ran(planned: Any, rows: Rows = ROWS, seed: int = 0) -> tuple[Any, Curator]:
     return planned.run(curator), curator
 
 
-# -- the plan, and what depends on what --------------------------------------------------------------------------------------
+# -- the plan, and what depends on what ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scales", [False, True])
 @pytest.mark.parametrize("promise", RELATIONS, ids=IDS)
-def test_guarantee_1_the_log_is_the_plan_whatever_the_number_of_oracle_calls(promise: Promise, scales: bool) -> None:
+def test_guarantee_1_the_log_is_the_plan_whatever_the_number_of_oracle_calls(
+    promise: Promise, scales: bool
+) -> None:
     logs = []
     for rounds in (1, 200):
         planned = plan_regression(task(promise), scales=scales, rounds=rounds)
@@ -85,7 +102,10 @@ def test_guarantee_2_equal_answers_make_equal_coefficients(promise: Promise) -> 
     curator = Curator(ROWS, promise, plan=shown.plan, noise=NoiseSource.seeded(0))
     quadratics, scaling = shown.release(curator)
     curator.close()
-    assert shown.found(quadratics, scaling).coefficients.tolist() == ran(shown)[0].coefficients.tolist()
+    assert (
+        shown.found(quadratics, scaling).coefficients.tolist()
+        == ran(shown)[0].coefficients.tolist()
+    )
 
 
 def test_without_groups_public_features_cost_nothing_and_are_exact() -> None:
@@ -100,14 +120,20 @@ def test_without_groups_public_features_cost_nothing_and_are_exact() -> None:
 def test_without_privacy_the_optimum_is_exact_in_any_units(scales: bool) -> None:
     outcome, _ = ran(plan_regression(task(NONE), scales=scales))
     r = np.column_stack([np.ones(len(Y)), X])
-    mean = np.array([((Y - r @ outcome.coefficients) ** 2)[k == A].mean() for k in range(GROUPS)]) / 4
+    mean = (
+        np.array([((Y - r @ outcome.coefficients) ** 2)[k == A].mean() for k in range(GROUPS)]) / 4
+    )
     assert np.allclose(outcome.losses, mean)
     assert outcome.value == pytest.approx(mean.max())
     assert outcome.reason == Ended.GAP.value
     best = min(
         max(((Y - r @ c) ** 2)[k == A].mean() / 4 for k in range(GROUPS))
         for w in np.linspace(0, 1, 2001)
-        for c in [np.linalg.solve(*_weighted(r, np.where(A == 0, w / (A == 0).sum(), (1 - w) / (A == 1).sum())))]
+        for c in [
+            np.linalg.solve(
+                *_weighted(r, np.where(A == 0, w / (A == 0).sum(), (1 - w) / (A == 1).sum()))
+            )
+        ]
     )
     assert outcome.value <= best + 1e-7
 
@@ -116,7 +142,7 @@ def _weighted(r: Any, w: Any) -> tuple[Any, Any]:
     return r.T @ (r * w[:, None]), r.T @ (Y * w)
 
 
-# -- neighbours --------------------------------------------------------------------------------------------------------------
+# -- neighbours ------------------------------------------------------------------------------------
 
 
 def _total(question: Any, X: Any, y: Any, A: Any, scale: Any) -> Any:
@@ -126,16 +152,22 @@ def _total(question: Any, X: Any, y: Any, A: Any, scale: Any) -> Any:
 
 @pytest.mark.parametrize("clip", [0.7, 2.0])
 def test_no_enumerated_neighbour_moves_the_matrices_further_than_their_bound(clip: float) -> None:
-    """Rows on the corners of the box, in and far out of the clip, in each group: added, removed, replaced, moved."""
+    """Rows on the corners of the box, in and far out of the clip, in each group: added, removed,
+    replaced, moved."""
     corners = [np.array(corner) for corner in itertools.product((-1.0, 0.0, 1.0, 50.0), repeat=2)]
     question = GramMatrices(cells_of(GROUPS), clip)
     layout = RowLayout(2, sensitive=((0, 1),), sensitive_names=("group",))
     scale = question.scale(layout, None)
     seen = [
-        (x, k, _total(question, np.array([[x[0]]]), np.array([x[1]]), np.array([k]), scale)) for x in corners for k in range(2)
+        (x, k, _total(question, np.array([[x[0]]]), np.array([x[1]]), np.array([k]), scale))
+        for x in corners
+        for k in range(2)
     ]
     alone = max(float(np.linalg.norm(one)) for _, _, one in seen)
-    replaced = max(float(np.linalg.norm(one - other)) for (_, _, one), (_, _, other) in itertools.combinations(seen, 2))
+    replaced = max(
+        float(np.linalg.norm(one - other))
+        for (_, _, one), (_, _, other) in itertools.combinations(seen, 2)
+    )
     moved = max(
         float(np.linalg.norm(one - other))
         for (x, k, one), (z, j, other) in itertools.combinations(seen, 2)
@@ -148,14 +180,20 @@ def test_no_enumerated_neighbour_moves_the_matrices_further_than_their_bound(cli
 
 @pytest.mark.parametrize("promise", RELATIONS, ids=IDS)
 def test_no_neighbour_changes_a_choice_by_more_than_its_epsilon(promise: Promise) -> None:
-    """All candidates' scores on all neighbours of a small table: exp(-epsilon u / R) has a range of log ratios of at most
-    epsilon, where u moves by no more than R between candidates."""
+    """All candidates' scores on all neighbours of a small table: exp(-epsilon u / R) has a range of
+    log ratios of at most epsilon, where u moves by no more than R between candidates."""
     rng = np.random.default_rng(3)
     x, a = rng.choice([-1.0, 0.0, 1.0], size=12), rng.integers(2, size=12)
     y = rng.choice([-1.0, 1.0], size=12)
     candidates = np.array([[0.0, 0.0], [0.5, -1.0], [-1.0, 1.0], [1.0, 1.0]])
     counts = np.array([6.0, 6.0])
-    at = task(promise, objectives.Error(), ["largest_group_loss:0.1", "gini:0.05"], penalty=4.0, layout=RowLayout(1))
+    at = task(
+        promise,
+        objectives.Error(),
+        ["largest_group_loss:0.1", "gini:0.05"],
+        penalty=4.0,
+        layout=RowLayout(1),
+    )
     h = at.joint(*at.functions(counts / 12, 1e-3))
     unit = 1 / 48
     question = GroupLosses(Linear(candidates[:, None]), cells_of(2), "squared", clip=4.0)
@@ -163,7 +201,9 @@ def test_no_neighbour_changes_a_choice_by_more_than_its_epsilon(promise: Promise
     score = Score(lambda sums: h.value(sums * unit), low * unit, high * unit)
 
     def values(x: Any, y: Any, a: Any) -> tuple[Any, Any]:
-        rows = Rows.from_arrays(x[:, None], y, [a], groups=[[0, 1]], sensitive_names=["group"], regression=True)
+        rows = Rows.from_arrays(
+            x[:, None], y, [a], groups=[[0, 1]], sensitive_names=["group"], regression=True
+        )
         curator = Curator(rows, promise, plan=None)
         contest = curator._contest((question,), None, None, score)
         return contest._values(contest.sums.found()), contest.stated
@@ -180,7 +220,9 @@ def test_no_neighbour_changes_a_choice_by_more_than_its_epsilon(promise: Promise
                 if row is None:
                     neighbours.append((np.delete(x, i), np.delete(y, i), np.delete(a, i)))
                 elif i == 0:
-                    neighbours.append((np.append(x, row[0]), np.append(y, row[1]), np.append(a, row[2])))
+                    neighbours.append(
+                        (np.append(x, row[0]), np.append(y, row[1]), np.append(a, row[2]))
+                    )
             elif row is not None:
                 changed = [line.copy() for line in (x, y, a)]
                 for line, value in zip(changed, row, strict=True):
@@ -190,13 +232,14 @@ def test_no_neighbour_changes_a_choice_by_more_than_its_epsilon(promise: Promise
     assert 0.05 * reach <= max(moves) <= reach
 
 
-# -- noise -------------------------------------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scales", [False, True])
 @pytest.mark.parametrize("promise", RELATIONS[:2], ids=IDS[:2])
 def test_guarantee_3_losses_have_the_noise_that_is_stated(promise: Promise, scales: bool) -> None:
-    """400 releases: the ratio of standard deviations is within 1 +- 0.15 by 4 deviations of its own (1 / sqrt(800))."""
+    """400 releases: the ratio of standard deviations is within 1 +- 0.15 by 4 deviations of its own
+    (1 / sqrt(800))."""
     planned = plan_regression(task(promise), scales=scales)
     c = np.array([0.1, 0.5, -0.3, 0.2])
     seen, stated = [], []
@@ -221,7 +264,9 @@ def _exact(planned: Any, scaled: Any, c: Any) -> Any:
 
 
 @pytest.mark.parametrize("promise", RELATIONS[:2], ids=IDS[:2])
-def test_guarantee_3_losses_of_what_was_found_are_within_twice_their_noise(promise: Promise) -> None:
+def test_guarantee_3_losses_of_what_was_found_are_within_twice_their_noise(
+    promise: Promise,
+) -> None:
     """40 fits of two groups; a right statement fails with a chance far below 1e-6."""
     planned = plan_regression(task(promise), scales=True)
     off = []
@@ -229,7 +274,9 @@ def test_guarantee_3_losses_of_what_was_found_are_within_twice_their_noise(promi
         curator = Curator(ROWS, promise, plan=planned.plan, noise=NoiseSource.seeded(seed))
         quadratics, scaling = planned.release(curator)
         curator.close()
-        c = cutting_planes(quadratics, task(promise).joint(*task(promise).functions(quadratics.shares, 1e-3))).coefficients
+        c = cutting_planes(
+            quadratics, task(promise).joint(*task(promise).functions(quadratics.shares, 1e-3))
+        ).coefficients
         scaled = (np.column_stack([X, Y]) - scaling.centre) / scaling.scale
         true = _exact(planned, scaled, c) * quadratics.unit / quadratics.rows
         off.append((quadratics.measured(c) - true) / quadratics.spread(c))
@@ -242,7 +289,10 @@ def test_scaled_coefficients_are_undone() -> None:
     scaling = Scaling(rng.normal(size=4), rng.random(4) + 0.5)
     z, codes = rng.normal(size=(50, 4)), rng.random((50, 2))
     c = rng.normal(size=1 + 3 + 2)
-    predicted = np.column_stack([np.ones(50), (z[:, :3] - scaling.centre[:3]) / scaling.scale[:3], codes]) @ c
+    predicted = (
+        np.column_stack([np.ones(50), (z[:, :3] - scaling.centre[:3]) / scaling.scale[:3], codes])
+        @ c
+    )
     wanted = scaling.centre[3] + scaling.scale[3] * predicted
     assert np.allclose(np.column_stack([np.ones(50), z[:, :3], codes]) @ scaling.undone(c), wanted)
 
@@ -256,7 +306,10 @@ def test_with_noise_the_largest_loss_is_near_the_best(promise: Promise) -> None:
     def largest(c: Any) -> float:
         return max(((Y - r @ c) ** 2)[k == A].mean() / 4 for k in range(GROUPS))
 
-    found = [largest(ran(plan_regression(task(promise), scales=True), seed=seed)[0].coefficients) for seed in range(5)]
+    found = [
+        largest(ran(plan_regression(task(promise), scales=True), seed=seed)[0].coefficients)
+        for seed in range(5)
+    ]
     assert exact <= min(found)
     assert np.mean(found) < (exact + largest(plain.coefficients)) / 2
 
@@ -271,7 +324,8 @@ def test_rows_that_cannot_be_told_from_none_teach_nothing() -> None:
 
 
 def test_rows_that_were_shortened_until_noise_hides_them_are_said_to_be() -> None:
-    """Numbers far beyond [-1, 1] without bounds: counted, but hardly there once shortened. Few rows are another matter."""
+    """Numbers far beyond [-1, 1] without bounds: counted, but hardly there once shortened. Few rows
+    are another matter."""
     far = rows_of(1e5 * X, Y, A, GROUPS)
     for promise in RELATIONS[:2]:
         outcome, _ = ran(plan_regression(task(promise), scales=True), far)
@@ -282,13 +336,16 @@ def test_rows_that_were_shortened_until_noise_hides_them_are_said_to_be() -> Non
     stated = ran(plan_regression(task(RELATIONS[1], public_rows=len(Y)), scales=False), far)[0]
     assert stated.reason == Ended.SHORTENED.value
     few = rows_of(X[:10], Y[:10], A[:10], GROUPS)
-    assert ran(plan_regression(task(RELATIONS[1], public_rows=10), scales=False), few)[0].reason == Ended.NOTHING.value
+    assert (
+        ran(plan_regression(task(RELATIONS[1], public_rows=10), scales=False), few)[0].reason
+        == Ended.NOTHING.value
+    )
 
 
 @pytest.mark.parametrize("promise", RELATIONS[:2], ids=IDS[:2])
 def test_stated_noise_of_values_counts_that_of_shares(promise: Promise) -> None:
-    """Losses and shares with independent noise, 4000 times: deviations are known within 5 % by 4.5 of their own; and a tenth
-    for what is not linear. A loss that is a sum divides by no share."""
+    """Losses and shares with independent noise, 4000 times: deviations are known within 5 % by 4.5
+    of their own; and a tenth for what is not linear. A loss that is a sum divides by no share."""
     rng = np.random.default_rng(0)
     losses, shares, noise, of_shares = np.array([0.12, 0.05]), np.array([0.6, 0.4]), 0.002, 0.02
     asked = [f"{LARGEST}:0.3", "gini:0.1", objectives.Error().at_most(0.2)]
@@ -297,7 +354,9 @@ def test_stated_noise_of_values_counts_that_of_shares(promise: Promise) -> None:
 
         def outcome(losses: Any, shares: Any, at: RegressionTask = at) -> Any:
             known = {"least": 1e-3, "rows": 500.0, "gap": None, "calls": 1, "reason": ""}
-            return at.outcome(np.zeros(4), losses, shares, noise=noise, count_noise=of_shares, **known)
+            return at.outcome(
+                np.zeros(4), losses, shares, noise=noise, count_noise=of_shares, **known
+            )
 
         said = outcome(losses, shares)
         assert said.names[2:] == ("gini <= 0.1", "error <= 0.2")
@@ -307,11 +366,13 @@ def test_stated_noise_of_values_counts_that_of_shares(promise: Promise) -> None:
         assert np.abs(measured / np.append(said.spread, said.value_noise) - 1.0).max() < 0.15
 
 
-# -- what is refused, and what is reported -----------------------------------------------------------------------------------
+# -- what is refused, and what is reported ---------------------------------------------------------
 
 
 def test_a_constraint_that_is_out_of_reach_is_certainly_broken() -> None:
-    outcome, _ = ran(plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(1e-4, "squared"))))
+    outcome, _ = ran(
+        plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(1e-4, "squared")))
+    )
     assert outcome.broken == (0, 1)
     met = ran(plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(0.5, "squared"))))[0]
     assert met.broken == ()
@@ -320,15 +381,25 @@ def test_a_constraint_that_is_out_of_reach_is_certainly_broken() -> None:
 
 
 def test_bounds_are_in_squared_units_of_the_target() -> None:
-    wide = ran(plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(50.0, "squared"), unit=100.0)))[0]
-    plain = ran(plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(0.5, "squared"))))[0]
+    wide = ran(
+        plan_regression(
+            task(NONE, objectives.Error(), BoundedGroupLoss(50.0, "squared"), unit=100.0)
+        )
+    )[0]
+    plain = ran(plan_regression(task(NONE, objectives.Error(), BoundedGroupLoss(0.5, "squared"))))[
+        0
+    ]
     assert wide.bounds.tolist() == [50.0, 50.0]
     assert wide.names == ("mean loss of group 0 <= 50", "mean loss of group 1 <= 50")
     assert np.allclose(wide.values, 100 * plain.values)
     assert wide.value == pytest.approx(100 * plain.value)
 
 
-@pytest.mark.parametrize("constraint", [DemographicParity(0.1), BoundedGroupLoss(0.1), BoundedGroupLoss(0.1, "log")], ids=str)
+@pytest.mark.parametrize(
+    "constraint",
+    [DemographicParity(0.1), BoundedGroupLoss(0.1), BoundedGroupLoss(0.1, "log")],
+    ids=str,
+)
 def test_constraints_of_decisions_are_refused(constraint: Any) -> None:
     with pytest.raises(InputError, match="squared"):
         task(NONE, constraint=constraint)
@@ -345,18 +416,24 @@ def test_without_delta_gaussian_noise_is_refused() -> None:
         plan_regression(task(Promise(1.0, 0.0)))
 
 
-@pytest.mark.parametrize("options", [{"clip": 0.0}, {"radius": -1.0}, {"rounds": 0}, {"method": "descent"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"clip": 0.0}, {"radius": -1.0}, {"rounds": 0}, {"method": "descent"}], ids=str
+)
 def test_bad_options_are_refused(options: Any) -> None:
     with pytest.raises(InputError):
         plan_regression(task(RELATIONS[0]), **options)
 
 
-# -- the choice --------------------------------------------------------------------------------------------------------------
+# -- the choice ------------------------------------------------------------------------------------
 
-PLAIN = Rows.from_arrays(X[:, :1], Y, [A], groups=[[0, 1]], sensitive_names=["group"], regression=True)
+PLAIN = Rows.from_arrays(
+    X[:, :1], Y, [A], groups=[[0, 1]], sensitive_names=["group"], regression=True
+)
 
 
-@pytest.mark.parametrize("promise", [*RELATIONS, Promise(1.0, 0.0), NONE], ids=[*IDS, "pure", "none"])
+@pytest.mark.parametrize(
+    "promise", [*RELATIONS, Promise(1.0, 0.0), NONE], ids=[*IDS, "pure", "none"]
+)
 def test_the_choice_keeps_its_plan_and_is_near_the_best_candidate(promise: Promise) -> None:
     planned = plan_choice(task(promise, layout=PLAIN.layout))
     chosen = []
@@ -364,15 +441,26 @@ def test_the_choice_keeps_its_plan_and_is_near_the_best_candidate(promise: Promi
         outcome, curator = ran(planned, PLAIN, seed)
         chosen.append(outcome.coefficients)
     if promise.is_private:
-        assert 0.999 <= accounting.epsilon(curator.log.events, promise.delta, promise.neighbours) <= 1.0
+        assert (
+            0.999
+            <= accounting.epsilon(curator.log.events, promise.delta, promise.neighbours)
+            <= 1.0
+        )
         assert len(curator.log.events) == (2 if promise.delta == 0 else 3)
     r = np.column_stack([np.ones(len(Y)), X[:, 0]])
-    losses = [max(np.minimum((Y - r @ c) ** 2, 4)[k == A].mean() / 4 for k in range(2)) for c in (*planned.candidates, *chosen)]
+    losses = [
+        max(np.minimum((Y - r @ c) ** 2, 4)[k == A].mean() / 4 for k in range(2))
+        for c in (*planned.candidates, *chosen)
+    ]
     best = min(losses[: len(planned.candidates)])
     assert max(losses[-3:]) <= best + (0.03 if promise.is_private else 1e-12)
     if promise.delta > 0:
         assert outcome.losses == pytest.approx(
-            [np.minimum((Y - r @ outcome.coefficients) ** 2, 4)[k == A].mean() / 4 for k in range(2)], abs=0.05
+            [
+                np.minimum((Y - r @ outcome.coefficients) ** 2, 4)[k == A].mean() / 4
+                for k in range(2)
+            ],
+            abs=0.05,
         )
     else:
         assert np.isnan(outcome.losses).all()
@@ -389,7 +477,9 @@ def test_a_grid_has_few_dimensions_and_a_list_is_checked() -> None:
 
 
 def test_a_function_that_is_not_convex_is_chosen_for() -> None:
-    concave = objectives.Custom(lambda v: -float(v @ v), lambda v: -2 * v, lipschitz=4.0, convex=False)
+    concave = objectives.Custom(
+        lambda v: -float(v @ v), lambda v: -2 * v, lipschitz=4.0, convex=False
+    )
     outcome, _ = ran(plan_choice(task(NONE, concave, layout=PLAIN.layout)), PLAIN)
     r = np.column_stack([np.ones(len(Y)), X[:, 0]])
     values = [

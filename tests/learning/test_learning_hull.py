@@ -1,4 +1,5 @@
-"""Cutting planes and Frank-Wolfe on exact group losses, against exact solvers and a certain bound."""
+"""Cutting planes and Frank-Wolfe on exact group losses, against exact solvers and a certain
+bound."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def ols(X: Any, y: Any, weights: Any = None) -> Any:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("groups", GROUPS)
-def test_a_weighted_error_is_weighted_least_squares_after_one_call(method: str, groups: int) -> None:
+def test_a_weighted_error_is_weighted_least_squares_after_one_call(
+    method: str, groups: int
+) -> None:
     q, (X, y, A) = quadratics(groups)
     weights = {k: 1.0 + k for k in range(groups)}
     h = objectives.WeightedError(groups=weights).at(frame(q))
@@ -42,7 +45,9 @@ def test_a_weighted_error_is_weighted_least_squares_after_one_call(method: str, 
 
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_guarantee_2_the_largest_group_loss_is_that_of_an_exact_solver(groups: int, seed: int) -> None:
+def test_guarantee_2_the_largest_group_loss_is_that_of_an_exact_solver(
+    groups: int, seed: int
+) -> None:
     q, _ = quadratics(groups, seed=seed)
     h = objectives.LargestGroupLoss().at(frame(q))
     found = cutting_planes(q, h)
@@ -52,7 +57,9 @@ def test_guarantee_2_the_largest_group_loss_is_that_of_an_exact_solver(groups: i
         lambda v: v[-1],
         np.append(start, h.value(q.losses(start))),
         jac=lambda v: np.append(np.zeros(size), 1.0),
-        constraints=NonlinearConstraint(lambda v: (v[-1] - h.rates(q.losses(v[:-1]))) * 100, 0.0, np.inf),
+        constraints=NonlinearConstraint(
+            lambda v: (v[-1] - h.rates(q.losses(v[:-1]))) * 100, 0.0, np.inf
+        ),
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
@@ -63,7 +70,9 @@ def test_guarantee_2_the_largest_group_loss_is_that_of_an_exact_solver(groups: i
 
 
 @pytest.mark.parametrize("groups", GROUPS)
-def test_guarantee_2_the_error_under_bounded_group_losses_is_that_of_an_exact_solver(groups: int) -> None:
+def test_guarantee_2_the_error_under_bounded_group_losses_is_that_of_an_exact_solver(
+    groups: int,
+) -> None:
     q, _ = quadratics(groups)
     f, largest = objectives.Error().at(frame(q)), objectives.LargestGroupLoss().at(frame(q))
     plain = q.best(np.ones(groups))
@@ -73,7 +82,9 @@ def test_guarantee_2_the_error_under_bounded_group_losses_is_that_of_an_exact_so
     exact = minimize(
         lambda c: float(f.value(q.losses(c))) * 100,
         plain,
-        constraints=NonlinearConstraint(lambda c: (bound - largest.rates(q.losses(c))) * 100, 0.0, np.inf),
+        constraints=NonlinearConstraint(
+            lambda c: (bound - largest.rates(q.losses(c))) * 100, 0.0, np.inf
+        ),
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-14},
     )
@@ -84,7 +95,9 @@ def test_guarantee_2_the_error_under_bounded_group_losses_is_that_of_an_exact_so
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "objective", [objectives.LargestGroupLoss(), objectives.LargestGroupLoss(sharpness=200.0)], ids=["kinked", "smooth"]
+    "objective",
+    [objectives.LargestGroupLoss(), objectives.LargestGroupLoss(sharpness=200.0)],
+    ids=["kinked", "smooth"],
 )
 def test_guarantee_1_no_coefficients_have_less_than_the_bound(method: str, objective: Any) -> None:
     q, _ = quadratics(3, radius=1.0)
@@ -113,7 +126,11 @@ def test_negative_weights_keep_to_a_ball_and_need_one() -> None:
     found = cutting_planes(replace(q, radius=2.0), h)
     assert np.linalg.norm(found.coefficients) <= 2.0 + 1e-9
     c = np.random.default_rng(0).normal(size=(20_000, 4))
-    c *= 2.0 * np.random.default_rng(1).random((20_000, 1)) ** 0.25 / np.linalg.norm(c, axis=1, keepdims=True)
+    c *= (
+        2.0
+        * np.random.default_rng(1).random((20_000, 1)) ** 0.25
+        / np.linalg.norm(c, axis=1, keepdims=True)
+    )
     assert h.value(q.losses(c)).min() >= found.value - 1e-9
 
 
@@ -133,12 +150,19 @@ def test_a_penalty_that_is_too_small_leaves_the_constraint_broken() -> None:
     g = largest.less(cutting_planes(q, largest).value * 1.01)
     small = cutting_planes(q, Joint(f, g, 1e-3))
     large = cutting_planes(q, Joint(f, g, corollary_4_2(f, 1e-4)))
-    assert float(g.value(q.losses(small.coefficients))) > 1e-4 > 1e-6 > float(g.value(q.losses(large.coefficients)))
+    assert (
+        float(g.value(q.losses(small.coefficients)))
+        > 1e-4
+        > 1e-6
+        > float(g.value(q.losses(large.coefficients)))
+    )
 
 
 def test_what_is_not_convex_is_refused() -> None:
     q, _ = quadratics(2)
-    concave = objectives.Custom(lambda v: -float(v @ v), lambda v: -2 * v, lipschitz=4.0, convex=False).at(frame(q))
+    concave = objectives.Custom(
+        lambda v: -float(v @ v), lambda v: -2 * v, lipschitz=4.0, convex=False
+    ).at(frame(q))
     with pytest.raises(InputError, match="exponential"):
         cutting_planes(q, concave)
 

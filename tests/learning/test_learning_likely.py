@@ -21,8 +21,11 @@ def test_guarantee_1_exact_numbers_stay_and_others_move_towards_a_centre() -> No
 
 
 @pytest.mark.parametrize(("apart", "most"), [(0.02, 0.25), (0.1, 0.6), (2.0, 1.02)])
-def test_guarantee_2_the_squared_error_is_smaller_and_never_much_larger(apart: float, most: float) -> None:
-    """8 numbers, 4,000 draws, noise .1 to .4: shares of the raw squared error (standard errors below .01)."""
+def test_guarantee_2_the_squared_error_is_smaller_and_never_much_larger(
+    apart: float, most: float
+) -> None:
+    """8 numbers, 4,000 draws, noise .1 to .4: shares of the raw squared error (standard errors
+    below .01)."""
     rng = np.random.default_rng(0)
     deviations = np.linspace(0.1, 0.4, 8)[:, np.newaxis] * np.ones(4_000)
     true = apart * rng.normal(size=(8, 4_000))

@@ -1,4 +1,5 @@
-"""The master program against scipy on random convex problems: the least mixture, its prices, its bound from below, its caps."""
+"""The master program against scipy on random convex problems: the least mixture, its prices, its
+bound from below, its caps."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ OUTERS = {
 
 
 def function_of(kind: str, rng: Any, rates: int = 4) -> GroupFunction:
-    lines = rng.normal(size=(rates, 8)) if kind in ("total", "largest", "soft") else 2.0 * rng.random((rates, 8))
+    lines = (
+        rng.normal(size=(rates, 8))
+        if kind in ("total", "largest", "soft")
+        else 2.0 * rng.random((rates, 8))
+    )
     return GroupFunction(SHAPE, sparse.csr_array(lines), OUTERS[kind])
 
 
@@ -54,12 +59,22 @@ def least(h: Joint, losses: Any, caps: Any = None) -> float:
         first = z[m] if split else float(f.outer.value(lines @ z[:m]))
         return float(first + (h.penalty * z[m + 1] if h.g is not None else 0.0))
 
-    bounds = [(0.0, 1.0 if caps is None else float(caps[j])) for j in range(m)] + [(None, None), (0.0, None)]
+    bounds = [(0.0, 1.0 if caps is None else float(caps[j])) for j in range(m)] + [
+        (None, None),
+        (0.0, None),
+    ]
     rng, found = np.random.default_rng(0), np.inf
     for _ in range(4):
         start = rng.dirichlet(np.ones(m))
         z = np.concatenate([start, [10.0, 10.0]])
-        out = optimize.minimize(value, z, bounds=bounds, constraints=constraints, method="SLSQP", options={"maxiter": 500})
+        out = optimize.minimize(
+            value,
+            z,
+            bounds=bounds,
+            constraints=constraints,
+            method="SLSQP",
+            options={"maxiter": 500},
+        )
         if abs(out.x[:m].sum() - 1.0) < 1e-6:
             found = min(found, float(h.value((np.clip(out.x[:m], 0, None) @ flat).reshape(SHAPE))))
     return found
@@ -68,7 +83,9 @@ def least(h: Joint, losses: Any, caps: Any = None) -> float:
 @pytest.mark.parametrize("kind", list(OUTERS))
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_mixture_is_scipys_and_its_bound_is_below_every_mixture(kind: str, constrained: bool, seed: int) -> None:
+def test_the_mixture_is_scipys_and_its_bound_is_below_every_mixture(
+    kind: str, constrained: bool, seed: int
+) -> None:
     h, losses = problem_of(kind, seed, constrained)
     weights, price, base = Master(h).solve(losses)
     value = float(h.value(np.tensordot(weights, losses, axes=1)))
@@ -85,7 +102,8 @@ def test_the_mixture_is_scipys_and_its_bound_is_below_every_mixture(kind: str, c
 
 @pytest.mark.parametrize("kind", list(OUTERS))
 def test_the_price_bounds_mixtures_with_decisions_that_are_not_there_yet(kind: str) -> None:
-    """Columns are generated: with the few atoms of a round the bound holds for all, where the least price is over all."""
+    """Columns are generated: with the few atoms of a round the bound holds for all, where the least
+    price is over all."""
     h, losses = problem_of(kind, 7, True, atoms=40)
     best = float(h.value(np.tensordot(Master(h).solve(losses)[0], losses, axes=1)))
     for few in (1, 2, 5, 20):
@@ -105,7 +123,9 @@ def test_column_generation_ends_at_the_best_of_all(kind: str) -> None:
             break
         kept.append(column)
     assert len(kept) < 40
-    assert float(h.value(np.tensordot(weights, losses[kept], axes=1))) == pytest.approx(best, abs=1e-5)
+    assert float(h.value(np.tensordot(weights, losses[kept], axes=1))) == pytest.approx(
+        best, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("kind", list(OUTERS))

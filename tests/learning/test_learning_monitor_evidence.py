@@ -1,4 +1,5 @@
-"""Evidence by bets: p-values that are valid, e-values of mean at most 1, and alarms that are rarely false at any time."""
+"""Evidence by bets: p-values that are valid, e-values of mean at most 1, and alarms that are rarely
+false at any time."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def _p(rng: np.random.Generator, rates: tuple[float, float], people: int) -> flo
 
 
 def test_p_values_are_valid_where_the_constraint_just_holds() -> None:
-    """150 periods of a gap at the bound: P(p <= u) <= u for u of 0.5, 0.25, 0.0625; each count above its limit has
-    probability below 1e-4."""
+    """150 periods of a gap at the bound: P(p <= u) <= u for u of 0.5, 0.25, 0.0625; each count
+    above its limit has probability below 1e-4."""
     rng = np.random.default_rng(0)
     found = np.array([_p(rng, (0.3, 0.6), 8) for _ in range(150)])
     for u in (0.5, 0.25, 0.0625):
@@ -47,13 +48,17 @@ def test_e_values_of_any_valid_p_have_mean_at_most_one() -> None:
     for many in (1, 2, 12):
         grid = [1.0, *(many * level for level in LEVELS if many * level < 1.0)]
         after = [*grid[1:], 0.0]
-        assert sum((here - there) * e_value(here) for here, there in zip(grid, after, strict=True)) <= 1.0
+        assert (
+            sum((here - there) * e_value(here) for here, there in zip(grid, after, strict=True))
+            <= 1.0
+        )
     values = [e_value(p) for p in (1.0, 0.9999995, 0.5, 0.1, 0.01, 1e-9)]
     assert values == sorted(values)
 
 
 def test_the_wealth_of_any_run_is_a_supermartingale() -> None:
-    """All runs of three periods with e-values 0 or 2, each with one half: the mean wealth stays at 1, at every time."""
+    """All runs of three periods with e-values 0 or 2, each with one half: the mean wealth stays at
+    1, at every time."""
     for periods in (1, 2, 3):
         total = 0.0
         for run in itertools.product((0.0, 2.0), repeat=periods):
@@ -65,8 +70,8 @@ def test_the_wealth_of_any_run_is_a_supermartingale() -> None:
 
 
 def test_alarms_are_rarely_false_over_a_whole_run_and_drifts_are_found() -> None:
-    """40 runs of 5 periods at the bound, alarm at 4: at most 10 false on average; 21 or more have probability below 1e-4.
-    After a drift to a gap of 0.8 both of 2 runs raise an alarm."""
+    """40 runs of 5 periods at the bound, alarm at 4: at most 10 false on average; 21 or more have
+    probability below 1e-4. After a drift to a gap of 0.8 both of 2 runs raise an alarm."""
     rng, false = np.random.default_rng(1), 0
     for _ in range(40):
         bet = Bet()

@@ -1,4 +1,5 @@
-"""Private descent for networks: its guarantees, its batches, its centred costs, neighbours, and both max players on it."""
+"""Private descent for networks: its guarantees, its batches, its centred costs, neighbours, and
+both max players on it."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ def table(seed: int = 0, n: int = 240, classes: int = 2, groups: tuple[int, ...]
 
 
 def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows:
-    return Rows.from_arrays(X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups])
+    return Rows.from_arrays(
+        X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups]
+    )
 
 
 def skeleton(classes: int = 2, outputs: int | None = None) -> Skeleton:
@@ -83,7 +86,13 @@ def skeleton(classes: int = 2, outputs: int | None = None) -> Skeleton:
 
 
 def settings(**given: Any) -> Settings:
-    usual = {"rounds": 8, "sampling_rate": 0.25, "thresholds_share": 0.0, "counts_share": 0.05, "iterate": "last"}
+    usual = {
+        "rounds": 8,
+        "sampling_rate": 0.25,
+        "thresholds_share": 0.0,
+        "counts_share": 0.05,
+        "iterate": "last",
+    }
     return Settings(**{**usual, **given})
 
 
@@ -100,24 +109,47 @@ def fermi_for(
     named = fermi.notion_of(notion, 1 if notion == "equal_opportunity" else None, mode)
     net = net or skeleton(len(rows.layout.classes or ()))
     cells = rows.cells(mode)
-    found = fermi.make(promise, rows.layout, cells, named, [strength], given or settings(), public_rows=public, skeleton=net)
+    found = fermi.make(
+        promise,
+        rows.layout,
+        cells,
+        named,
+        [strength],
+        given or settings(),
+        public_rows=public,
+        skeleton=net,
+    )
     assert isinstance(found, NetworkDescent)
     return found
 
 
-def constrained_for(rows: Rows, promise: Promise, notions, given: Settings | None = None) -> NetworkDescent:
+def constrained_for(
+    rows: Rows, promise: Promise, notions, given: Settings | None = None
+) -> NetworkDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     net = skeleton(len(rows.layout.classes or ()))
-    plan = plans.make(promise, rows.layout, rows.cells(), notions, given or settings(), public_rows=public, skeleton=net)
+    plan = plans.make(
+        promise,
+        rows.layout,
+        rows.cells(),
+        notions,
+        given or settings(),
+        public_rows=public,
+        skeleton=net,
+    )
     if plan.system is None:
         return NetworkDescent(plan, np.zeros((1, 0)))
     bounds = plan.system.bounds[np.newaxis]
     return NetworkDescent(plan, bounds, constraints_of(plan, bounds))
 
 
-def curator_for(rows: Rows, search: NetworkDescent, seed: int = 0, kind: type[Curator] = Curator, **more: Any) -> Curator:
+def curator_for(
+    rows: Rows, search: NetworkDescent, seed: int = 0, kind: type[Curator] = Curator, **more: Any
+) -> Curator:
     promise, public = search.planned.promise, search.planned.public_rows
-    return kind(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public, **more)
+    return kind(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public, **more
+    )
 
 
 def recorded(rows: Rows, search: NetworkDescent, seed: int = 0) -> tuple[Any, Tape, Curator]:
@@ -132,13 +164,16 @@ def recorded(rows: Rows, search: NetworkDescent, seed: int = 0) -> tuple[Any, Ta
     return descend(curator, search), tape, curator
 
 
-# ---- guarantee 1: the price ----------------------------------------------------------------------------------------------
+# ---- guarantee 1: the price
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", PROMISES)
 @pytest.mark.parametrize("rate", [None, 0.25, 0.3])
 @pytest.mark.parametrize("player", ["fermi", "constraints"])
-def test_guarantee_1_a_plan_costs_the_promise_and_the_log_is_the_plan(relation, rate, player) -> None:
+def test_guarantee_1_a_plan_costs_the_promise_and_the_log_is_the_plan(
+    relation, rate, player
+) -> None:
     promise, rows = PROMISES[relation], rows_from(*table())
     given = settings(sampling_rate=rate, rounds=10)
     search = (
@@ -167,7 +202,9 @@ def test_guarantee_1_a_plan_costs_the_promise_and_the_log_is_the_plan(relation, 
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_one_batch(relation) -> None:
+def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_one_batch(
+    relation,
+) -> None:
     rows, promise = rows_from(*table()), PROMISES[relation]
     search = fermi_for(rows, promise)
     _, tape, _ = recorded(rows, search)
@@ -183,7 +220,8 @@ def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_
         assert all(ask.multiplier > 0 for ask in release.asks)
 
 
-# ---- guarantee 2: what is asked --------------------------------------------------------------------------------------------
+# ---- guarantee 2: what is asked
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
@@ -225,17 +263,26 @@ def test_guarantee_2_fed_with_the_same_answers_it_asks_the_same_whatever_the_row
     assert searches[0].plan == searches[1].plan
     _, tape, _ = recorded(one, searches[0])
     _, theirs, _ = recorded(other, searches[1])
-    moved = np.abs(tape.heard[0].answers[0] - theirs.heard[0].answers[0]).ravel()  # the same noise on both
-    assert sorted(moved) == pytest.approx([0.0, 1.0] if relation == "add-remove" else [1.0, 1.0], abs=1e-9)
+    # the same noise on both
+    moved = np.abs(tape.heard[0].answers[0] - theirs.heard[0].answers[0]).ravel()
+    assert sorted(moved) == pytest.approx(
+        [0.0, 1.0] if relation == "add-remove" else [1.0, 1.0], abs=1e-9
+    )
     states = [search.init(tape.heard[0].answers) for search in searches]
     for release in tape.heard[1:-1]:
-        assert all(search.batch_for(state) == release.batch for search, state in zip(searches, states, strict=True))
+        assert all(
+            search.batch_for(state) == release.batch
+            for search, state in zip(searches, states, strict=True)
+        )
         for asks in (search.asks(state) for search, state in zip(searches, states, strict=True)):
             for ask, was in zip(asks, release.asks, strict=True):
                 assert np.array_equal(ask.question.model.parameters, was.question.model.parameters)
                 if isinstance(was.question, NetworkGradient):
                     assert np.array_equal(ask.question.cell_costs, was.question.cell_costs)
-        states = [search.step(state, release.answers) for search, state in zip(searches, states, strict=True)]
+        states = [
+            search.step(state, release.answers)
+            for search, state in zip(searches, states, strict=True)
+        ]
     assert np.array_equal(states[0].walk.weights, states[1].walk.weights)
 
 
@@ -270,10 +317,14 @@ def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact
     search = fermi_for(rows, promise, 50.0, notion, settings(clip=0.3), mode)
     asks, _ = pressed(search, rows)
     reads = ["sensitive" in ask.question.reads for ask in asks]
-    assert reads == [False, True, True, False]  # the loss and the centre; the costs beside it; histogram; its sums over groups
+    # the loss and the centre; the costs beside it; histogram; its sums over groups
+    assert reads == [False, True, True, False]
     before = sums(asks, rows, promise)
-    assert before[1][1] == pytest.approx(2 * 0.3, rel=2e-5)  # what float32 and the grid add is in the bound
-    assert before[2][1] == pytest.approx(math.sqrt(2 * (len(groups) if mode == "marginal" else 1)), rel=2e-5)
+    # what float32 and the grid add is in the bound
+    assert before[1][1] == pytest.approx(2 * 0.3, rel=2e-5)
+    assert before[2][1] == pytest.approx(
+        math.sqrt(2 * (len(groups) if mode == "marginal" else 1)), rel=2e-5
+    )
     most = np.zeros(4)
     for i in range(len(y)):
         for values in itertools.product(*(range(size) for size in groups)):
@@ -283,10 +334,12 @@ def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact
             after = sums(asks, rows_from(X, y, B, classes, groups), promise)
             for k, ((one, bound), (two, _)) in enumerate(zip(before, after, strict=True)):
                 moved = float(np.linalg.norm(one - two))
-                assert moved <= bound * (1 + 1e-6)  # torch's own last bits, which the statement speaks of
+                # torch's own last bits, which the statement speaks of
+                assert moved <= bound * (1 + 1e-6)
                 most[k] = max(most[k], moved / max(bound, 1e-300))
                 assert reads[k] or np.array_equal(one, two)
-    if groups == (2,):  # centred, two groups pull in opposite directions: the bound is reached where both are shortened
+    # centred, two groups pull in opposite directions: the bound is reached where both are shortened
+    if groups == (2,):
         used = y == 1 if notion == "equal_opportunity" else y == y
         assert used.any()
         assert most[1] > 0.9
@@ -298,7 +351,9 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
     promise = PROMISES[relation]
     X, y, A = table(n=10)
     rows = rows_from(X, y, A)
-    search = fermi_for(rows, promise, 50.0, "equalized_odds", settings(clip=0.3, sampling_rate=None))
+    search = fermi_for(
+        rows, promise, 50.0, "equalized_odds", settings(clip=0.3, sampling_rate=None)
+    )
     asks, _ = pressed(search, rows)
     before, most = sums(asks, rows, promise), np.zeros(2)
     others = []
@@ -312,7 +367,9 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
             X2[i], y2[i], B[i] = size * np.sign(X[i]), label, group
             others.append(rows_from(X2, y2, [B]))
     for other in others:
-        for k, ((one, bound), (two, _)) in enumerate(zip(before, sums(asks, other, promise), strict=True)):
+        for k, ((one, bound), (two, _)) in enumerate(
+            zip(before, sums(asks, other, promise), strict=True)
+        ):
             moved = float(np.linalg.norm(one - two))
             assert moved <= bound * (1 + 1e-6)
             most[k] = max(most[k], moved / bound)
@@ -320,20 +377,27 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
     assert most[1] > 0.4
 
 
-# ---- centred costs -------------------------------------------------------------------------------------------------------
+# ---- centred costs
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize(("mode", "groups"), [("product", (2,)), ("product", (2, 3)), ("marginal", (2, 3))])
+@pytest.mark.parametrize(
+    ("mode", "groups"), [("product", (2,)), ("product", (2, 3)), ("marginal", (2, 3))]
+)
 @pytest.mark.parametrize("classes", [2, 4])
-def test_exact_and_private_parts_together_are_the_whole_gradient(notion, mode, groups, classes) -> None:
+def test_exact_and_private_parts_together_are_the_whole_gradient(
+    notion, mode, groups, classes
+) -> None:
     promise = PROMISES["sensitive features"]
     rows = rows_from(*table(n=60, classes=classes, groups=groups), classes=classes, groups=groups)
     search = fermi_for(rows, promise, 3.0, notion, settings(clip=1e5), mode)
     asks, costs = pressed(search, rows)
     parts = [asks[0].question, asks[1].question]
     loss_scale = 1 / (1 + search.player.loss_scale * 3.0)  # type: ignore[union-attr]
-    whole = NetworkGradient(parts[0].model, None, rows.cells(mode), costs, loss_weight=np.array([loss_scale]))
+    whole = NetworkGradient(
+        parts[0].model, None, rows.cells(mode), costs, loss_weight=np.array([loss_scale])
+    )
     curator = Curator(rows, EXACT)
     exact, private, right = (curator.answer([(question, 0.0)])[0] for question in (*parts, whole))
     assert np.linalg.norm(private) > 0.01 * np.linalg.norm(right)
@@ -352,14 +416,17 @@ def test_the_centre_is_the_mean_of_each_columns_costs_by_released_counts() -> No
         assert off.sum(axis=0) == pytest.approx(0.0, abs=1e-9)
 
 
-# ---- guarantee 3: killed and gone on -------------------------------------------------------------------------------------
+# ---- guarantee 3: killed and gone on
+# -------------------------------------------------------------------------------------
 
 
 class Killed(BaseException):
     """What ends a run in the middle."""
 
 
-def kept(folder: Path, rows: Rows, search: NetworkDescent, kill: int | None, every: int = 3) -> tuple[Any, Curator]:
+def kept(
+    folder: Path, rows: Rows, search: NetworkDescent, kill: int | None, every: int = 3
+) -> tuple[Any, Curator]:
     """A run in a folder, that ends itself after round `kill`."""
     checkpoint = Checkpoint(folder, every)
     curator = curator_for(rows, search, earlier=checkpoint.journal)
@@ -373,7 +440,9 @@ def kept(folder: Path, rows: Rows, search: NetworkDescent, kill: int | None, eve
 
 @pytest.mark.parametrize("relation", PROMISES)
 @pytest.mark.parametrize("player", ["fermi", "constraints"])
-def test_guarantee_3_killed_between_two_states_a_run_ends_at_the_plan_and_its_price(tmp_path, relation, player) -> None:
+def test_guarantee_3_killed_between_two_states_a_run_ends_at_the_plan_and_its_price(
+    tmp_path, relation, player
+) -> None:
     promise, rows = PROMISES[relation], rows_from(*table())
     given = settings(rounds=10, sampling_rate=0.3)
 
@@ -387,7 +456,9 @@ def test_guarantee_3_killed_between_two_states_a_run_ends_at_the_plan_and_its_pr
     outcome, curator = kept(tmp_path, rows, fresh(), None)
     _, _, beside = recorded(rows, fresh())
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(fresh().plan))
-    assert [entry.batch for entry in curator.log.entries] == [entry.batch for entry in beside.log.entries]
+    assert [entry.batch for entry in curator.log.entries] == [
+        entry.batch for entry in beside.log.entries
+    ]
     assert curator.statement().check() == []
     assert curator.statement().epsilon == beside.statement().epsilon
     assert outcome.rounds == 10
@@ -398,7 +469,9 @@ def test_guarantee_3_killed_between_two_states_a_run_ends_at_the_plan_and_its_pr
 @pytest.mark.parametrize("player", ["fermi", "constraints"])
 @pytest.mark.parametrize("relation", ["add-remove", "sensitive features"])
 @pytest.mark.parametrize("iterate", ["last", "average"])
-def test_guarantee_3_a_state_that_was_frozen_and_thawed_is_the_same(relation, player, iterate) -> None:
+def test_guarantee_3_a_state_that_was_frozen_and_thawed_is_the_same(
+    relation, player, iterate
+) -> None:
     promise, rows = PROMISES[relation], rows_from(*table())
     given = settings(iterate=iterate)
     search = (
@@ -422,7 +495,8 @@ def test_guarantee_3_a_state_that_was_frozen_and_thawed_is_the_same(relation, pl
 
 
 def test_killed_where_a_state_was_just_kept_nothing_is_lost(tmp_path) -> None:
-    """The same noise for the rounds after the crash, were its numbers the same; they are not, so beginnings are compared."""
+    """The same noise for the rounds after the crash, were its numbers the same; they are not, so
+    beginnings are compared."""
     promise, rows = PROMISES["sensitive features"], rows_from(*table())
     with pytest.raises(Killed):
         kept(tmp_path, rows, fermi_for(rows, promise), 6)
@@ -440,21 +514,27 @@ def test_killed_where_a_state_was_just_kept_nothing_is_lost(tmp_path) -> None:
     assert outcome.rounds == 8
 
 
-# ---- batches, outputs and classes ----------------------------------------------------------------------------------------
+# ---- batches, outputs and classes
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_a_batch_that_is_empty_is_a_round_of_noise(relation) -> None:
     promise, rows = PROMISES[relation], rows_from(*table(n=20))
     search = fermi_for(rows, promise, given=settings(sampling_rate=0.01, rounds=5))
-    sizes = [len(NoiseSource.seeded(0).stream("sampling", number).poisson_batch(20, 0.01)) for number in range(1, 6)]
+    sizes = [
+        len(NoiseSource.seeded(0).stream("sampling", number).poisson_batch(20, 0.01))
+        for number in range(1, 6)
+    ]
     assert 0 in sizes
     outcome, curator = (found := recorded(rows, search))[0], found[2]
     assert np.isfinite(outcome.weights).all()
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(search.plan))
 
 
-def soft_information(rows: Rows, net: Skeleton, weights, notion: str = "demographic_parity", mode: str = "product") -> float:
+def soft_information(
+    rows: Rows, net: Skeleton, weights, notion: str = "demographic_parity", mode: str = "product"
+) -> float:
     """The exact mutual information of a network's soft predictions and the groups."""
     cells, classes = rows.cells(mode), net.classes
     by_label = notion != "demographic_parity"
@@ -481,14 +561,19 @@ def loss_of(rows: Rows, net: Skeleton, weights, X, y) -> float:
 @pytest.mark.parametrize(("classes", "outputs"), [(2, 1), (2, 2), (5, 5)])
 @pytest.mark.parametrize("notion", fermi.NOTIONS)
 @pytest.mark.parametrize("batches", [None, 0.2])
-def test_without_noise_the_penalty_lowers_the_information_and_the_loss_is_learnt(classes, outputs, notion, batches) -> None:
+def test_without_noise_the_penalty_lowers_the_information_and_the_loss_is_learnt(
+    classes, outputs, notion, batches
+) -> None:
     X, y, A = table(n=600, classes=classes)
     rows, net = rows_from(X, y, A, classes), skeleton(classes, outputs)
     given = settings(rounds=150, sampling_rate=batches)
     plain, fair = (
-        descend(curator_for(rows, s), s) for s in (fermi_for(rows, EXACT, k, notion, given, net=net) for k in (0.0, 8.0))
+        descend(curator_for(rows, s), s)
+        for s in (fermi_for(rows, EXACT, k, notion, given, net=net) for k in (0.0, 8.0))
     )
-    before, after = (soft_information(rows, net, outcome.weights, notion) for outcome in (plain, fair))
+    before, after = (
+        soft_information(rows, net, outcome.weights, notion) for outcome in (plain, fair)
+    )
     assert before > 0.01
     assert after < 0.6 * before
     start, end = (loss_of(rows, net, weights, X, y) for weights in (net.start, plain.weights))
@@ -496,7 +581,8 @@ def test_without_noise_the_penalty_lowers_the_information_and_the_loss_is_learnt
 
 
 def test_one_output_is_two_where_the_first_is_held_at_zero() -> None:
-    """Two classes: the logit of the second alone, or of both with the first's weights at zero, ask the same."""
+    """Two classes: the logit of the second alone, or of both with the first's weights at zero, ask
+    the same."""
     rows = rows_from(*table(n=80))
     torch.manual_seed(0)
     one = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
@@ -508,7 +594,9 @@ def test_one_output_is_two_where_the_first_is_held_at_zero() -> None:
         two[2].weight[1:] = one[2].weight
         two[2].bias[1:] = one[2].bias
     nets = [Skeleton.of(module, 3, 2) for module in (one, two)]
-    searches = [fermi_for(rows, EXACT, 2.0, given=settings(sampling_rate=None), net=net) for net in nets]
+    searches = [
+        fermi_for(rows, EXACT, 2.0, given=settings(sampling_rate=None), net=net) for net in nets
+    ]
     gradients, histograms = [], []
     for search in searches:
         asks, _ = pressed(search, rows)
@@ -527,13 +615,18 @@ def test_the_duals_of_constraints_press_on_a_network(epsilon, protects) -> None:
     X, y, A = table(n=1500)
     rows, promise = rows_from(X, y, A), Promise(epsilon, 1e-5, protects)
     given = settings(rounds=120, sampling_rate=0.25, learning_rate=0.2, dual_horizon=120)
-    plain, fair = (constrained_for(rows, promise, notions, given) for notions in ([], [DemographicParity(0.05)]))
+    plain, fair = (
+        constrained_for(rows, promise, notions, given)
+        for notions in ([], [DemographicParity(0.05)])
+    )
     assert plain.player is None
     assert isinstance(fair.player, Constraints)
     gaps = []
     for search in (plain, fair):
         outcome = descend(curator_for(rows, search), search)
-        asked = NetworkHistogram(Network(search.planned.skeleton, outcome.weights), rows.cells(), "hard")
+        asked = NetworkHistogram(
+            Network(search.planned.skeleton, outcome.weights), rows.cells(), "hard"
+        )
         (answer,) = Curator(rows, EXACT).answer([(asked, 0.0)])
         yes = answer.ravel() / np.bincount(A[0])
         gaps.append(abs(yes[0] - yes[1]))
@@ -545,7 +638,8 @@ def test_the_duals_of_constraints_press_on_a_network(epsilon, protects) -> None:
 
 
 def test_without_noise_a_short_run_presses_too() -> None:
-    """A network does all its rounds, with noise or without, so its duals' ascent is made for that many."""
+    """A network does all its rounds, with noise or without, so its duals' ascent is made for that
+    many."""
     rows = rows_from(*table(n=400))
     search = constrained_for(rows, EXACT, [DemographicParity(0.01)], settings(rounds=15))
     assert descend(curator_for(rows, search), search).duals.max() > 0
@@ -557,7 +651,9 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation) -> None:
     search = fermi_for(rows, promise, 0.0)
     assert search.player is None
     outcome, tape, _ = recorded(rows, search)
-    assert all("sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks)
+    assert all(
+        "sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks
+    )
     assert outcome.names == ()
     if relation == "sensitive features":
         assert not list(spelled_out(search.plan))
@@ -576,6 +672,10 @@ def test_which_iterate_is_handed_out(iterate) -> None:
         state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
         steps.append(state.walk.weights)
     outcome = search.finish(state, Reason.ROUNDS, curator.answer(search.last(state)))
-    right = np.mean(steps[4:], axis=0) if iterate == "average" else steps[-1 if iterate == "last" else iterate]
+    right = (
+        np.mean(steps[4:], axis=0)
+        if iterate == "average"
+        else steps[-1 if iterate == "last" else iterate]
+    )
     assert outcome.weights == pytest.approx(right, rel=1e-12)
     curator.finish()

@@ -23,7 +23,10 @@ KINDS = [
 
 def _one(noise: CountNoise, value: int) -> float:
     if noise.kind == "gaussian":
-        return float(stats.norm.cdf((value + 0.5) / noise.scale) - stats.norm.cdf((value - 0.5) / noise.scale))
+        return float(
+            stats.norm.cdf((value + 0.5) / noise.scale)
+            - stats.norm.cdf((value - 0.5) / noise.scale)
+        )
     r = math.exp(-1.0 / noise.scale)
     return (1 - r) / (1 + r) * r ** abs(value)
 
@@ -33,15 +36,20 @@ def test_one_noise_is_that_of_the_sampler(noise: CountNoise) -> None:
     law = law_of_sum(noise, 1)
     for value in range(-12, 13):
         if law.low <= value <= -law.low:
-            assert law.weights[value - law.low] == pytest.approx(_one(noise, value), rel=1e-9, abs=1e-15)
+            assert law.weights[value - law.low] == pytest.approx(
+                _one(noise, value), rel=1e-9, abs=1e-15
+            )
     stream = NoiseSource.seeded(5).stream("noise", 0)
     n = 200_000
     drawn = (
-        stream.discrete_laplace(noise.scale, n) if noise.kind == "discrete-laplace" else stream.rounded_gaussian(noise.scale, n)
+        stream.discrete_laplace(noise.scale, n)
+        if noise.kind == "discrete-laplace"
+        else stream.rounded_gaussian(noise.scale, n)
     )
     seen = np.array([(drawn == value).sum() for value in range(-3, 4)]) / n
     wanted = law.weights[-3 - law.low : 4 - law.low]
-    assert (np.abs(seen - wanted) < 6 * np.sqrt(wanted * (1 - wanted) / n) + 1e-6).all()  # false alarm below 1e-7
+    # false alarm below 1e-7
+    assert (np.abs(seen - wanted) < 6 * np.sqrt(wanted * (1 - wanted) / n) + 1e-6).all()
 
 
 @pytest.mark.parametrize("noise", [KINDS[0], KINDS[2]], ids=str)

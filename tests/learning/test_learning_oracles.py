@@ -1,4 +1,5 @@
-"""The oracles, each against an exact linear program over mixtures of a finite class, and against fairlearn without noise."""
+"""The oracles, each against an exact linear program over mixtures of a finite class, and against
+fairlearn without noise."""
 
 from __future__ import annotations
 
@@ -31,18 +32,24 @@ def tables_of(rows: Any, finite: Any, notions: Any, promise: Any = g.EXACT) -> A
     return np.array([g.exact_table(rows, rule, rows.cells()) for rule in rules])
 
 
-# ---- without noise: what the game converges to ---------------------------------------------------------------------------
+# ---- without noise: what the game converges to
+# ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", list(NOTIONS))
 @pytest.mark.parametrize("classes", [2, 3])
-def test_without_noise_the_exponential_oracles_game_is_the_linear_program(name: str, classes: int) -> None:
-    """Within 0.02 (three classes: 0.03) of the program's error and of the bounds after 1,000 rounds, and nearer each time."""
+def test_without_noise_the_exponential_oracles_game_is_the_linear_program(
+    name: str, classes: int
+) -> None:
+    """Within 0.02 (three classes: 0.03) of the program's error and of the bounds after 1,000
+    rounds, and nearer each time."""
     rows, notions = g.rows_from(*g.sample(0, 1000, classes), classes), NOTIONS[name]
     best = g.program(tables_of(rows, thresholds(rows.layout), notions), notions, rows.cells())
     away = []
     for rounds in (60, 250, 1000):
-        outcome = g.played(rows, g.a_game(rows, g.EXACT, notions, Choice(thresholds(rows.layout)), rounds=rounds))
+        outcome = g.played(
+            rows, g.a_game(rows, g.EXACT, notions, Choice(thresholds(rows.layout)), rounds=rounds)
+        )
         error, excess = g.mixture(rows, outcome, notions, rows.cells())
         away.append(max(abs(error - best), excess))
         found = outcome.guarantee
@@ -57,7 +64,9 @@ def test_without_noise_the_exponential_oracles_game_is_the_linear_program(name: 
 def test_without_noise_the_labellings_are_the_linear_program_over_all_cuts(name: str) -> None:
     rows, notions = g.rows_from(*g.sample(0, 400)), NOTIONS[name]
     best = g.program(tables_of(rows, Labellings(rows.layout), notions), notions, rows.cells())
-    outcome = g.played(rows, g.a_game(rows, g.EXACT, notions, Choice(Labellings(rows.layout)), rounds=1000))
+    outcome = g.played(
+        rows, g.a_game(rows, g.EXACT, notions, Choice(Labellings(rows.layout)), rounds=1000)
+    )
     error, excess = g.mixture(rows, outcome, notions, rows.cells())
     assert error == pytest.approx(best, abs=0.02)
     assert excess < 0.02
@@ -67,12 +76,19 @@ def test_without_noise_the_labellings_are_the_linear_program_over_all_cuts(name:
 
 @pytest.mark.parametrize("oracle", [Regression(), Descent()], ids=["regression", "descent"])
 @pytest.mark.parametrize("name", ["odds", "parity"])
-def test_heuristic_oracles_come_within_four_points_of_a_program_over_many_linear_rules(oracle: Any, name: str) -> None:
-    """400 directions and cuts over two numbers hold what a linear rule can do here; parity and odds can be had by them."""
+def test_heuristic_oracles_come_within_four_points_of_a_program_over_many_linear_rules(
+    oracle: Any, name: str
+) -> None:
+    """400 directions and cuts over two numbers hold what a linear rule can do here; parity and odds
+    can be had by them."""
     rows, notions = g.rows_from(*g.sample(0, 1000)), NOTIONS[name]
-    angles, cuts = np.meshgrid(np.linspace(0, 2 * math.pi, 40, endpoint=False), np.linspace(-1.2, 1.2, 21))
+    angles, cuts = np.meshgrid(
+        np.linspace(0, 2 * math.pi, 40, endpoint=False), np.linspace(-1.2, 1.2, 21)
+    )
     lines = np.stack([cuts.ravel(), np.cos(angles).ravel(), np.sin(angles).ravel()], axis=1)
-    best = g.program(tables_of(rows, LinearClass(lines[:, np.newaxis]), notions), notions, rows.cells())
+    best = g.program(
+        tables_of(rows, LinearClass(lines[:, np.newaxis]), notions), notions, rows.cells()
+    )
     outcome = g.played(rows, g.a_game(rows, g.EXACT, notions, oracle, rounds=500))
     error, excess = g.mixture(rows, outcome, notions, rows.cells())
     assert error < best + 0.04
@@ -82,14 +98,26 @@ def test_heuristic_oracles_come_within_four_points_of_a_program_over_many_linear
 
 
 def test_group_aware_games_have_the_indicators_in_their_class() -> None:
-    """Without noise: the program over thresholds and indicators, false positives, dual_bound = |A| (Corollary 4.6.1)."""
-    rows, notions = g.rows_from(*g.sample(0, 1000, 2, (3,)), 2, (3,)), [FalsePositiveRateParity(0.0, positive=1)]
+    """Without noise: the program over thresholds and indicators, false positives, dual_bound = |A|
+    (Corollary 4.6.1)."""
+    rows, notions = (
+        g.rows_from(*g.sample(0, 1000, 2, (3,)), 2, (3,)),
+        [FalsePositiveRateParity(0.0, positive=1)],
+    )
     finite = tables_of(rows, thresholds(rows.layout), notions)
-    extra = np.array([g.exact_table(rows, rule, rows.cells()) for rule in indicators(rows.cells(), 2)])
+    extra = np.array(
+        [g.exact_table(rows, rule, rows.cells()) for rule in indicators(rows.cells(), 2)]
+    )
     best = g.program(np.concatenate([finite, extra]), notions, rows.cells())
     assert best < g.program(finite, notions, rows.cells()) - 0.005  # they help
     game = g.a_game(
-        rows, g.EXACT, notions, Choice(thresholds(rows.layout)), rounds=1500, group_aware=True, only_false_positives=True
+        rows,
+        g.EXACT,
+        notions,
+        Choice(thresholds(rows.layout)),
+        rounds=1500,
+        group_aware=True,
+        only_false_positives=True,
     )
     assert game.dual_bound == 3.0
     outcome = g.played(rows, game)
@@ -102,15 +130,19 @@ def test_group_aware_games_have_the_indicators_in_their_class() -> None:
     assert excess < 0.03
 
 
-# ---- with noise ----------------------------------------------------------------------------------------------------------
+# ---- with noise
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 def test_the_exponential_mechanisms_regret_bound_holds(relation: str) -> None:
-    """P(cost - least cost > unit (ln candidates + s)) <= exp(-s): 2,000 choices, s = 0 and 1; false alarms 1e-6. With half the
-    noise stated (unit / 2) it fails, where the class is mostly bad: 1 of 200 candidates is."""
+    """P(cost - least cost > unit (ln candidates + s)) <= exp(-s): 2,000 choices, s = 0 and 1; false
+    alarms 1e-6. With half the noise stated (unit / 2) it fails, where the class is mostly bad: 1 of
+    200 candidates is."""
     rows = g.rows_from(*g.sample(0, 200))
-    lines = np.concatenate([np.array([[[0.0, 3.0, 0.0]]]), np.tile([[[1.0, 0.0, 0.0]]], (199, 1, 1))])
+    lines = np.concatenate(
+        [np.array([[[0.0, 3.0, 0.0]]]), np.tile([[[1.0, 0.0, 0.0]]], (199, 1, 1))]
+    )
     finite = LinearClass(lines)
     ground = g.ground_of(rows, g.PROMISES[relation], NOTIONS["odds"], public_rows=200)
     costs = np.zeros((2, 2, 2))
@@ -130,7 +162,10 @@ def test_the_exponential_mechanisms_regret_bound_holds(relation: str) -> None:
     many = 2000
     promise = type(ground.promise)(1e6, 1e-5, ground.promise.protects, ground.promise.neighbours)
     curator = Curator(rows, promise, noise=g.NoiseSource.seeded(1))
-    worse = np.array([exact[curator.choose(questions, epsilon, costs=costs)] for _ in range(many)]) - exact[0]
+    worse = (
+        np.array([exact[curator.choose(questions, epsilon, costs=costs)] for _ in range(many)])
+        - exact[0]
+    )
     # exactly: the chance of a bad one is 199 exp(-epsilon gap / reach) / (1 + that) = 1/2
     bad = int((worse > 0).sum())
     assert stats.binomtest(bad, many, 0.5).pvalue > 1e-6
@@ -144,7 +179,8 @@ def test_the_exponential_mechanisms_regret_bound_holds(relation: str) -> None:
 def test_labellings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
     rows = g.rows_from(*g.sample(0, 60))
     with pytest.raises(InputError, match="public features"):
-        g.a_game(rows, g.REPLACE, NOTIONS["odds"], Choice(Labellings(rows.layout)), rounds=2)  # before anything is asked
+        # before anything is asked
+        g.a_game(rows, g.REPLACE, NOTIONS["odds"], Choice(Labellings(rows.layout)), rounds=2)
     many = g.rows_from(*g.sample(0, 60, 3), 3)
     with pytest.raises(InputError, match="two classes"):
         g.a_game(many, g.GROUPS, NOTIONS["odds"], Choice(Labellings(many.layout)), rounds=2)
@@ -154,16 +190,22 @@ def test_labellings_are_each_there_once() -> None:
     rows = g.rows_from(*g.sample(0, 50))
     tables = tables_of(rows, Labellings(rows.layout), NOTIONS["odds"], g.GROUPS)
     (block,) = rows.blocks()
-    _, rules = Labellings(rows.layout).gather(Curator(rows, g.EXACT), g.ground_of(rows, g.GROUPS, NOTIONS["odds"]))
+    _, rules = Labellings(rows.layout).gather(
+        Curator(rows, g.EXACT), g.ground_of(rows, g.GROUPS, NOTIONS["odds"])
+    )
     assert len(tables) <= Labellings(rows.layout).size
     X = np.concatenate([np.ones((1, 50)), block.numbers])
     by_score: dict[bytes, list[bytes]] = {}
     for rule in rules:
         w = rule.weights[0]
-        by_score.setdefault(np.round(w[1:] / np.linalg.norm(w[1:]) if w[1:].any() else w[1:], 6).tobytes(), []).append(
-            (w @ X > 0).tobytes()
-        )
-    assert all(len(set(decided)) == len(decided) for w, decided in by_score.items() if np.frombuffer(w).any())
+        by_score.setdefault(
+            np.round(w[1:] / np.linalg.norm(w[1:]) if w[1:].any() else w[1:], 6).tobytes(), []
+        ).append((w @ X > 0).tobytes())
+    assert all(
+        len(set(decided)) == len(decided)
+        for w, decided in by_score.items()
+        if np.frombuffer(w).any()
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -179,7 +221,9 @@ def test_thresholds_are_public_and_as_many_as_said(classes: int) -> None:
 
 def test_whitening_makes_identity_moments_and_leaves_out_noise() -> None:
     rng = np.random.default_rng(0)
-    X = np.column_stack([np.ones(500), rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) + 3.0, np.ones(500)])
+    X = np.column_stack(
+        [np.ones(500), rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) + 3.0, np.ones(500)]
+    )
     L = principal(X.T @ X, 5)
     z = X @ L.T
     assert L.shape == (4, 6)  # the constant column has no direction
@@ -189,12 +233,14 @@ def test_whitening_makes_identity_moments_and_leaves_out_noise() -> None:
     assert len(principal(X.T @ X, 5, noise=1e9)) == 0
 
 
-# ---- a peer --------------------------------------------------------------------------------------------------------------
+# ---- a peer
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")  # of pandas, in fairlearn's own code
 def test_against_fairlearns_exponentiated_gradient_without_noise() -> None:
-    """Synthetic people, equalized odds: at the gaps that fairlearn reaches, the game's error is within a point of its error."""
+    """Synthetic people, equalized odds: at the gaps that fairlearn reaches, the game's error is
+    within a point of its error."""
     reductions = pytest.importorskip("fairlearn.reductions")
     from sklearn.linear_model import LogisticRegression
 
@@ -203,7 +249,10 @@ def test_against_fairlearns_exponentiated_gradient_without_noise() -> None:
     cells, theirs, ours = rows.cells(), [], []
     for bound in (0.03, 0.1):
         peer = reductions.ExponentiatedGradient(
-            LogisticRegression(), reductions.EqualizedOdds(difference_bound=bound), eps=0.01, max_iter=30
+            LogisticRegression(),
+            reductions.EqualizedOdds(difference_bound=bound),
+            eps=0.01,
+            max_iter=30,
         )
         peer.fit(X, y, sensitive_features=A)
         law = peer._pmf_predict(X)
@@ -211,7 +260,9 @@ def test_against_fairlearns_exponentiated_gradient_without_noise() -> None:
         np.add.at(table, (A, y), law)
         theirs.append(g.measured(table[np.newaxis], np.ones(1), [EqualizedOdds(0.0)], cells))
     for bound in (0.0, 0.02, 0.05, 0.08, 0.12, 0.2):
-        outcome = g.played(rows, g.a_game(rows, g.EXACT, [EqualizedOdds(bound)], Regression(), rounds=500))
+        outcome = g.played(
+            rows, g.a_game(rows, g.EXACT, [EqualizedOdds(bound)], Regression(), rounds=500)
+        )
         ours.append(g.mixture(rows, outcome, [EqualizedOdds(0.0)], cells))
     errors, gaps = np.array(sorted(ours, key=lambda pair: pair[1])).T
     for error, gap in theirs:
@@ -219,7 +270,8 @@ def test_against_fairlearns_exponentiated_gradient_without_noise() -> None:
         assert abs(float(np.interp(gap, gaps, errors)) - error) < 0.01
 
 
-# ---- the separation of blind and aware classes (Theorem 4.7) --------------------------------------------------------------
+# ---- the separation of blind and aware classes (Theorem 4.7)
+# --------------------------------------------------------------
 
 U, V = 0, 1  # the unprotected attribute
 R, B = 0, 1  # the protected one
@@ -228,17 +280,29 @@ AWARE = [*BLIND, lambda x, a: int(a == R), lambda x, a: int(a == B)]
 
 
 def fair_error(counts: dict[tuple[int, int, int], int], rules: Any, gamma: float) -> float:
-    """f(D): the least error of a mixture whose false positive rates differ by at most gamma. `counts` by (A, X, Y)."""
+    """f(D): the least error of a mixture whose false positive rates differ by at most gamma.
+    `counts` by (A, X, Y)."""
     total = sum(counts.values())
     wrong = [sum(n for (a, x, y), n in counts.items() if h(x, a) != y) / total for h in rules]
     rates = []
     for group in (R, B):
         size = sum(n for (a, _, y), n in counts.items() if a == group and y == 0)
         assert size > 0
-        rates.append([sum(n for (a, x, y), n in counts.items() if a == group and y == 0 and h(x, a)) / size for h in rules])
+        rates.append(
+            [
+                sum(n for (a, x, y), n in counts.items() if a == group and y == 0 and h(x, a))
+                / size
+                for h in rules
+            ]
+        )
     apart = np.array(rates[0]) - np.array(rates[1])
     found = optimize.linprog(
-        wrong, A_ub=np.stack([apart, -apart]), b_ub=[gamma, gamma], A_eq=np.ones((1, len(rules))), b_eq=[1.0], method="highs"
+        wrong,
+        A_ub=np.stack([apart, -apart]),
+        b_ub=[gamma, gamma],
+        A_eq=np.ones((1, len(rules))),
+        b_eq=[1.0],
+        method="highs",
     )
     assert found.success
     return float(found.fun)
@@ -255,20 +319,28 @@ def papers_pair(m: int, gamma: float) -> tuple[dict[Any, int], dict[Any, int]]:
 @pytest.mark.parametrize("m", [400, 1600, 6400])
 @pytest.mark.parametrize("gamma", [0.02, 0.05, 0.1])
 def test_the_blind_optimal_error_moves_by_one_over_gamma_m(m: int, gamma: float) -> None:
-    """f(D) = gamma/4 and f(D') = gamma/4 + 1/(4 + gamma m), exactly: Omega(1/(gamma m)) for gamma > 1/m."""
+    """f(D) = gamma/4 and f(D') = gamma/4 + 1/(4 + gamma m), exactly: Omega(1/(gamma m)) for gamma >
+    1/m."""
     here, there = papers_pair(m, gamma)
     assert fair_error(here, BLIND, gamma) == pytest.approx(gamma / 4, abs=1e-9)
-    assert fair_error(there, BLIND, gamma) == pytest.approx(gamma / 4 + 1 / (4 + gamma * m), abs=1e-9)
+    assert fair_error(there, BLIND, gamma) == pytest.approx(
+        gamma / 4 + 1 / (4 + gamma * m), abs=1e-9
+    )
 
 
-def test_with_the_discriminatory_classifiers_no_neighbour_moves_it_by_more_than_a_few_over_m() -> None:
-    """The paper's pairs, and random tables with every neighbour: |f(D) - f(D')| <= (1 + 2/C)/m with them in the class. Without
-    them the same tables include moves of more than ten times that bound's scale 1/m."""
+def test_with_the_discriminatory_classifiers_no_neighbour_moves_it_by_more_than_a_few_over_m() -> (
+    None
+):
+    """The paper's pairs, and random tables with every neighbour: |f(D) - f(D')| <= (1 + 2/C)/m with
+    them in the class. Without them the same tables include moves of more than ten times that
+    bound's scale 1/m."""
     moves: dict[str, list[float]] = {"blind": [], "aware": []}
     for m, gamma in itertools.product((400, 1600, 6400), (0.02, 0.05)):
         here, there = papers_pair(m, gamma)
         for name, rules in (("blind", BLIND), ("aware", AWARE)):
-            moves[name].append(m * abs(fair_error(here, rules, gamma) - fair_error(there, rules, gamma)))
+            moves[name].append(
+                m * abs(fair_error(here, rules, gamma) - fair_error(there, rules, gamma))
+            )
     assert max(moves["aware"]) <= 1 + 2 / 0.25
     assert max(moves["blind"]) > 10
     ratio = [blind / aware for blind, aware in zip(moves["blind"], moves["aware"], strict=True)]
@@ -279,11 +351,19 @@ def test_with_the_discriminatory_classifiers_no_neighbour_moves_it_by_more_than_
         m, gamma = 300, float(rng.uniform(0.01, 0.2))
         drawn = rng.multinomial(m, rng.dirichlet(np.ones(8)))
         here = dict(zip(kinds, drawn.tolist(), strict=True))
-        least = min(sum(n for (a, _, y), n in here.items() if a == group and y == 0) for group in (R, B)) / m
+        least = (
+            min(
+                sum(n for (a, _, y), n in here.items() if a == group and y == 0) for group in (R, B)
+            )
+            / m
+        )
         if least < 0.1:
             continue
         before = fair_error(here, AWARE, gamma)
         for one, other in itertools.permutations(kinds, 2):
             if here[one]:
                 there = here | {one: here[one] - 1, other: here[other] + 1}
-                assert abs(fair_error(there, AWARE, gamma) - before) <= (1 + 2 / (least - 1 / m)) / m + 1e-9
+                assert (
+                    abs(fair_error(there, AWARE, gamma) - before)
+                    <= (1 + 2 / (least - 1 / m)) / m + 1e-9
+                )

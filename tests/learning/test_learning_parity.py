@@ -1,4 +1,5 @@
-"""Parity of many classes by offsets: the plan, the log, and the optimum of a linear program over the same rows."""
+"""Parity of many classes by offsets: the plan, the log, and the optimum of a linear program over
+the same rows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from fairveil.privacy.accounting import accountant
 from fairveil.privacy.events import compose, spelled_out
 
 EXACT = Promise(math.inf, 0.0)
-PROMISES = [Promise(1.0, 1e-6), Promise(0.3, 1e-8, neighbours="replace-one"), Promise(1.0, 1e-6, "sensitive_features")]
+PROMISES = [
+    Promise(1.0, 1e-6),
+    Promise(0.3, 1e-8, neighbours="replace-one"),
+    Promise(1.0, 1e-6, "sensitive_features"),
+]
 
 
 def people(shares=(0.6, 0.4), classes=3, n=600, seed=0):
@@ -44,14 +49,18 @@ def run(groups, p, promise, max_gap=0.05, rounds=40, temperature=0.02, hard=Fals
     curator = Curator(rows, promise, plan=event, noise=NoiseSource.of(seed))
     attached = curator.attach(lambda block: p)
     return (
-        descend(curator, parity.ParitySearch(plan, attached, curator.cells(), max_gap, temperature, hard=hard)),
+        descend(
+            curator,
+            parity.ParitySearch(plan, attached, curator.cells(), max_gap, temperature, hard=hard),
+        ),
         curator,
         plan,
     )
 
 
 def best(groups, p, max_gap):
-    """The most that decisions with this gap are right, if the probabilities are true: a linear program over all rows."""
+    """The most that decisions with this gap are right, if the probabilities are true: a linear
+    program over all rows."""
     n, classes = p.shape
     count = int(groups.max()) + 1
     lines = []
@@ -64,7 +73,13 @@ def best(groups, p, max_gap):
                     line[groups == other, k] = -1.0 / (groups == other).sum()
                     lines.append(line.ravel())
     each = np.kron(np.eye(n), np.ones(classes))
-    found = linprog(-p.ravel() / n, A_ub=np.array(lines), b_ub=np.full(len(lines), max_gap), A_eq=each, b_eq=np.ones(n))
+    found = linprog(
+        -p.ravel() / n,
+        A_ub=np.array(lines),
+        b_ub=np.full(len(lines), max_gap),
+        A_eq=each,
+        b_eq=np.ones(n),
+    )
     return -found.fun
 
 
@@ -85,11 +100,16 @@ def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(promise,
     assert curator.statement().epsilon <= promise.epsilon
 
 
-@pytest.mark.parametrize(("shares", "classes"), [((0.6, 0.4), 3), ((0.5, 0.3, 0.2), 4), ((0.5, 0.5), 2)])
+@pytest.mark.parametrize(
+    ("shares", "classes"), [((0.6, 0.4), 3), ((0.5, 0.3, 0.2), 4), ((0.5, 0.5), 2)]
+)
 @pytest.mark.parametrize("max_gap", [0.1, 0.02])
-def test_guarantee_2_without_noise_it_is_the_optimum_of_the_linear_program(shares, classes, max_gap):
+def test_guarantee_2_without_noise_it_is_the_optimum_of_the_linear_program(
+    shares, classes, max_gap
+):
     groups, p = people(shares, classes)
-    assert measured(groups, p, np.zeros((len(shares), classes)), 1e-3)[1] > 0.12  # there is something to do
+    # there is something to do
+    assert measured(groups, p, np.zeros((len(shares), classes)), 1e-3)[1] > 0.12
     found, _, _ = run(groups, p, EXACT, max_gap, rounds=200, temperature=0.005)
     right, gap, rates = measured(groups, p, found.offsets, 0.005)
     assert gap <= max_gap + 0.005
@@ -112,10 +132,16 @@ def test_guarantee_3_the_result_is_a_function_of_the_released_histograms():
     """Other rows, the same answers: the same offsets to the bit."""
     groups, p = people()
     plan = parity.plan(Promise(1.0, 1e-6), 10)
-    rows = Rows.from_arrays(np.zeros((len(p), 1)), np.zeros(len(p), int), [groups], classes=range(3), groups=[(0, 1)])
+    rows = Rows.from_arrays(
+        np.zeros((len(p), 1)), np.zeros(len(p), int), [groups], classes=range(3), groups=[(0, 1)]
+    )
     curator = Curator(rows, EXACT)
-    search = parity.ParitySearch(plan, curator.attach(lambda block: p), curator.cells(), 0.05, 0.02, hard=False)
-    other = parity.ParitySearch(plan, curator.attach(lambda block: p[::-1]), curator.cells(), 0.05, 0.02, hard=False)
+    search = parity.ParitySearch(
+        plan, curator.attach(lambda block: p), curator.cells(), 0.05, 0.02, hard=False
+    )
+    other = parity.ParitySearch(
+        plan, curator.attach(lambda block: p[::-1]), curator.cells(), 0.05, 0.02, hard=False
+    )
     told = np.random.default_rng(0).normal(50, 20, size=(11, 2, 3))
     ends = []
     for one in (search, other):
@@ -156,9 +182,13 @@ def test_a_step_is_the_nearest_point_of_the_penalised_plane():
 def test_a_state_is_frozen_and_thawed():
     groups, p = people(n=80)
     plan = parity.plan(EXACT, 6)
-    rows = Rows.from_arrays(np.zeros((80, 1)), np.zeros(80, int), [groups], classes=range(3), groups=[(0, 1)])
+    rows = Rows.from_arrays(
+        np.zeros((80, 1)), np.zeros(80, int), [groups], classes=range(3), groups=[(0, 1)]
+    )
     curator = Curator(rows, EXACT)
-    search = parity.ParitySearch(plan, curator.attach(lambda block: p), curator.cells(), 0.05, 0.02, hard=False)
+    search = parity.ParitySearch(
+        plan, curator.attach(lambda block: p), curator.cells(), 0.05, 0.02, hard=False
+    )
     state = search.init([])
     for _ in range(4):
         state = search.step(state, curator.answer(search.asks(state)))
@@ -169,7 +199,8 @@ def test_a_state_is_frozen_and_thawed():
 
 
 def test_a_group_that_noise_drowns_keeps_its_decisions_and_the_others_are_moved():
-    """About 31 rows are one standard deviation at this epsilon: ten are too few, and their offsets are exactly zero."""
+    """About 31 rows are one standard deviation at this epsilon: ten are too few, and their offsets
+    are exactly zero."""
     groups, p = people((0.6, 0.399, 0.001), n=10_000)
     found, _, _ = run(groups, p, Promise(1.0, 1e-6))
     assert found.moved.tolist() == [True, True, False]

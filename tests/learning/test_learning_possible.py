@@ -16,7 +16,8 @@ def test_guarantee_1_and_2_nothing_is_negative_and_numbers_are_kept(seed: int) -
     alone = possible.counts(raw, None)
     assert (alone >= 0).all()
     assert np.allclose(alone.sum(axis=2), np.maximum(raw.sum(axis=2), 0.0))
-    assert np.abs(alone - truth).sum() <= np.abs(raw - truth).sum() + 1e-9  # what the bounds on errors of decisions need
+    # what the bounds on errors of decisions need
+    assert np.abs(alone - truth).sum() <= np.abs(raw - truth).sum() + 1e-9
     totals = truth.sum(axis=0)
     both = possible.counts(raw, totals)
     assert (both >= 0).all()
@@ -26,14 +27,16 @@ def test_guarantee_1_and_2_nothing_is_negative_and_numbers_are_kept(seed: int) -
 
 
 def test_guarantee_2_zeros_do_not_add_up() -> None:
-    """A group with one row in 64 bins: the mean of its number over releases is that of the truth, not 26 times the noise."""
+    """A group with one row in 64 bins: the mean of its number over releases is that of the truth,
+    not 26 times the noise."""
     rng = np.random.default_rng(0)
     truth = np.zeros((1, 1, 64))
     truth[0, 0, 10] = 100.0
     raw = truth + rng.normal(0, 5, size=(300, 1, 64))[:, :, np.newaxis].reshape(300, 1, 64)
     kept = [float(possible.counts(one[np.newaxis], None).sum()) for one in raw]
     clipped = [float(np.maximum(one, 0.0).sum()) for one in raw]
-    assert abs(np.mean(kept) - 100.0) < 12.0  # 40 rows of noise each: four standard errors of the mean are 9
+    # 40 rows of noise each: four standard errors of the mean are 9
+    assert abs(np.mean(kept) - 100.0) < 12.0
     assert np.mean(clipped) > 200.0
 
 

@@ -1,6 +1,7 @@
 """The counts of a post-processor, its linear program and its bounds.
 
-Judges are independent: enumerated neighbours, vertex enumeration of the polytope, a fine grid, exact probabilities.
+Judges are independent: enumerated neighbours, vertex enumeration of the polytope, a fine grid,
+exact probabilities.
 """
 
 from __future__ import annotations
@@ -66,7 +67,13 @@ def exact(counts: Floats) -> Released:
 
 
 def released(
-    promise: Promise, labels: Any, decided: Any, groups: Any, count: int, seed: int = 0, weights: Any = None
+    promise: Promise,
+    labels: Any,
+    decided: Any,
+    groups: Any,
+    count: int,
+    seed: int = 0,
+    weights: Any = None,
 ) -> Released:
     """A whole release by a curator."""
     rows = Rows.from_arrays(
@@ -74,7 +81,12 @@ def released(
         sample_weight=weights,
     )  # fmt: skip
     plan = postprocess.plan(promise, rows.cells(), 2, weighted=weights is not None)
-    curator = Curator(rows, promise, plan=plan.event if promise.is_private else None, noise=NoiseSource.seeded(seed))
+    curator = Curator(
+        rows,
+        promise,
+        plan=plan.event if promise.is_private else None,
+        noise=NoiseSource.seeded(seed),
+    )
     attached = curator.attach(lambda block: np.asarray(decided))
     out = postprocess.release(curator, attached, plan, None if weights is None else 1.0)
     curator.finish()
@@ -92,7 +104,9 @@ def asked_of(promise: Promise, groups: int, counts: Floats) -> Floats:
 
 @pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize("promise", [RECORDS, REPLACE, GROUPS])
-def test_guarantee_2_and_3_no_neighbour_moves_the_counts_further_than_stated(promise: Promise, groups: int) -> None:
+def test_guarantee_2_and_3_no_neighbour_moves_the_counts_further_than_stated(
+    promise: Promise, groups: int
+) -> None:
     kinds = list(itertools.product(range(2), range(2), range(groups)))  # label, decision, group
     base = [(0, 1, 0), (1, 1, 1), (0, 0, groups - 1)]
     most = postprocess.steps(promise, cells_of(groups))
@@ -106,14 +120,21 @@ def test_guarantee_2_and_3_no_neighbour_moves_the_counts_further_than_stated(pro
         person = base[at]
         if promise.protects == "sensitive_features":
             new = (person[0], person[1], new[2])
-        other = [*base, new] if promise.neighbours == "add-remove" else [*base[:at], new, *base[at + 1 :]]
+        other = (
+            [*base, new]
+            if promise.neighbours == "add-remove"
+            else [*base[:at], new, *base[at + 1 :]]
+        )
         seen = max(seen, float(np.abs(counts(other) - counts(base)).sum()))
     assert seen == most
 
 
 @pytest.mark.parametrize(("groups", "scale"), [(2, 1.0), (3, 2.0)])
-def test_guarantee_2_the_released_law_keeps_epsilon_over_every_output_in_a_box(groups: int, scale: float) -> None:
-    """Exact likelihood ratios of neighbours that differ in one group: all outputs that can be within reach of either."""
+def test_guarantee_2_the_released_law_keeps_epsilon_over_every_output_in_a_box(
+    groups: int, scale: float
+) -> None:
+    """Exact likelihood ratios of neighbours that differ in one group: all outputs that can be
+    within reach of either."""
     plan = postprocess.plan(Promise(1.0, 0.0, "sensitive_features"), cells_of(groups), 2)
     noise = plan.law(1.0)
     assert noise.kind == "discrete-laplace"
@@ -128,7 +149,9 @@ def test_guarantee_2_the_released_law_keeps_epsilon_over_every_output_in_a_box(g
 
 @pytest.mark.parametrize("promise", [RECORDS, REPLACE, GROUPS, Promise(0.3, 0.0)])
 @pytest.mark.parametrize("spent", [(), (Gaussian(30.0),) * 20])
-def test_guarantee_1_the_plan_keeps_the_promise_beside_what_was_spent(promise: Promise, spent: Any) -> None:
+def test_guarantee_1_the_plan_keeps_the_promise_beside_what_was_spent(
+    promise: Promise, spent: Any
+) -> None:
     spent = () if promise.delta == 0 else spent
     plan = postprocess.plan(promise, cells_of(3), 2, spent)
     price = accounting.epsilon([*spent, plan.event], promise.delta, promise.neighbours)
@@ -155,7 +178,8 @@ def test_guarantee_1_a_base_that_used_up_delta_leaves_pure_noise() -> None:
 
 
 def test_guarantee_4_the_release_is_the_truth_plus_the_stated_noise() -> None:
-    """The empirical variance of the noise over many releases. False alarm below 1e-4; 1.5 times the noise is caught."""
+    """The empirical variance of the noise over many releases. False alarm below 1e-4; 1.5 times the
+    noise is caught."""
     rng = np.random.default_rng(0)
     labels, decided, groups = rng.integers(2, size=(3, 60))
     truth = table_of(labels, decided, groups, 2)
@@ -177,12 +201,16 @@ def test_without_privacy_counts_are_exact_and_weights_are_summed() -> None:
     labels, decided, groups = [0, 1, 1], [0, 1, 0], [0, 1, 1]
     plain = released(Promise(math.inf, 0.0), labels, decided, groups, 2)
     assert (plain.raw == table_of(labels, decided, groups, 2)).all()
-    weighted = released(Promise(math.inf, 0.0), labels, decided, groups, 2, weights=np.array([0.5, 1.0, 0.25]))
+    weighted = released(
+        Promise(math.inf, 0.0), labels, decided, groups, 2, weights=np.array([0.5, 1.0, 0.25])
+    )
     assert weighted.raw[0, 0, 0] == pytest.approx(0.5)
     assert weighted.raw[1, 1, 0] == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("noise", [CountNoise("discrete-laplace", 2.3), CountNoise("gaussian", 4.0)])
+@pytest.mark.parametrize(
+    "noise", [CountNoise("discrete-laplace", 2.3), CountNoise("gaussian", 4.0)]
+)
 def test_tails_of_the_noise_are_exact(noise: CountNoise) -> None:
     if noise.kind == "discrete-laplace":
         x = np.arange(-400, 401)
@@ -216,7 +244,8 @@ def test_projection_on_known_totals_is_the_nearest_point(seed: int, groups: int)
     found = possible.onto_totals(raw, truth.sum(axis=0))
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(truth.sum(), abs=1e-9)
-    # the condition of the nearest point: <raw - found, other - found> <= 0 for every corner of the simplex
+    # the condition of the nearest point: <raw - found, other - found> <= 0 for every corner of the
+    # simplex
     for corner in np.eye(groups) * truth.sum():
         assert ((raw - found).ravel() * (corner - found.ravel())).sum() <= 1e-7
     assert np.abs(found - truth).sum() <= 2.0 * np.abs(raw - truth).sum() + 1e-9
@@ -226,7 +255,8 @@ def test_projection_on_known_totals_is_the_nearest_point(seed: int, groups: int)
 
 
 def vertices(program: Program) -> Any:
-    """The least error over all vertices of the polytope, of two groups and two classes: brute force, no solver."""
+    """The least error over all vertices of the polytope, of two groups and two classes: brute
+    force, no solver."""
     # unknowns: p[c, j, 1] for four (c, j); 0 <= p <= 1 and the constraints
     lines = program.rows.toarray().reshape(-1, 4, 2)
     a = np.concatenate([lines[:, :, 1] - lines[:, :, 0], -np.eye(4), np.eye(4)])
@@ -243,7 +273,10 @@ def vertices(program: Program) -> Any:
     return best
 
 
-@pytest.mark.parametrize("notion", [EqualizedOdds(0.05), EqualOpportunity(0.01), DemographicParity(0.02), EqualizedOdds(0.0)])
+@pytest.mark.parametrize(
+    "notion",
+    [EqualizedOdds(0.05), EqualOpportunity(0.01), DemographicParity(0.02), EqualizedOdds(0.0)],
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_program_is_as_good_as_the_best_vertex(notion: Notion, seed: int) -> None:
     program = Program.of(exact(some_counts(2, 2, seed)), resolve(notion, cells_of(2), (0, 1)))
@@ -254,7 +287,9 @@ def test_the_program_is_as_good_as_the_best_vertex(notion: Notion, seed: int) ->
 
 
 def test_the_program_is_as_good_as_a_fine_grid() -> None:
-    program = Program.of(exact(some_counts(2, 2, 9)), resolve(EqualizedOdds(0.1), cells_of(2), (0, 1)))
+    program = Program.of(
+        exact(some_counts(2, 2, 9)), resolve(EqualizedOdds(0.1), cells_of(2), (0, 1))
+    )
     axis = np.linspace(0, 1, 21)
     p = np.stack(np.meshgrid(axis, axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 4)
     tables = np.stack([1 - p, p], axis=-1).reshape(len(p), -1)
@@ -291,7 +326,10 @@ def test_against_fairlearn_in_the_noiseless_limit() -> None:
     peer.fit(X, labels, sensitive_features=groups)
     chance = peer._pmf_predict(X, sensitive_features=groups)[:, 1]
     theirs = np.where(labels == 1, 1 - chance, chance).mean()
-    program = Program.of(exact(table_of(labels, decided, groups, 2)), resolve(EqualizedOdds(0.0), cells_of(2), (0, 1)))
+    program = Program.of(
+        exact(table_of(labels, decided, groups, 2)),
+        resolve(EqualizedOdds(0.0), cells_of(2), (0, 1)),
+    )
     assert program.error(mixing.solve(program).table) == pytest.approx(theirs, abs=2e-3)
 
 
@@ -299,22 +337,36 @@ def test_equal_base_rates_leave_the_base_alone_and_ties_go_to_it() -> None:
     counts = np.stack([some_counts(1, 3, 1)[0]] * 3)
     program = Program.of(exact(counts), resolve(EqualizedOdds(0.0), cells_of(3), (0, 1, 2)))
     assert np.allclose(mixing.solve(program).table, np.eye(3), atol=1e-6)
-    # a base that is no better than chance: every table has the same error, and the base's own is taken
-    flat = Program.of(exact(np.full((2, 2, 2), 25.0)), resolve(EqualizedOdds(0.1), cells_of(2), (0, 1)))
+    # a base that is no better than chance: every table has the same error, and the base's own is
+    # taken
+    flat = Program.of(
+        exact(np.full((2, 2, 2), 25.0)), resolve(EqualizedOdds(0.1), cells_of(2), (0, 1))
+    )
     assert np.allclose(mixing.solve(flat).table, np.eye(2), atol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("notion", [EqualizedOdds(0.0), DemographicParity(0.01), ErrorRateParity(0.0)])
 @pytest.mark.parametrize(
-    "raw", [np.zeros(1), np.full(1, -50.0), np.array([0.3, -2.0, 7.0, 0.0, 1e-6, 3.0]), np.array([1e6, -1e6, 5.0])]
+    "notion", [EqualizedOdds(0.0), DemographicParity(0.01), ErrorRateParity(0.0)]
+)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        np.zeros(1),
+        np.full(1, -50.0),
+        np.array([0.3, -2.0, 7.0, 0.0, 1e-6, 3.0]),
+        np.array([1e6, -1e6, 5.0]),
+    ],
 )
 def test_every_noisy_count_has_a_solution(notion: Notion, classes: int, raw: Floats) -> None:
     """Zero, tiny, negative, empty: gap notions are always met, without an excess."""
     counts = np.resize(raw, (3, classes, classes))
     noise = CountNoise("discrete-laplace", 2.0)
     system = resolve(notion, cells_of(3), tuple(range(classes)))
-    for one in (Released(counts, None, noise, None), Released(counts, np.maximum(counts.sum(axis=0), 0.0), noise, 1.0)):
+    for one in (
+        Released(counts, None, noise, None),
+        Released(counts, np.maximum(counts.sum(axis=0), 0.0), noise, 1.0),
+    ):
         solved = mixing.solve(Program.of(one, system))
         assert solved.excess == 0
         assert np.allclose(solved.table.sum(axis=2), 1)
@@ -328,7 +380,10 @@ def test_an_empty_group_does_not_rule_the_others() -> None:
     noise = CountNoise("discrete-laplace", 2.0)
     with_empty = Released(np.concatenate([counts, [[[3.0, -2.0], [-1.0, 4.0]]]]), None, noise, None)
     without = Released(counts, None, noise, None)
-    errors = [Program.of(one, resolve(EqualizedOdds(0.05), cells_of(len(one.raw)), (0, 1))) for one in (with_empty, without)]
+    errors = [
+        Program.of(one, resolve(EqualizedOdds(0.05), cells_of(len(one.raw)), (0, 1)))
+        for one in (with_empty, without)
+    ]
     first, second = (program.error(mixing.solve(program).table) for program in errors)
     assert first == pytest.approx(second, abs=2e-3)
 
@@ -336,10 +391,13 @@ def test_an_empty_group_does_not_rule_the_others() -> None:
 def test_contradictions_get_the_least_uniform_excess() -> None:
     counts = np.zeros((1, 2, 2))
     counts[0] = [[40, 10], [10, 40]]
-    system = resolve([FalseNegativeRate(0.1), FalseNegativeRate(0.2, positive=0)], cells_of(1), (0, 1)).without_groups()
+    system = resolve(
+        [FalseNegativeRate(0.1), FalseNegativeRate(0.2, positive=0)], cells_of(1), (0, 1)
+    ).without_groups()
     program = Program.of(exact(counts), system)
     solved = mixing.solve(program)
-    # rates of one line: FNR a and FPR b with a >= (1 - b') ... the least uniform excess is where both are exceeded alike
+    # rates of one line: FNR a and FPR b with a >= (1 - b') ... the least uniform excess is where
+    # both are exceeded alike
     axis = np.linspace(0, 1, 401)
     p0, p1 = np.meshgrid(axis, axis)  # probability of 1 given decisions 0 and 1
     fnr, fpr = 1 - (0.2 * p0 + 0.8 * p1), 0.8 * p0 + 0.2 * p1
@@ -351,7 +409,9 @@ def test_contradictions_get_the_least_uniform_excess() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bound", [0.0, 0.05, 0.3])
 def test_the_deterministic_table_is_the_best_of_all(seed: int, bound: float) -> None:
-    program = Program.of(exact(some_counts(2, 2, seed)), resolve(EqualizedOdds(bound), cells_of(2), (0, 1)))
+    program = Program.of(
+        exact(some_counts(2, 2, seed)), resolve(EqualizedOdds(bound), cells_of(2), (0, 1))
+    )
     found = mixing.deterministic(program)
     best = (math.inf, math.inf)
     for bits in itertools.product((0, 1), repeat=4):
@@ -381,13 +441,19 @@ def test_marginal_groups_are_bounded_over_product_cells() -> None:
 # -- the bounds
 
 
-@pytest.mark.parametrize(("promise", "groups"), [(GROUPS, 2), (GROUPS, 4), (RECORDS, 2), (REPLACE, 3)])
+@pytest.mark.parametrize(
+    ("promise", "groups"), [(GROUPS, 2), (GROUPS, 4), (RECORDS, 2), (REPLACE, 3)]
+)
 @pytest.mark.parametrize("with_slack", [False, True])
-def test_guarantee_1_the_bounds_hold_and_say_something(promise: Promise, groups: int, with_slack: bool) -> None:
-    """Over 200 seeds at confidence 0.9 all bounds hold together at least as often as stated, and are not vacuous.
+def test_guarantee_1_the_bounds_hold_and_say_something(
+    promise: Promise, groups: int, with_slack: bool
+) -> None:
+    """Over 200 seeds at confidence 0.9 all bounds hold together at least as often as stated, and
+    are not vacuous.
 
-    False alarm: the bounds would have to hold with probability exactly 0.9, and 200 fits to fail 40 times or more: below 1e-4
-    (binomial tail). Noise 1.5 times as large as stated is caught by `test_guarantee_4`.
+    False alarm: the bounds would have to hold with probability exactly 0.9, and 200 fits to fail 40
+    times or more: below 1e-4 (binomial tail). Noise 1.5 times as large as stated is caught by
+    `test_guarantee_4`.
     """
     counts = some_counts(groups, 2, 7, 20_000)
     system = resolve(EqualizedOdds(0.05), cells_of(groups), (0, 1))
@@ -451,9 +517,11 @@ def test_slacks_bound_the_difference_for_every_table(seed: int) -> None:
 
 @pytest.mark.parametrize("public", [True, False])
 def test_guarantee_1_holds_where_a_group_truly_lacks_a_label(public: bool) -> None:
-    """The best table that knows it need not keep the constraint there: its error must still be what we are compared with.
+    """The best table that knows it need not keep the constraint there: its error must still be what
+    we are compared with.
 
-    Bounds fail with probability at most 0.1: more than 15 of 60 releases have probability below 1e-4.
+    Bounds fail with probability at most 0.1: more than 15 of 60 releases have probability below
+    1e-4.
     """
     truth = np.zeros((2, 2, 2))
     truth[0, 0] = [500, 500]  # of the first group nobody has label 1, and the base is no good there
@@ -468,12 +536,16 @@ def test_guarantee_1_holds_where_a_group_truly_lacks_a_label(public: bool) -> No
         raw = truth + _drawn(law, truth.shape, rng)
         if public:
             raw[1] = truth.sum(axis=0) - raw[0]
-        one = Released(raw, truth.sum(axis=0) if public else None, law, float(truth.sum()) if public else None)
+        one = Released(
+            raw, truth.sum(axis=0) if public else None, law, float(truth.sum()) if public else None
+        )
         table = mixing_bounds.mixed(one, system, 0.9, with_slack=False).table
         found = mixing_bounds.guarantee(one, system, table, 0.9)
         failed += known.error(table) - best > found.excess_bound + 1e-5
         loose = Program.of(one, system, mixing_bounds.slacks(one, system, 0.9))
-        lost += bool((loose.values(mixing.solve(known).table)[loose.kept] > loose.limits + 1e-7).any())
+        lost += bool(
+            (loose.values(mixing.solve(known).table)[loose.kept] > loose.limits + 1e-7).any()
+        )
     assert failed <= 15
     assert lost <= 15
 
@@ -488,7 +560,9 @@ def test_noise_that_is_none_in_any_double(epsilon: float) -> None:
     one = Released(counts, counts.sum(axis=0), law, float(counts.sum()))
     system = resolve(EqualizedOdds(0.05), cells_of(2), (0, 1))
     table = mixing_bounds.mixed(one, system, 0.95, with_slack=True).table
-    assert mixing_bounds.guarantee(one, system, table, 0.95).gap_bound == pytest.approx(0.05, abs=1e-3)
+    assert mixing_bounds.guarantee(one, system, table, 0.95).gap_bound == pytest.approx(
+        0.05, abs=1e-3
+    )
 
 
 def test_without_noise_the_bounds_are_the_values() -> None:
@@ -504,7 +578,8 @@ def test_without_noise_the_bounds_are_the_values() -> None:
 
 
 def test_the_noise_of_values_is_what_releases_show() -> None:
-    """The stated standard deviations against those of 400 releases: a ratio within 20 % (false alarm below 1e-6)."""
+    """The stated standard deviations against those of 400 releases: a ratio within 20 % (false
+    alarm below 1e-6)."""
     counts = some_counts(2, 2, 4, 4000)
     system = resolve(EqualizedOdds(0.05), cells_of(2), (0, 1))
     law = CountNoise("discrete-laplace", 3.0)
@@ -514,16 +589,23 @@ def test_the_noise_of_values_is_what_releases_show() -> None:
     for _ in range(400):
         raw = counts + _drawn(law, counts.shape, rng)
         raw[1] = counts.sum(axis=0) - raw[0]
-        found.append(Program.of(Released(raw, counts.sum(axis=0), law, 4000.0), system).values(table))
-    stated = mixing_bounds.guarantee(Released(counts, counts.sum(axis=0), law, 4000.0), system, table, 0.95).noise
+        found.append(
+            Program.of(Released(raw, counts.sum(axis=0), law, 4000.0), system).values(table)
+        )
+    stated = mixing_bounds.guarantee(
+        Released(counts, counts.sum(axis=0), law, 4000.0), system, table, 0.95
+    ).noise
     assert np.allclose(np.std(found, axis=0) / np.array(stated), 1.0, atol=0.2)
 
 
 def test_constants_beside_it_have_the_noise_that_releases_show() -> None:
-    """A constant has error rates that are shares of labels: against 400 releases. Its selection rates are 0 and 1."""
+    """A constant has error rates that are shares of labels: against 400 releases. Its selection
+    rates are 0 and 1."""
     counts = some_counts(2, 2, 4, 4000)
     law, rng = CountNoise("discrete-laplace", 3.0), np.random.default_rng(0)
-    releases = [Released(counts + _drawn(law, counts.shape, rng), None, law, None) for _ in range(400)]
+    releases = [
+        Released(counts + _drawn(law, counts.shape, rng), None, law, None) for _ in range(400)
+    ]
     table = np.full((2, 2, 2), 0.5)
     for notion, moves in ((ErrorRateParity(0.05), True), (DemographicParity(0.05), False)):
         system = resolve(notion, cells_of(2), (0, 1))

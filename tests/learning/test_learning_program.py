@@ -1,4 +1,5 @@
-"""What is handed out: a program over what was measured of a model, of a free one, and of constants."""
+"""What is handed out: a program over what was measured of a model, of a free one, and of
+constants."""
 
 from __future__ import annotations
 
@@ -22,24 +23,39 @@ def table(error: float, noise: float = 0.0, positives: float = 400.0) -> Table:
     """Two classes; wrong decisions are shared by the labels in proportion."""
     sizes = np.array([ROWS - positives, positives])
     wrong = sizes * error
-    return Table(np.array([[sizes[0] - wrong[0], wrong[0]], [wrong[1], sizes[1] - wrong[1]]]), np.full((2, 2), noise))
+    return Table(
+        np.array([[sizes[0] - wrong[0], wrong[0]], [wrong[1], sizes[1] - wrong[1]]]),
+        np.full((2, 2), noise),
+    )
 
 
-def found(error, values, free_error, free_values, bounds=(0.1,), spread=0.0, noise=0.0, constants=None) -> Comparison:
-    values, bounds, free_values = (np.array(numbers, float) for numbers in (values, bounds, free_values))
+def found(
+    error, values, free_error, free_values, bounds=(0.1,), spread=0.0, noise=0.0, constants=None
+) -> Comparison:
+    values, bounds, free_values = (
+        np.array(numbers, float) for numbers in (values, bounds, free_values)
+    )
     if constants is None:
         constants = np.zeros((2, len(values)))
     limits = Limits(values, bounds, np.full(len(values), spread), np.asarray(constants, float))
     free = Free(
-        np.ones((1, 2)), table(free_error, noise), free_values, np.full(len(values), spread), np.full(len(values), 0.01)
+        np.ones((1, 2)),
+        table(free_error, noise),
+        free_values,
+        np.full(len(values), spread),
+        np.full(len(values), 0.01),
     )
     return Comparison(table(error, noise), ROWS, limits, free)
 
 
 def merit(compared: Comparison, shares: np.ndarray) -> float:
-    errors = np.array([compared.error, compared.free.table.total(compared.table.errors) / ROWS, 0.4, 0.6])
+    errors = np.array(
+        [compared.error, compared.free.table.total(compared.table.errors) / ROWS, 0.4, 0.6]
+    )
     values = np.stack([compared.limits.values, compared.free.values, *compared.limits.constants])
-    return float(shares @ errors + WORTH * max(0.0, np.max(shares @ values - compared.limits.bounds)))
+    return float(
+        shares @ errors + WORTH * max(0.0, np.max(shares @ values - compared.limits.bounds))
+    )
 
 
 def shares_of(choice: program.Choice) -> np.ndarray:
@@ -48,18 +64,29 @@ def shares_of(choice: program.Choice) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("randomised", [True, False])
-def test_guarantee_2_nothing_on_a_grid_of_mixtures_is_better_by_more_than_enough(seed, randomised) -> None:
+def test_guarantee_2_nothing_on_a_grid_of_mixtures_is_better_by_more_than_enough(
+    seed, randomised
+) -> None:
     rng = np.random.default_rng(seed)
     constants = rng.uniform(-0.3, 0.3, (2, 3)) if seed % 2 else np.zeros((2, 3))
-    values, others, bounds = rng.uniform(0, 0.3, 3), rng.uniform(0, 0.5, 3), rng.uniform(0.02, 0.2, 3)
-    compared = found(rng.uniform(0.15, 0.5), values, rng.uniform(0.1, 0.3), others, bounds, constants=constants)
+    values, others, bounds = (
+        rng.uniform(0, 0.3, 3),
+        rng.uniform(0, 0.5, 3),
+        rng.uniform(0.02, 0.2, 3),
+    )
+    compared = found(
+        rng.uniform(0.15, 0.5), values, rng.uniform(0.1, 0.3), others, bounds, constants=constants
+    )
     choice = shares_of(program.chosen(compared, randomised=randomised))
     assert choice.sum() == pytest.approx(1.0)
     if not randomised:
         assert sorted(choice.tolist()) == [0.0, 0.0, 0.0, 1.0]
     steps = range(11) if randomised else (0, 10)
     grid = [np.array(c) / 10 for c in itertools.product(steps, repeat=4) if sum(c) == 10]
-    assert merit(compared, choice) <= min(merit(compared, shares) for shares in grid) + program.ENOUGH + 1e-9
+    assert (
+        merit(compared, choice)
+        <= min(merit(compared, shares) for shares in grid) + program.ENOUGH + 1e-9
+    )
 
 
 def test_a_model_that_keeps_its_bounds_and_beats_its_baselines_is_handed_out() -> None:
@@ -67,7 +94,8 @@ def test_a_model_that_keeps_its_bounds_and_beats_its_baselines_is_handed_out() -
 
 
 def test_a_model_above_the_line_of_mixing_is_given_up() -> None:
-    choice = program.chosen(found(0.38, [0.1], 0.2, [0.2]))  # half of the free model and half of no: .30 at .10
+    # half of the free model and half of no: .30 at .10
+    choice = program.chosen(found(0.38, [0.1], 0.2, [0.2]))
     assert choice.model == 0.0
     assert shares_of(choice).tolist() == pytest.approx([0.0, 0.5, 0.5, 0.0])
 
@@ -84,21 +112,27 @@ def test_excess_that_noise_hides_is_left_alone() -> None:
     assert not program.chosen(found(0.2, [0.2], 0.19, [0.6], spread=0.02)).is_model
     sampling = np.array([0.15])
     assert program.chosen(found(0.2, [0.2], 0.19, [0.6], spread=0.02), sampling=sampling).is_model
-    assert not program.chosen(found(0.2, [0.2], 0.19, [0.6]), sampling=sampling).is_model  # exact: what is, is
+    # exact: what is, is
+    assert not program.chosen(found(0.2, [0.2], 0.19, [0.6]), sampling=sampling).is_model
 
 
 def test_nothing_is_handed_out_that_is_known_to_break_a_bound_which_the_model_may_keep() -> None:
-    """The mixture is known better than the model: what hides in the noise of one is told of the other."""
+    """The mixture is known better than the model: what hides in the noise of one is told of the
+    other."""
     compared = found(0.38, [0.12], 0.2, [0.3], spread=0.035)
     limits = compared.limits
-    sharp = Free(compared.free.weights, compared.free.table, compared.free.values, np.array([0.001]))
+    sharp = Free(
+        compared.free.weights, compared.free.table, compared.free.values, np.array([0.001])
+    )
     told = Comparison(compared.table, ROWS, limits, sharp)
-    assert program.chosen(compared).free == pytest.approx(0.12 / 0.3)  # as far above as the model is
+    # as far above as the model is
+    assert program.chosen(compared).free == pytest.approx(0.12 / 0.3)
     assert program.chosen(told).free == pytest.approx(0.1 / 0.3)  # down to the bound
 
 
 def test_guarantee_3_what_noise_explains_is_no_reason() -> None:
-    """The free model errs a point less and keeps the bound; mixing down to where the model is errs more."""
+    """The free model errs a point less and keeps the bound; mixing down to where the model is errs
+    more."""
     assert program.chosen(found(0.30, [0.05], 0.29, [0.09])).free == 1.0
     assert program.chosen(found(0.30, [0.05], 0.29, [0.09], noise=30.0)).is_model
 
@@ -106,7 +140,8 @@ def test_guarantee_3_what_noise_explains_is_no_reason() -> None:
 def test_guarantee_4_mixing_is_the_floor_unless_noise_explains_what_it_gains() -> None:
     for noise in (0.0, 5.0):
         choice = program.chosen(found(0.33, [0.1], 0.2, [0.2], noise=noise))
-        assert shares_of(choice).tolist() == pytest.approx([0.0, 0.5, 0.5, 0.0])  # .30 at the same gap
+        # .30 at the same gap
+        assert shares_of(choice).tolist() == pytest.approx([0.0, 0.5, 0.5, 0.0])
     assert program.chosen(found(0.33, [0.1], 0.2, [0.2], noise=30.0)).is_model
     alone = program.chosen(found(0.42, [0.1], 0.2, [0.3], noise=5.0), randomised=False)
     assert shares_of(alone).tolist() == [0.0, 0.0, 1.0, 0.0]
@@ -114,10 +149,12 @@ def test_guarantee_4_mixing_is_the_floor_unless_noise_explains_what_it_gains() -
 
 
 def test_of_two_like_errors_that_noise_hides_the_model_is_kept() -> None:
-    """Noise of two points tells nothing of half a point: the lesser of two errors is the worse model's in 4 of 10."""
+    """Noise of two points tells nothing of half a point: the lesser of two errors is the worse
+    model's in 4 of 10."""
     rng, kept = np.random.default_rng(0), 0
     for _ in range(200):
-        error, other = np.array([0.295, 0.2]) + rng.normal(size=2) * 0.02  # mixing: half of .2 and .4
+        # mixing: half of .2 and .4
+        error, other = np.array([0.295, 0.2]) + rng.normal(size=2) * 0.02
         kept += program.chosen(found(error, [0.1], other, [0.2], noise=20.0)).is_model
     assert kept > 140
 
@@ -126,10 +163,23 @@ def test_of_two_like_errors_that_noise_hides_the_model_is_kept() -> None:
 def test_guarantee_4_no_mixture_of_free_and_constants_is_below_what_is_handed_out(seed) -> None:
     rng = np.random.default_rng(seed)
     values, others, bounds = rng.uniform(0, 0.3, 3), rng.uniform(0, 0.5, 3), np.full(3, 0.05)
-    compared = found(rng.uniform(0.15, 0.5), values, rng.uniform(0.1, 0.3), others, bounds, spread=0.05, noise=20.0)
+    compared = found(
+        rng.uniform(0.15, 0.5),
+        values,
+        rng.uniform(0.1, 0.3),
+        others,
+        bounds,
+        spread=0.05,
+        noise=20.0,
+    )
     shares = shares_of(program.chosen(compared))
-    errors = np.array([compared.error, compared.free.table.total(compared.table.errors) / ROWS, 0.4, 0.6])
-    told = [likely(one, np.full(3, np.hypot(0.05, drawn))) for one, drawn in ((values, 0.0), (others, 0.01))]
+    errors = np.array(
+        [compared.error, compared.free.table.total(compared.table.errors) / ROWS, 0.4, 0.6]
+    )
+    told = [
+        likely(one, np.full(3, np.hypot(0.05, drawn)))
+        for one, drawn in ((values, 0.0), (others, 0.01))
+    ]
     told = np.stack([*told, np.zeros(3), np.zeros(3)])
     most = (shares @ told).max() + 1e-6
     for share in np.linspace(0.0, 1.0, 201):
@@ -140,7 +190,8 @@ def test_guarantee_4_no_mixture_of_free_and_constants_is_below_what_is_handed_ou
 
 
 def test_the_largest_of_many_noisy_values_chooses_nothing() -> None:
-    """Twelve values that are noise alone, of a free model that errs less: as released it is .5 above the bound."""
+    """Twelve values that are noise alone, of a free model that errs less: as released it is .5
+    above the bound."""
     noise = 0.3 * np.random.default_rng(0).normal(size=12)
     compared = found(0.25, np.full(12, 0.02), 0.2, noise, np.full(12, 0.1), spread=0.3)
     assert noise.max() > 0.35
@@ -149,15 +200,18 @@ def test_the_largest_of_many_noisy_values_chooses_nothing() -> None:
 
 @pytest.mark.parametrize("shared", [0.0, 0.5, 0.9, 1.0])
 def test_two_looks_cover_what_the_values_chose_however_noise_is_shared(shared: float) -> None:
-    """Of all mixtures of two noisy values the one that is most deviations off is above the quantile of 2 looks in 5 % of cases
-    at most: 200,000 draws on a grid of shares (standard error 0.05 %). As if noise were independent, it would not do."""
+    """Of all mixtures of two noisy values the one that is most deviations off is above the quantile
+    of 2 looks in 5 % of cases at most: 200,000 draws on a grid of shares (standard error 0.05 %).
+    As if noise were independent, it would not do."""
     z = deviations(1.0 - 0.05 / program.LOOKS)
     common, own = np.random.default_rng(0).normal(size=(2, 200_000, 2))
     e = math.sqrt(shared) * common[:, :1] + math.sqrt(1.0 - shared) * own
     worst, as_if = np.full((2, 200_000), -np.inf)
     for share in np.linspace(0.0, 1.0, 41):
         choice = program.Choice(float(share), float(1.0 - share), np.zeros(2))
-        limits = program.comparison_of(found(0.3, [0.1], 0.2, [0.1], spread=1.0), choice, None)[0].limits
+        limits = program.comparison_of(found(0.3, [0.1], 0.2, [0.1], spread=1.0), choice, None)[
+            0
+        ].limits
         off = e @ [share, 1.0 - share]
         worst = np.maximum(worst, off / limits.spread[0])
         as_if = np.maximum(as_if, off / math.hypot(share, 1.0 - share))
@@ -167,12 +221,20 @@ def test_two_looks_cover_what_the_values_chose_however_noise_is_shared(shared: f
 
 
 def test_a_mixture_has_the_noise_of_its_constants_too() -> None:
-    """Where errors are compared, a constant's value is a share of labels, known with noise: a sum, as of the other parts."""
+    """Where errors are compared, a constant's value is a share of labels, known with noise: a sum,
+    as of the other parts."""
     limits = Limits(
-        np.array([0.2]), np.array([0.1]), np.array([0.03]), np.zeros((2, 1)), np.array([[0.05], [0.0]]), np.full((2, 1), 0.01)
+        np.array([0.2]),
+        np.array([0.1]),
+        np.array([0.03]),
+        np.zeros((2, 1)),
+        np.array([[0.05], [0.0]]),
+        np.full((2, 1), 0.01),
     )
     compared = replace(found(0.3, [0.2], 0.2, [0.4], spread=0.02), limits=limits)
-    mixed, drawn = program.comparison_of(compared, program.Choice(0.5, 0.1, np.array([0.3, 0.1])), np.array([0.04]))
+    mixed, drawn = program.comparison_of(
+        compared, program.Choice(0.5, 0.1, np.array([0.3, 0.1])), np.array([0.04])
+    )
     assert mixed.limits.spread == pytest.approx(0.5 * 0.03 + 0.1 * 0.02 + 0.3 * 0.05)
     assert drawn == pytest.approx(0.5 * 0.04 + 0.1 * 0.01 + 0.4 * 0.01)
     assert program.looks_at(compared) == 3
@@ -180,7 +242,8 @@ def test_a_mixture_has_the_noise_of_its_constants_too() -> None:
 
 
 def test_what_mixing_costs_moves_with_the_noise_of_the_constant() -> None:
-    """The share that is needed is (free - bound) / (free - constant): here .6; the constant's noise moves it by 1.2 of it."""
+    """The share that is needed is (free - bound) / (free - constant): here .6; the constant's noise
+    moves it by 1.2 of it."""
     compared = found(0.3, [0.1], 0.2, [0.4], constants=[[-0.1], [-0.1]])
     doubtful = replace(compared, limits=replace(compared.limits, doubts=np.full((2, 1), 0.05)))
     exact, noisy = compared.within(), doubtful.within()

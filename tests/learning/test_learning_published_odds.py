@@ -1,4 +1,5 @@
-"""The published odds objectives in searches: what takes part, what is refused, and Example 8.10 from end to end."""
+"""The published odds objectives in searches: what takes part, what is refused, and Example 8.10
+from end to end."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from fairveil.privacy import NoiseSource
 
 
 def test_a_cell_that_noise_cannot_tell_from_none_takes_part_as_a_gap_of_0() -> None:
-    """Lines of a comparison stay in their places: one that was left out would pair others wrongly."""
+    """Lines of a comparison stay in their places: one that was left out would pair others
+    wrongly."""
     rows = g.rows_from(*g.sample(1, 400, groups=(3,)), groups=(3,))
     problem = s.problem_of(rows, g.RECORDS, ob.SmoothedOddsOfPairs())
     counts = np.array([[100.0, 100.0], [100.0, 0.5], [50.0, 50.0]])
@@ -46,9 +48,17 @@ def test_exponential_sampling_under_example_8_10_finds_a_feasible_threshold(rela
     score = np.clip(0.4 * rng.normal(size=2000) + 0.1 * group, -1, 1)
     label = (score + 0.3 * rng.normal(size=2000) > 0).astype(int)
     rows = g.rows_from(score[:, np.newaxis], label, [group])
-    problem = s.problem_of(rows, g.PROMISES[relation], ob.SumOfErrorRates(), ob.SmoothedOddsOfRates().at_most(0.3))
+    problem = s.problem_of(
+        rows, g.PROMISES[relation], ob.SumOfErrorRates(), ob.SmoothedOddsOfRates().at_most(0.3)
+    )
     sampling = plan_sampling(problem, thresholds(rows.layout))
     stated = None if problem.ground.promise.rows_are_public else problem.ground.public_rows
-    curator = Curator(rows, problem.ground.promise, plan=sampling.plan, noise=NoiseSource.seeded(0), public_rows=stated)
+    curator = Curator(
+        rows,
+        problem.ground.promise,
+        plan=sampling.plan,
+        noise=NoiseSource.seeded(0),
+        public_rows=stated,
+    )
     found, _ = sampling.run(curator)
     assert found.objective < 1.4  # 2 by chance; 1.1 at best

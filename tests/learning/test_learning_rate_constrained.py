@@ -1,4 +1,5 @@
-"""RaCO-DP, corrected: guarantees of `learning/lagrangian/linear.py`, its privacy by enumerated neighbours, its limits."""
+"""RaCO-DP, corrected: guarantees of `learning/lagrangian/linear.py`, its privacy by enumerated
+neighbours, its limits."""
 
 from __future__ import annotations
 
@@ -38,40 +39,63 @@ def table(seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...]
     """Numbers within [-1, 1], labels and sensitive columns that go together."""
     rng = np.random.default_rng(seed)
     A = [rng.integers(0, size, n) for size in groups]
-    X = np.clip(rng.normal(scale=0.5, size=(n, 3)) + 0.2 * A[0][:, None] / max(groups[0] - 1, 1), -1, 1)
+    X = np.clip(
+        rng.normal(scale=0.5, size=(n, 3)) + 0.2 * A[0][:, None] / max(groups[0] - 1, 1), -1, 1
+    )
     scores = X @ rng.normal(size=(3, classes)) * 3 + rng.gumbel(size=(n, classes))
     return X, scores.argmax(axis=1), A
 
 
 def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows:
-    return Rows.from_arrays(X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups])
+    return Rows.from_arrays(
+        X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups]
+    )
 
 
-def search_for(rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs) -> LinearDescent:
-    public = rows.exact_count if promise.rows_are_public or not promise.is_private else kwargs.pop("public_rows", None)
+def search_for(
+    rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs
+) -> LinearDescent:
+    public = (
+        rows.exact_count
+        if promise.rows_are_public or not promise.is_private
+        else kwargs.pop("public_rows", None)
+    )
     cells = rows.cells(mode) if rows.layout.sensitive else None
     plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
     return LinearDescent(plan, bounds)
 
 
-def run(rows: Rows, promise: Promise, notions=(), settings: Settings | None = None, seed: int = 0, **kwargs):
+def run(
+    rows: Rows,
+    promise: Promise,
+    notions=(),
+    settings: Settings | None = None,
+    seed: int = 0,
+    **kwargs,
+):
     search = search_for(rows, promise, notions, settings or Settings(), **kwargs)
     public = search.planned.public_rows
-    curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    curator = Curator(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
+    )
     (outcome,) = descend(curator, search)
     return outcome, curator, search
 
 
-# ---- privacy -----------------------------------------------------------------------------------------------------------
+# ---- privacy
+# --------------------------------------------------------------------------------------------------
 
 
 def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> float:
-    """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same released parameters."""
+    """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same
+    released parameters."""
     total = 0.0
     for ask in asks:
         scale = ask.question.scale(rows.layout, None)
-        (one,), (two,) = (totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other))
+        (one,), (two,) = (
+            totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other)
+        )
         size = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
         total += float((((one - two) * scale.unit / size) ** 2).sum())
     return total
@@ -79,16 +103,22 @@ def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> floa
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a companion"])
-@pytest.mark.parametrize("notion", [DemographicParity(0.02), EqualizedOdds(0.02), FalseNegativeRate(0.1)], ids=lambda n: n.kind)
+@pytest.mark.parametrize(
+    "notion",
+    [DemographicParity(0.02), EqualizedOdds(0.02), FalseNegativeRate(0.1)],
+    ids=lambda n: n.kind,
+)
 @pytest.mark.parametrize("grown", [False, True], ids=["the least clip", "a grown clip"])
 def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole_fit(
     neighbours, notion, companion, grown
 ) -> None:
-    """The privacy loss of a run is Gaussian with mu^2 = sum over releases of the squared distance, which may depend on what
-    was released; for every enumerated neighbour it stays under the promise's mu^2, and the worst comes near it."""
+    """The privacy loss of a run is Gaussian with mu^2 = sum over releases of the squared distance,
+    which may depend on what was released; for every enumerated neighbour it stays under the
+    promise's mu^2, and the worst comes near it."""
     promise = Promise(1.0, 1e-5, neighbours=neighbours)
     X, y, A = table(n=40)
-    X[:2], y[:2], A[0][:2] = [30.0, -30.0, 30.0], [0, 1], 0  # they contradict each other: one is at the clip all the time
+    # they contradict each other: one is at the clip all the time
+    X[:2], y[:2], A[0][:2] = [30.0, -30.0, 30.0], [0, 1], 0
     rows = rows_from(X, y, A)
     tape: list[list[Ask]] = []
 
@@ -97,12 +127,16 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
             tape.append(list(asks))
             return super().answer(asks, batch, purpose=purpose)
 
-    settings = Settings(rounds=8, rate_most=1e-4 if grown else 1.0)  # steps are small: noise leaves room
+    # steps are small: noise leaves room
+    settings = Settings(rounds=8, rate_most=1e-4 if grown else 1.0)
     told = {"public_rows": 40} if grown and not promise.rows_are_public else {}
     search = search_for(rows, promise, [notion], settings, companion=companion, **told)
     assert (search.planned.clip_at(40.0) > 2 * search.planned.clip) == grown
     public = search.planned.public_rows
-    descend(Recorded(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=public), search)
+    descend(
+        Recorded(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=public),
+        search,
+    )
     mu2 = gaussian_mu(promise.epsilon, promise.delta) ** 2
     steps = 1 / search.planned.gradient_multiplier**2 + 1 / search.planned.histogram_multiplier**2
     found = []
@@ -125,9 +159,12 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
 
 
 @pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a companion"])
-@pytest.mark.parametrize("notion", [DemographicParity(0.02), EqualizedOdds(0.02)], ids=lambda n: n.kind)
+@pytest.mark.parametrize(
+    "notion", [DemographicParity(0.02), EqualizedOdds(0.02)], ids=lambda n: n.kind
+)
 def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion, companion) -> None:
-    """The same with sensitive features alone protected: exact answers are equal, noisy ones within their noise."""
+    """The same with sensitive features alone protected: exact answers are equal, noisy ones within
+    their noise."""
     promise = Promise(1.0, 1e-5, "sensitive_features")
     X, y, A = table(n=40)
     rows = rows_from(X, y, A)
@@ -139,7 +176,10 @@ def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion, companion
         def answer(self, asks, batch=FULL, *, purpose=""):
             return heard(self, asks, batch, purpose=purpose)
 
-    descend(Heard(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=len(y)), search)
+    descend(
+        Heard(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=len(y)),
+        search,
+    )
     mu = gaussian_mu(promise.epsilon, promise.delta)
     scores = []
     for i in range(len(y)):
@@ -164,7 +204,13 @@ def test_vacuous_constraints_are_not_in_the_plan() -> None:
     rows = rows_from(*table())
     promise = Promise(1.0, 1e-5)
     plain = search_for(rows, promise, [], Settings(), public_rows=300)
-    vacuous = search_for(rows, promise, [DemographicParity(None), FalseNegativeRate(None)], Settings(), public_rows=300)
+    vacuous = search_for(
+        rows,
+        promise,
+        [DemographicParity(None), FalseNegativeRate(None)],
+        Settings(),
+        public_rows=300,
+    )
     assert plain.plan == vacuous.plan
     assert vacuous.planned.system is None
 
@@ -183,7 +229,8 @@ def test_questions_tell_no_more_apart_than_constraints_need() -> None:
     assert shape(FalseNegativeRate(0.1), DemographicParity(0.1)) == (True, True, (6, 2, 2))
 
 
-# ---- many models -------------------------------------------------------------------------------------------------------
+# ---- many models
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [1.0, INF])
@@ -195,15 +242,29 @@ def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protect
     settings = Settings(rounds=15, most_rounds=40)
     gaps = (0.3, 0.1, 0.02, 0.05)
     known = {"public_rows": 500} if promise.is_private and not promise.rows_are_public else {}
-    solo = [run(rows, promise, [EqualizedOdds(gap)], settings, seed=m, **known)[0] for m, gap in enumerate(gaps)]
+    solo = [
+        run(rows, promise, [EqualizedOdds(gap)], settings, seed=m, **known)[0]
+        for m, gap in enumerate(gaps)
+    ]
     one = search_for(rows, promise, [EqualizedOdds(gaps[0])], settings, **known)
-    bounds = np.stack([search_for(rows, promise, [EqualizedOdds(gap)], settings, **known).bounds[0] for gap in gaps])
+    bounds = np.stack(
+        [
+            search_for(rows, promise, [EqualizedOdds(gap)], settings, **known).bounds[0]
+            for gap in gaps
+        ]
+    )
     panel = LinearDescent(one.planned, bounds, many=True)
     whole = promise
     if promise.is_private:
-        whole = Promise(price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9), promise.delta, protects)
+        whole = Promise(
+            price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9),
+            promise.delta,
+            protects,
+        )
     noise = [NoiseSource.seeded(m) for m in range(len(gaps))]
-    curator = Curator(rows, whole, plan=panel.plan, noise=noise, public_rows=one.planned.public_rows)
+    curator = Curator(
+        rows, whole, plan=panel.plan, noise=noise, public_rows=one.planned.public_rows
+    )
     together = descend(curator, panel)
     for alone, beside in zip(solo, together, strict=True):
         assert np.array_equal(alone.weights, beside.weights)
@@ -212,7 +273,8 @@ def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protect
 
 
 def test_models_that_buy_their_number_of_rows_have_clips_of_their_own() -> None:
-    """Each follows from its own noisy count, so they cannot share a pass; with a clip that was passed they can."""
+    """Each follows from its own noisy count, so they cannot share a pass; with a clip that was
+    passed they can."""
     rows, promise = rows_from(*table(n=500)), Promise(1.0, 1e-5)
     for clip, shared in ((None, False), (2.0, True)):
         planned = search_for(rows, promise, [DemographicParity(0.1)], Settings(clip=clip)).planned
@@ -222,7 +284,8 @@ def test_models_that_buy_their_number_of_rows_have_clips_of_their_own() -> None:
         LinearDescent(many, np.zeros((2, len(many.system))), many=True)
 
 
-# ---- limits and accuracy -----------------------------------------------------------------------------------------------
+# ---- limits and accuracy
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -243,7 +306,8 @@ def test_without_privacy_and_constraints_it_is_logistic_regression(classes) -> N
 
 
 def test_without_privacy_a_constraint_is_met_at_nearly_the_least_loss() -> None:
-    """Judged by brute force: the best of a grid of three-weight models whose hard gap is within the bound."""
+    """Judged by brute force: the best of a grid of three-weight models whose hard gap is within the
+    bound."""
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2000)
     X = np.clip(rng.normal(scale=0.4, size=(2000, 2)) + np.outer(a - 0.5, [0.5, 0.0]), -1, 1)
@@ -284,7 +348,13 @@ NOTIONS = [
     FalseNegativeRate(0.3, positive=1),
     FalseNegativeRate(0.3, group="each", positive=1),
     BoundedGroupLoss(0.5),
-    RateConstraint(((1.0, PredictionRate(1, Event(groups=(0,)))), (-0.8, PredictionRate(1, Event(groups=(1,))))), bound=0.0),
+    RateConstraint(
+        (
+            (1.0, PredictionRate(1, Event(groups=(0,)))),
+            (-0.8, PredictionRate(1, Event(groups=(1,)))),
+        ),
+        bound=0.0,
+    ),
 ]
 
 
@@ -301,18 +371,25 @@ def test_every_notion_comes_nearer_to_its_bound(notion, classes) -> None:
     curator = Curator(rows, promise)
     (histogram,) = curator.answer([Ask(search.planned.histogram(Linear(plain.weights)), 0.0)])
     counts = outcome.counts[np.newaxis]
-    before = system.exact_values(search.planned.by_class(histogram[np.newaxis], counts), counts, 1.0)[0]
+    before = system.exact_values(
+        search.planned.by_class(histogram[np.newaxis], counts), counts, 1.0
+    )[0]
     worst = float((before - system.bounds).max())
     assert float((outcome.values - outcome.bounds).max()) <= max(0.01, 0.5 * worst)
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize(
-    "promise", [Promise(2.0, 1e-5), Promise(2.0, 1e-5, "sensitive_features")], ids=["records", "sensitive"]
+    "promise",
+    [Promise(2.0, 1e-5), Promise(2.0, 1e-5, "sensitive_features")],
+    ids=["records", "sensitive"],
 )
 def test_several_sensitive_columns_and_combined_notions(mode, promise) -> None:
     rows = rows_from(*table(n=3000, groups=(2, 3)), groups=(2, 3))
-    notions = [DemographicParity(0.1, groups=mode), EqualOpportunity(0.1, groups=mode, compare="rest")]
+    notions = [
+        DemographicParity(0.1, groups=mode),
+        EqualOpportunity(0.1, groups=mode, compare="rest"),
+    ]
     outcome, curator, _ = run(rows, promise, notions, mode=mode)
     assert np.isfinite(outcome.weights).all()
     assert curator.statement().check() == []
@@ -320,19 +397,24 @@ def test_several_sensitive_columns_and_combined_notions(mode, promise) -> None:
 
 def test_poisson_batches() -> None:
     rows = rows_from(*table(n=2000))
-    outcome, curator, search = run(rows, Promise(2.0, 1e-5), [DemographicParity(0.1)], Settings(sampling_rate=0.1, rounds=80))
+    outcome, curator, search = run(
+        rows, Promise(2.0, 1e-5), [DemographicParity(0.1)], Settings(sampling_rate=0.1, rounds=80)
+    )
     assert search.batch == Poisson(0.1)
     assert "Poisson" in str(curator.log.events[1])
     assert np.isfinite(outcome.weights).all()
     assert curator.statement().epsilon <= 2.0
 
 
-# ---- errors ------------------------------------------------------------------------------------------------------------
+# ---- errors
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_constraint_without_effect_on_the_gradient_is_refused() -> None:
     rows = rows_from(*table())
-    constant = RateConstraint(tuple((1.0, PredictionRate(k, Event(groups=(0,)))) for k in (0, 1)), bound=0.9)
+    constant = RateConstraint(
+        tuple((1.0, PredictionRate(k, Event(groups=(0,)))) for k in (0, 1)), bound=0.9
+    )
     with pytest.raises(InputError, match="gradient is zero"):
         search_for(rows, Promise(1.0, 1e-5), [constant], Settings())
 
@@ -360,14 +442,26 @@ def test_what_cannot_be_met_is_said() -> None:
 
 
 @pytest.mark.parametrize("notions", [(), (DemographicParity(0.1),)], ids=["none", "parity"])
-def test_numbers_are_scaled_right_though_the_public_number_of_rows_is_about_right_only(notions) -> None:
+def test_numbers_are_scaled_right_though_the_public_number_of_rows_is_about_right_only(
+    notions,
+) -> None:
     X, y, A = table(n=5000)
     X[:, 0] = 0.1 * X[:, 0] + 0.7
     rows = rows_from(X, y, A)
-    plan = plans.make(Promise(5.0, 1e-5), rows.layout, rows.cells(), notions, Settings(), public_rows=9000, scalable=True)
+    plan = plans.make(
+        Promise(5.0, 1e-5),
+        rows.layout,
+        rows.cells(),
+        notions,
+        Settings(),
+        public_rows=9000,
+        scalable=True,
+    )
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
     search = LinearDescent(plan, bounds)
-    curator = Curator(rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=9000)
+    curator = Curator(
+        rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=9000
+    )
     state = search.init(curator.answer(search.first()))
     assert state.standard is not None
     centre, scale = state.standard

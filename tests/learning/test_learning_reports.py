@@ -1,4 +1,5 @@
-"""Groups that were flipped or drawn: unbiased over all reports, privacy by enumeration, error bars, what is refused."""
+"""Groups that were flipped or drawn: unbiased over all reports, privacy by enumeration, error bars,
+what is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +21,15 @@ from fairveil.privacy import NoiseSource
 
 ASKED = Reports.randomized_response(("f", "m"), 1.1)
 UNEVEN = Reports(("a", "b", "c"), ((0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.3, 0.7)))
-PAIRS = Reports(tuple("abcd"), ((0.45, 0.35, 0.1, 0.1), (0.35, 0.45, 0.1, 0.1), (0.1, 0.1, 0.45, 0.35), (0.1, 0.1, 0.35, 0.45)))
+PAIRS = Reports(
+    tuple("abcd"),
+    (
+        (0.45, 0.35, 0.1, 0.1),
+        (0.35, 0.45, 0.1, 0.1),
+        (0.1, 0.1, 0.45, 0.35),
+        (0.1, 0.1, 0.35, 0.45),
+    ),
+)
 """Two groups together are told from the other two better than each alone is."""
 NO_NOISE = CountNoise("none", 0.0)
 
@@ -30,14 +39,20 @@ def estimate(reports: Reports, recorded: np.ndarray, sizes: np.ndarray) -> np.nd
 
 
 @pytest.mark.parametrize("reports", [ASKED, UNEVEN], ids=["two", "three"])
-def test_guarantee_1_estimates_are_unbiased_over_all_reports_of_all_tables(reports: Reports) -> None:
+def test_guarantee_1_estimates_are_unbiased_over_all_reports_of_all_tables(
+    reports: Reports,
+) -> None:
     """Four people, every true table, every way in which they may answer."""
     count, rates = len(reports.groups), np.array(reports.rates)
     for truth in itertools.combinations_with_replacement(range(count), 4):
         mean, total = np.zeros(count), 0.0
         for said in itertools.product(range(count), repeat=4):
             likely = math.prod(rates[a, b] for a, b in zip(truth, said, strict=True))
-            found = estimate(reports, np.bincount(said, minlength=count)[:, np.newaxis].astype(float), np.array([4.0]))[:, 0]
+            found = estimate(
+                reports,
+                np.bincount(said, minlength=count)[:, np.newaxis].astype(float),
+                np.array([4.0]),
+            )[:, 0]
             assert found.sum() == pytest.approx(4.0)
             mean, total = mean + likely * found, total + likely
         assert total == pytest.approx(1.0)
@@ -61,7 +76,8 @@ def test_guarantee_2_local_epsilon_is_the_largest_ratio(epsilon: float, count: i
     rates = np.array(reports.rates)
     worst = max(rates[a, b] / rates[c, b] for a, b, c in itertools.product(range(count), repeat=3))
     assert reports.epsilon == pytest.approx(math.log(worst)) == pytest.approx(epsilon)
-    assert Reports(UNEVEN.groups, UNEVEN.rates).epsilon == math.inf  # a report that one true group never makes
+    # a report that one true group never makes
+    assert Reports(UNEVEN.groups, UNEVEN.rates).epsilon == math.inf
 
 
 @pytest.mark.parametrize("reports", [ASKED, UNEVEN, PAIRS], ids=["two", "three", "pairs"])
@@ -69,7 +85,8 @@ def test_guarantee_2_local_epsilon_is_the_largest_ratio(epsilon: float, count: i
 def test_guarantee_2_no_central_mechanism_tells_more_of_a_true_group_and_one_tells_as_much(
     reports: Reports, central: float
 ) -> None:
-    """All mechanisms of two outcomes whose probabilities of one of them are at corners, and 2,000 others."""
+    """All mechanisms of two outcomes whose probabilities of one of them are at corners, and 2,000
+    others."""
     bound, rates = reports.together(central), np.array(reports.rates)
     rng, count = np.random.default_rng(0), len(reports.groups)
     corners = [np.exp(central * np.array(bits)) for bits in itertools.product((0, 1), repeat=count)]
@@ -111,14 +128,18 @@ def test_guarantee_2_a_count_of_flipped_groups_by_enumeration(epsilon: float) ->
 
 
 def test_guarantee_2_a_distribution_that_changes_is_protected_by_enumeration() -> None:
-    """Two people's groups are drawn and counted with noise of epsilon 1; one distribution becomes any other on a grid."""
+    """Two people's groups are drawn and counted with noise of epsilon 1; one distribution becomes
+    any other on a grid."""
     window, grid = np.arange(-30, 33), np.linspace(0.0, 1.0, 5)
 
     def law(p: float, q: float) -> np.ndarray:
         shares = np.array([(1 - p) * (1 - q), p * (1 - q) + (1 - p) * q, p * q])
         return np.asarray(shares @ laws(np.arange(3), 1.0, window))
 
-    worst = max(float(np.abs(np.log(law(p, q) / law(o, q))).max()) for p, o, q in itertools.product(grid, repeat=3))
+    worst = max(
+        float(np.abs(np.log(law(p, q) / law(o, q))).max())
+        for p, o, q in itertools.product(grid, repeat=3)
+    )
     assert worst == pytest.approx(1.0)  # from a sure one to the other: neither more nor less
 
 
@@ -151,7 +172,8 @@ def test_guarantee_4_a_draw_hangs_on_its_own_row_alone() -> None:
 
 
 def test_guarantee_4_draws_follow_the_distributions() -> None:
-    """20,000 rows; a share within 5 standard errors, so a false alarm is one in a million for each of three."""
+    """20,000 rows; a share within 5 standard errors, so a false alarm is one in a million for each
+    of three."""
     shares = np.tile([0.2, 0.5, 0.3], (20_000, 1))
     drawn = SoftGroups(shares, ("a", "b", "c")).drawn(NoiseSource.seeded(2))
     for group, share in zip("abc", (0.2, 0.5, 0.3), strict=True):
@@ -160,16 +182,22 @@ def test_guarantee_4_draws_follow_the_distributions() -> None:
     assert (sure == np.array(["a", "b"] * 500)).all()
 
 
-@pytest.mark.parametrize("shares", [[[0.5, 0.6]], [[1.2, -0.2]], [[np.nan, 1.0]], [[1.0]], [0.5, 0.5]])
+@pytest.mark.parametrize(
+    "shares", [[[0.5, 0.6]], [[1.2, -0.2]], [[np.nan, 1.0]], [[1.0]], [0.5, 0.5]]
+)
 def test_what_is_no_distribution_is_refused(shares: list[object]) -> None:
     with pytest.raises(InputError, match="probabilities of groups"):
         SoftGroups(np.array(shares, np.float64), ("a", "b"))
 
 
-@pytest.mark.parametrize("noise", [NO_NOISE, CountNoise("discrete-laplace", 1.0)], ids=["flips", "flips and noise"])
-def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(noise: CountNoise) -> None:
-    """100 draws at 95 %. More than 18 misses, of 5 expected at most, are a false alarm of 2e-6. Bars that take reports for the
-    truth, the planted bug, miss the gap nearly always."""
+@pytest.mark.parametrize(
+    "noise", [NO_NOISE, CountNoise("discrete-laplace", 1.0)], ids=["flips", "flips and noise"]
+)
+def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(
+    noise: CountNoise,
+) -> None:
+    """100 draws at 95 %. More than 18 misses, of 5 expected at most, are a false alarm of 2e-6.
+    Bars that take reports for the truth, the planted bug, miss the gap nearly always."""
     rng = np.random.default_rng(0)
     codes = np.arange(4000) % 40
     sizes = np.bincount(codes).astype(float)
@@ -189,9 +217,17 @@ def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(noi
             z = rng.geometric(1 - r, size=40) - rng.geometric(1 - r, size=40)
             raw = raw + np.stack([z, -z])
         for reports in (ASKED, None):
-            found = soft_rates.values(GroupCounts(raw, sizes, noise, reports), codes, labels, law, system, 0.05)
-            wrong = any(not line.low <= value <= line.high for line, value in zip(found, wanted, strict=True))
-            missed, planted = missed + (wrong and reports is not None), planted + (wrong and reports is None)
+            found = soft_rates.values(
+                GroupCounts(raw, sizes, noise, reports), codes, labels, law, system, 0.05
+            )
+            wrong = any(
+                not line.low <= value <= line.high
+                for line, value in zip(found, wanted, strict=True)
+            )
+            missed, planted = (
+                missed + (wrong and reports is not None),
+                planted + (wrong and reports is None),
+            )
     assert missed <= 18
     assert planted > 90
 

@@ -1,4 +1,5 @@
-"""The oracle of public rows, what it foretells, and the mixture that it settles on: guarantees of `responses` and `settled`."""
+"""The oracle of public rows, what it foretells, and the mixture that it settles on: guarantees of
+`responses` and `settled`."""
 
 from __future__ import annotations
 
@@ -40,13 +41,20 @@ def telling(n: int = 1500, seed: int = 0) -> Any:
 def grid_tables(rows: Any) -> Any:
     """How 1,600 linear rules decide, exactly: the class of the judge."""
     cuts, first = directions(rows.layout, 40, 40), np.array([1.0, 0.0, 0.0])
-    rules = [LinearRule((line - edge * first)[np.newaxis]) for line in cuts.directions for edge in cuts.edges]
+    rules = [
+        LinearRule((line - edge * first)[np.newaxis])
+        for line in cuts.directions
+        for edge in cuts.edges
+    ]
     return np.array([g.exact_table(rows, rule, rows.cells()) for rule in rules])
 
 
 @pytest.mark.parametrize("notion", [EqualizedOdds(0.05), FalsePositiveRateParity(0.05)])
-def test_without_noise_nothing_is_left_to_the_optimum_where_features_tell_the_group(notion: Any) -> None:
-    """The judge is an exact program over 1,600 rules. The regression oracle was 15 points and 8 above it."""
+def test_without_noise_nothing_is_left_to_the_optimum_where_features_tell_the_group(
+    notion: Any,
+) -> None:
+    """The judge is an exact program over 1,600 rules. The regression oracle was 15 points and 8
+    above it."""
     rows = g.rows_from(*telling())
     best = g.program(grid_tables(rows), [notion], rows.cells())
     outcome = g.played(rows, g.a_game(rows, g.EXACT, [notion], Responses()))
@@ -54,7 +62,12 @@ def test_without_noise_nothing_is_left_to_the_optimum_where_features_tell_the_gr
     assert excess < 1e-3
     assert error < best + 0.005
     assert np.allclose(outcome.values - outcome.bounds <= 1e-3, True)
-    far = g.mixture(rows, g.played(rows, g.a_game(rows, g.EXACT, [notion], Regression())), [notion], rows.cells())
+    far = g.mixture(
+        rows,
+        g.played(rows, g.a_game(rows, g.EXACT, [notion], Regression())),
+        [notion],
+        rows.cells(),
+    )
     assert far[0] > best + 0.05
 
 
@@ -62,7 +75,11 @@ def test_much_epsilon_comes_close_to_no_noise() -> None:
     rows = g.rows_from(*telling())
     found = []
     for promise in (g.EXACT, Promise(1e4, 1e-6, "sensitive_features")):
-        found.append(g.mixture(rows, g.played(rows, g.a_game(rows, promise, ODDS, Responses())), ODDS, rows.cells()))
+        found.append(
+            g.mixture(
+                rows, g.played(rows, g.a_game(rows, promise, ODDS, Responses())), ODDS, rows.cells()
+            )
+        )
     assert abs(found[1][0] - found[0][0]) < 0.01
     assert found[1][1] < 0.01
 
@@ -83,7 +100,10 @@ def test_a_group_without_rows_constrains_nothing_without_noise() -> None:
     X, y, A = g.sample(1, 500)
     few = g.rows_from(X, y, A, groups=(2,))
     more = g.rows_from(X, y, A, groups=(3,))
-    laws = [g.played(rows, g.a_game(rows, g.EXACT, ODDS, Responses(), rounds=15)) for rows in (few, more)]
+    laws = [
+        g.played(rows, g.a_game(rows, g.EXACT, ODDS, Responses(), rounds=15))
+        for rows in (few, more)
+    ]
     one, other = (np.asarray(g.mixture(few, law, ODDS, few.cells())) for law in laws)
     assert one == pytest.approx(other, abs=0.01)
     undefined = np.array(["group 2" in name or "2" in name.split() for name in laws[1].names])
@@ -92,7 +112,8 @@ def test_a_group_without_rows_constrains_nothing_without_noise() -> None:
 
 @pytest.mark.parametrize("notion", [DemographicParity(0.02), EqualizedOdds(0.02)])
 def test_it_is_never_above_mixing_as_it_foretells_itself(notion: Any) -> None:
-    """The rule without constraints and the constants are among what it mixes: the program's error is at most theirs."""
+    """The rule without constraints and the constants are among what it mixes: the program's error
+    is at most theirs."""
     rows = g.rows_from(*g.sample(2, 800, groups=(4,)), groups=(4,))
     for seed in range(3):
         game = g.a_game(rows, g.GROUPS, [notion], Responses(), rounds=15)
@@ -101,11 +122,17 @@ def test_it_is_never_above_mixing_as_it_foretells_itself(notion: Any) -> None:
         state = seen[-1]
         told, fixed = state.prepared, state.fixed
         keys = list(told.atoms)
-        values, errors = told.values(fixed, state.noise), np.array([atom.error for atom in told.atoms.values()])
+        values, errors = (
+            told.values(fixed, state.noise),
+            np.array([atom.error for atom in told.atoms.values()]),
+        )
         shares = np.zeros(len(keys))
         for rule, play in zip(outcome.rules, outcome.plays, strict=True):
             shares[keys.index(rule.key)] += play / sum(outcome.plays)
-        free, constants = keys.index(told.free), [j for j, atom in enumerate(told.atoms.values()) if atom.certain]
+        free, constants = (
+            keys.index(told.free),
+            [j for j, atom in enumerate(told.atoms.values()) if atom.certain],
+        )
         for k in constants:
             for share in np.linspace(0, 1, 201):
                 mixed = (1 - share) * values[free] + share * values[k]
@@ -115,7 +142,8 @@ def test_it_is_never_above_mixing_as_it_foretells_itself(notion: Any) -> None:
 
 
 def test_cells_within_their_noise_are_left_alone() -> None:
-    """A cell of 12 rows, whose rates were counted with noise of more than itself, used to rule the whole mixture."""
+    """A cell of 12 rows, whose rates were counted with noise of more than itself, used to rule the
+    whole mixture."""
     rng = np.random.default_rng(0)
     n = 4000
     A = np.where(np.arange(n) < 12, 2, rng.integers(2, size=n))
@@ -126,15 +154,22 @@ def test_cells_within_their_noise_are_left_alone() -> None:
     errors = []
     for oracle in (Responses(), Regression()):
         game = g.a_game(rows, Promise(0.5, 1e-6, "sensitive_features"), fair, oracle)
-        errors.append(np.mean([g.mixture(rows, g.played(rows, game, seed), fair, rows.cells())[0] for seed in range(3)]))
+        errors.append(
+            np.mean(
+                [
+                    g.mixture(rows, g.played(rows, game, seed), fair, rows.cells())[0]
+                    for seed in range(3)
+                ]
+            )
+        )
     free = g.played(rows, g.a_game(rows, g.EXACT, [], Responses()))
     alone = g.mixture(rows, free, fair, rows.cells())[0]
     assert errors[0] < alone + 0.01 < errors[1]
 
 
 def test_guarantee_1_what_is_found_follows_from_answers_and_public_rows() -> None:
-    """Every answer told again, with the groups of all rows changed: the same to the bit. And nothing is asked in a round but
-    the audit."""
+    """Every answer told again, with the groups of all rows changed: the same to the bit. And
+    nothing is asked in a round but the audit."""
     X, y, A = g.sample(1, 200)
     told: list[Any] = []
 
@@ -163,13 +198,16 @@ def test_guarantee_1_what_is_found_follows_from_answers_and_public_rows() -> Non
     assert first.guarantee == again.guarantee
     regression = g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=8)
     assert game.oracle.round_events(game.ground) == []
-    asked, known = (one.oracle.first_asks(one.ground, one.counts_multiplier) for one in (game, regression))
+    asked, known = (
+        one.oracle.first_asks(one.ground, one.counts_multiplier) for one in (game, regression)
+    )
     assert [ask.key for ask in asked] == [ask.key for ask in known]
 
 
 def test_settled_guarantees_the_mixture_is_counted_once_with_noise_of_its_own() -> None:
-    """120 fits of one game: values are off by the stated noise (a deviation estimated from 120 draws is within 25 % of the
-    truth but for 1e-4), and what is certain of 95 % of fits holds as often, less five deviations of that share."""
+    """120 fits of one game: values are off by the stated noise (a deviation estimated from 120
+    draws is within 25 % of the truth but for 1e-4), and what is certain of 95 % of fits holds as
+    often, less five deviations of that share."""
     rows = g.rows_from(*g.sample(3, 400))
     game = g.a_game(rows, g.GROUPS, ODDS, Responses(), rounds=2)
     audits = 1 / game.settled_multiplier**2 + game.rounds / game.audit_multiplier**2
@@ -205,7 +243,9 @@ def test_memberships_are_the_logistic_regression_of_the_group() -> None:
         assert np.abs(found[mask, 1] - model.predict_proba(z[mask])[:, 1]).max() < 0.01
         assert np.allclose(found[mask].sum(axis=0), counts[:, y], rtol=0.01)
     marginal = Cells(((0, 1), ("x", "y", "z")), mode="marginal")
-    wide = memberships(z, labels, np.ones(n), np.zeros((5, 1, 2)), np.full((5, 1), 3.0), marginal, 10.0)
+    wide = memberships(
+        z, labels, np.ones(n), np.zeros((5, 1, 2)), np.full((5, 1), 3.0), marginal, 10.0
+    )
     assert np.allclose(wide[:, :2].sum(axis=1), 1.0)
     assert np.allclose(wide[:, 2:], 1 / 3, atol=0.01)
 
@@ -214,7 +254,9 @@ def test_the_best_cut_is_that_of_brute_force() -> None:
     rng = np.random.default_rng(0)
     design = np.column_stack([np.ones(60), rng.integers(0, 7, size=(60, 1)).astype(float)])
     costs = rng.normal(size=(60, 2))
-    rows = PublicRows(design, np.eye(2), rng.integers(2, size=60), np.ones((60, 1)), np.full(60, 1 / 60), 2, False)
+    rows = PublicRows(
+        design, np.eye(2), rng.integers(2, size=60), np.ones((60, 1)), np.full(60, 1 / 60), 2, False
+    )
     best = rows.cut(np.array([[0.0, 1.0]]), costs)
     at = np.arange(60)
     price = costs[at, rows.decided(best)].sum()
@@ -235,5 +277,7 @@ def test_many_rows_are_thinned_and_nothing_else_changes() -> None:
     game = g.a_game(rows, g.GROUPS, ODDS, Responses(), rounds=10)
     thin = replace(game, oracle=replace(game.oracle, most=3 * 1000))
     assert thin.plan == game.plan
-    one, other = (g.mixture(rows, g.played(rows, each), ODDS, rows.cells())[0] for each in (game, thin))
+    one, other = (
+        g.mixture(rows, g.played(rows, each), ODDS, rows.cells())[0] for each in (game, thin)
+    )
     assert abs(one - other) < 0.08

@@ -1,4 +1,5 @@
-"""Searches of linear models that are killed and go on: the price is the plan's, and without noise nothing is lost."""
+"""Searches of linear models that are killed and go on: the price is the plan's, and without noise
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -33,12 +34,27 @@ def search_of(kind: str, rows: Rows, promise: Promise) -> LinearDescent:
     settings = Settings(rounds=20, most_rounds=40)
     if kind == "constraints":
         plan = plans.make(
-            promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], settings, public_rows=public, scalable=True
+            promise,
+            rows.layout,
+            rows.cells(),
+            [EqualizedOdds(0.05)],
+            settings,
+            public_rows=public,
+            scalable=True,
         )
         assert plan.system is not None
         return LinearDescent(plan, plan.system.bounds[np.newaxis])
     notion = DemographicParity(0.0)
-    found = fermi.make(promise, rows.layout, rows.cells(), notion, [2.0], settings, public_rows=public, scalable=True)
+    found = fermi.make(
+        promise,
+        rows.layout,
+        rows.cells(),
+        notion,
+        [2.0],
+        settings,
+        public_rows=public,
+        scalable=True,
+    )
     assert isinstance(found, LinearDescent)
     return found
 
@@ -53,18 +69,30 @@ def run(kind: str, promise: Promise, folder, kill_at: int | None = None):
 
     public = None if promise.rows_are_public or not promise.is_private else 400
     curator = Curator(
-        rows, promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=public, earlier=checkpoint.journal
+        rows,
+        promise,
+        plan=search.plan,
+        noise=NoiseSource.seeded(0),
+        public_rows=public,
+        earlier=checkpoint.journal,
     )
     (outcome,) = descend(curator, search, progress, checkpoint)
     return outcome, curator, search
 
 
-PROMISES = [Promise(1.0, 1e-6), Promise(1.0, 1e-6, "records", "replace-one"), Promise(1.0, 1e-6, "sensitive_features")]
+PROMISES = [
+    Promise(1.0, 1e-6),
+    Promise(1.0, 1e-6, "records", "replace-one"),
+    Promise(1.0, 1e-6, "sensitive_features"),
+]
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: f"{promise.protects}-{promise.neighbours}")
+@pytest.mark.parametrize(
+    "promise", PROMISES, ids=lambda promise: f"{promise.protects}-{promise.neighbours}"
+)
 @pytest.mark.parametrize("kind", ["constraints", "penalty"])
-@pytest.mark.parametrize("kill_at", [1, 10, 73, 75, 79, 86])  # with public features charged rounds begin after 73 free ones
+# with public features charged rounds begin after 73 free ones
+@pytest.mark.parametrize("kill_at", [1, 10, 73, 75, 79, 86])
 def test_lost_rounds_stay_charged_and_the_log_is_the_plan(tmp_path, kind, promise, kill_at) -> None:
     if promise.protects == "records" and kill_at > 20:
         kill_at -= 72
@@ -72,7 +100,9 @@ def test_lost_rounds_stay_charged_and_the_log_is_the_plan(tmp_path, kind, promis
         run(kind, promise, tmp_path, kill_at)
     outcome, curator, search = run(kind, promise, tmp_path)
     assert search.plan is not None
-    assert list(spelled_out(search.plan)) == [part for event in curator.log.events for part in spelled_out(event)]
+    assert list(spelled_out(search.plan)) == [
+        part for event in curator.log.events for part in spelled_out(event)
+    ]
     assert outcome.rounds == 20
     assert np.isfinite(outcome.weights).all()
     assert curator.statement().epsilon <= promise.epsilon
@@ -80,7 +110,9 @@ def test_lost_rounds_stay_charged_and_the_log_is_the_plan(tmp_path, kind, promis
 
 @pytest.mark.parametrize("kind", ["constraints", "penalty"])
 @pytest.mark.parametrize("kill_at", [9, 13, 17])
-def test_without_noise_the_result_is_that_of_a_run_that_nobody_killed(tmp_path, kind, kill_at) -> None:
+def test_without_noise_the_result_is_that_of_a_run_that_nobody_killed(
+    tmp_path, kind, kill_at
+) -> None:
     promise = Promise(math.inf, 0.0)
     whole, _, _ = run(kind, promise, tmp_path / "whole")
     with pytest.raises(Killed):

@@ -1,4 +1,5 @@
-"""Private descent-ascent for a user's saddle functions: the guarantees in `learning/saddle/descent.py`, and known solutions."""
+"""Private descent-ascent for a user's saddle functions: the guarantees in
+`learning/saddle/descent.py`, and known solutions."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def make_rows(n: int = N, seed: int = 0, **options) -> Rows:
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 2, n)
     X = np.clip(rng.normal(size=(n, 2)) + a[:, None], -2, 3)
-    return Rows.from_arrays(X, (X[:, 0] > 0).astype(int), [a], classes=(0, 1), groups=[(0, 1)], **options)
+    return Rows.from_arrays(
+        X, (X[:, 0] > 0).astype(int), [a], classes=(0, 1), groups=[(0, 1)], **options
+    )
 
 
 def targets(block, width):
@@ -41,7 +44,13 @@ def targets(block, width):
 
 def means(width: int = 2, **options) -> SaddleProblem:
     """f = w (theta - x) - |w|^2 / 2: Phi = |theta - mean x|^2 / 2, w = theta - mean x."""
-    options = {"clip_theta": 2.0, "clip_w": 4.0, "theta": np.ones(width), "w": np.zeros(width), **options}
+    options = {
+        "clip_theta": 2.0,
+        "clip_w": 4.0,
+        "theta": np.ones(width),
+        "w": np.zeros(width),
+        **options,
+    }
     return SaddleProblem(
         lambda block, theta, w: np.broadcast_to(w, (block.rows, width)),
         lambda block, theta, w: theta - targets(block, width) - w,
@@ -52,7 +61,9 @@ def means(width: int = 2, **options) -> SaddleProblem:
 CONSTANTS = Smoothness(theta=0.0, w=1.0, cross=1.0, concavity=1.0)
 
 
-def search_for(rows: Rows, promise: Promise, problem: SaddleProblem | None = None, **options) -> SaddleDescent:
+def search_for(
+    rows: Rows, promise: Promise, problem: SaddleProblem | None = None, **options
+) -> SaddleDescent:
     options = {"rounds": 8, "public_rows": N, "step_theta": 0.05, "step_w": 0.2, **options}
     return SaddleDescent.of(promise, rows.layout, problem or means(), **options)
 
@@ -67,7 +78,7 @@ def run(rows: Rows, search: SaddleDescent, seed: int = 0):
     return descend(curator, search), curator
 
 
-# -- the problems are solved -----------------------------------------------------------------------------------------------
+# -- the problems are solved -----------------------------------------------------------------------
 
 
 def test_without_noise_the_theorems_steps_find_the_saddle() -> None:
@@ -82,7 +93,8 @@ def test_without_noise_the_theorems_steps_find_the_saddle() -> None:
 
 
 def test_without_noise_a_stationary_point_of_a_problem_that_is_not_convex() -> None:
-    """f = w (sin theta - x) - w^2 / 2 with mean x = 2: Phi = (sin theta - 2)^2 / 2 is stationary where cos theta = 0."""
+    """f = w (sin theta - x) - w^2 / 2 with mean x = 2: Phi = (sin theta - 2)^2 / 2 is stationary
+    where cos theta = 0."""
     x = np.random.default_rng(0).normal(2.0, 1.0, (50, 1))
     rows = Rows.from_arrays(x - x.mean() + 2.0, np.zeros(50, int), [], classes=(0, 1))
     problem = SaddleProblem(
@@ -95,12 +107,16 @@ def test_without_noise_a_stationary_point_of_a_problem_that_is_not_convex() -> N
         radius_w=3.0,
     )
     smooth = Smoothness(theta=3.0, w=1.0, cross=1.0, concavity=1.0)
-    found, _ = run(rows, SaddleDescent.of(NONE, rows.layout, problem, rounds=5000, smoothness=smooth))
+    found, _ = run(
+        rows, SaddleDescent.of(NONE, rows.layout, problem, rounds=5000, smoothness=smooth)
+    )
     assert np.allclose(found.theta, math.pi / 2, atol=1e-6)
     assert np.allclose(found.w, -1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"sampling_rate": 0.5}, {"parts": 2}, {"public_rows": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"sampling_rate": 0.5}, {"parts": 2}, {"public_rows": None}], ids=str
+)
 def test_without_privacy_all_rows_are_asked_and_none_is_shortened(options) -> None:
     rows = make_rows()
     problem = means(clip_theta=1e-6, clip_w=1e-6)
@@ -115,12 +131,20 @@ def test_with_little_noise_it_comes_near() -> None:
     rows = make_rows()
     (block,) = rows.blocks()
     for promise in (Promise(100.0, 1e-5), Promise(100.0, 1e-5, neighbours="replace-one")):
-        search = search_for(rows, promise, rounds=80, step_theta=0.1, step_w=0.5, iterate="average", smoothness=CONSTANTS)
+        search = search_for(
+            rows,
+            promise,
+            rounds=80,
+            step_theta=0.1,
+            step_w=0.5,
+            iterate="average",
+            smoothness=CONSTANTS,
+        )
         found, _ = run(rows, search)
         assert np.allclose(found.theta, targets(block, 2).mean(axis=0), atol=0.15)
 
 
-# -- 1: the plan ----------------------------------------------------------------------------------------------------------
+# -- 1: the plan -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -154,7 +178,8 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(promise,
     assert len(curator.log) == 8 + bought
     assert one_by_one(curator.log.events) == one_by_one([search.plan])
     assert statement.user_code == "trusted"
-    assert len(curator._bounds.known) <= 3  # bounds of the count and the two sums: rounds leave nothing behind
+    # bounds of the count and the two sums: rounds leave nothing behind
+    assert len(curator._bounds.known) <= 3
 
 
 @pytest.mark.parametrize("which", ["theta", "w", "both"])
@@ -188,12 +213,15 @@ def test_guarantee_1_the_theorems_share_is_the_least_for_its_bound() -> None:
         return 2 * (3.0 * first) ** 2 + smooth.weight_of_ascent * 2 * (0.5 * second) ** 2
 
     best = bound(search_for(rows, ADD, problem, smoothness=smooth))
-    others = [bound(search_for(rows, ADD, problem, smoothness=smooth, ascent_share=k / 20)) for k in range(1, 20)]
+    others = [
+        bound(search_for(rows, ADD, problem, smoothness=smooth, ascent_share=k / 20))
+        for k in range(1, 20)
+    ]
     assert best <= min(others) * (1 + 1e-9)
     assert min(others) <= best * 1.05
 
 
-# -- 2: neighbours ---------------------------------------------------------------------------------------------------------
+# -- 2: neighbours ---------------------------------------------------------------------------------
 
 
 def joint(event) -> float:
@@ -213,9 +241,9 @@ def wild(width: int):
     def gradients(block, theta, w):
         sign = 1.0 - 2.0 * block.sensitive[0].astype(float)
         with np.errstate(all="ignore"):
-            return (np.tile(block.numbers.T, (1, width)) * sign[:, np.newaxis])[:, :width] * np.array([1e10, 1.0, -1e-3])[
-                :width
-            ]
+            return (np.tile(block.numbers.T, (1, width)) * sign[:, np.newaxis])[
+                :, :width
+            ] * np.array([1e10, 1.0, -1e-3])[:width]
 
     return gradients
 
@@ -236,8 +264,11 @@ def wild_problem() -> SaddleProblem:
     ],
     ids=str,
 )
-def test_guarantee_2_no_neighbour_moves_the_joint_sum_further_than_its_event_says(promise, options) -> None:
-    """All neighbours over a pool: moves of both sums, in units of their noise, against 1 / z of the round's one event."""
+def test_guarantee_2_no_neighbour_moves_the_joint_sum_further_than_its_event_says(
+    promise, options
+) -> None:
+    """All neighbours over a pool: moves of both sums, in units of their noise, against 1 / z of the
+    round's one event."""
     values = [(x, y, a) for x, y in itertools.product(WILD, WILD) for a in (0, 1)]
     X, a = np.array([v[:2] for v in values]), np.array([v[2] for v in values])
     rows = Rows.from_arrays(X, np.zeros(len(X), int), [a], classes=(0, 1), groups=[(0, 1)])
@@ -249,36 +280,51 @@ def test_guarantee_2_no_neighbour_moves_the_joint_sum_further_than_its_event_say
     for ask in search.asked:
         scale = pricing.constant_scale(ask.question, rows.layout, promise, None)
         job = ask.question.job(scale, rows.layout)
-        each = np.array([job(block.take(np.array([i])), 0, 1)[0] for i in range(block.rows)], np.float64)
+        each = np.array(
+            [job(block.take(np.array([i])), 0, 1)[0] for i in range(block.rows)], np.float64
+        )
         parts.append(each / pricing.noise_scale(ask, scale, promise, batch, (ask.question.width,)))
     v = np.concatenate(parts, axis=1)
     alone = np.linalg.norm(v, axis=1).max()
     if promise is SENSITIVE:
         moved = np.linalg.norm(v[0::2] - v[1::2], axis=1).max()
     else:
-        moved = max(np.linalg.norm(v - row, axis=1).max() for row in v) if promise is REPLACE else alone
+        moved = (
+            max(np.linalg.norm(v - row, axis=1).max() for row in v) if promise is REPLACE else alone
+        )
     limit = joint(event) * (2.0 if promise is REPLACE and isinstance(batch, Poisson) else 1.0)
     assert isinstance(event, PoissonSampled) == isinstance(batch, Poisson)
     assert moved <= limit
-    assert alone <= joint(event) * (1.0 if promise is ADD or isinstance(batch, Poisson) else 0.5) * (1 + 1e-9)
+    assert alone <= joint(event) * (
+        1.0 if promise is ADD or isinstance(batch, Poisson) else 0.5
+    ) * (1 + 1e-9)
     assert moved >= 0.95 * limit  # and it is not loose
 
 
 def test_guarantee_2_the_noise_of_both_sums_is_what_the_event_says() -> None:
-    """False alarms below 2e-7: sums of squares of 500 normals; a deviation wrong by 1.5 is found with certainty."""
+    """False alarms below 2e-7: sums of squares of 500 normals; a deviation wrong by 1.5 is found
+    with certainty."""
     rows, width = make_rows(), 500
     zeros = lambda block, theta, w: np.zeros((block.rows, width))  # noqa: E731
-    problem = SaddleProblem(zeros, zeros, np.zeros(width), np.zeros(width), clip_theta=0.5, clip_w=3.0)
+    problem = SaddleProblem(
+        zeros, zeros, np.zeros(width), np.zeros(width), clip_theta=0.5, clip_w=3.0
+    )
     for options in ({}, {"sampling_rate": 0.25}):
         search = search_for(rows, ADD, problem, rounds=5, ascent_share=0.2, **options)
         found, _ = run(rows, search)
         size = N * options.get("sampling_rate", 1.0)
-        for x, ask, step, clip in zip((found.theta, found.w), search.asked, (0.05, 0.2), (0.5, 3.0), strict=True):
+        for x, ask, step, clip in zip(
+            (found.theta, found.w), search.asked, (0.05, 0.2), (0.5, 3.0), strict=True
+        ):
             deviation = step / size * ask.multiplier * clip * math.sqrt(5)
-            assert stats.chi2.ppf(FALSE_ALARM / 2, width) < (x**2).sum() / deviation**2 < stats.chi2.isf(FALSE_ALARM / 2, width)
+            assert (
+                stats.chi2.ppf(FALSE_ALARM / 2, width)
+                < (x**2).sum() / deviation**2
+                < stats.chi2.isf(FALSE_ALARM / 2, width)
+            )
 
 
-# -- 3: what is handed out ---------------------------------------------------------------------------------------------------
+# -- 3: what is handed out -------------------------------------------------------------------------
 
 
 def test_guarantee_3_rows_that_answer_alike_give_the_same_result() -> None:
@@ -320,7 +366,7 @@ def test_the_uniform_iterate_is_uniform() -> None:
     assert stats.chisquare(counts[1:]).pvalue > FALSE_ALARM
 
 
-# -- 4: user code ------------------------------------------------------------------------------------------------------------
+# -- 4: user code ----------------------------------------------------------------------------------
 
 
 def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_end() -> None:
@@ -331,7 +377,9 @@ def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_e
             raise ValueError("a label that I did not expect")
         return np.full((block.rows, 2), 5.0)
 
-    problem = SaddleProblem(breaks, means().ascent, np.zeros(2), np.zeros(2), clip_theta=math.sqrt(2), clip_w=1.0)
+    problem = SaddleProblem(
+        breaks, means().ascent, np.zeros(2), np.zeros(2), clip_theta=math.sqrt(2), clip_w=1.0
+    )
     search = search_for(rows, ADD, problem)
     curator = Curator(rows, ADD, plan=search.plan, noise=NoiseSource.seeded(0))
     told: list[bool] = []
@@ -350,17 +398,24 @@ def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_e
 @pytest.mark.parametrize(
     ("gradient", "words"),
     [
-        (lambda block, theta, w: np.zeros((block.rows, 3)), r"expected shape \(\d, 2\), got \(\d, 3\)"),
+        (
+            lambda block, theta, w: np.zeros((block.rows, 3)),
+            r"expected shape \(\d, 2\), got \(\d, 3\)",
+        ),
         (lambda block, theta, w: np.zeros(2), "expected shape"),
         (lambda block, theta, w: block.nothing, "AttributeError"),
         (lambda block: 0, "TypeError"),
     ],
 )
 @pytest.mark.parametrize("which", ["descent", "ascent"])
-def test_guarantee_4_what_fails_on_rows_of_zeros_is_refused_before_any_data_are_touched(gradient, words, which) -> None:
+def test_guarantee_4_what_fails_on_rows_of_zeros_is_refused_before_any_data_are_touched(
+    gradient, words, which
+) -> None:
     problem = means()
     functions = {"descent": problem.descent, "ascent": problem.ascent, which: gradient}
-    problem = SaddleProblem(**functions, theta=np.zeros(2), w=np.zeros(2), clip_theta=1.0, clip_w=1.0)
+    problem = SaddleProblem(
+        **functions, theta=np.zeros(2), w=np.zeros(2), clip_theta=1.0, clip_w=1.0
+    )
     with pytest.raises(InputError, match=words):
         search_for(make_rows(), ADD, problem)
     assert search_for(make_rows(), ADD, problem, rehearse=False).plan is not None
@@ -371,14 +426,16 @@ def test_guarantee_4_it_cannot_change_where_the_walk_is() -> None:
         theta[:] = 7.0
         return np.zeros((block.rows, 2))
 
-    problem = SaddleProblem(meddles, means().ascent, np.zeros(2), np.zeros(2), clip_theta=1.0, clip_w=1.0)
+    problem = SaddleProblem(
+        meddles, means().ascent, np.zeros(2), np.zeros(2), clip_theta=1.0, clip_w=1.0
+    )
     with pytest.raises(InputError, match="read-only"):
         search_for(make_rows(), ADD, problem)
     _, curator = run(make_rows(), search_for(make_rows(), ADD, problem, rehearse=False))
     assert "read-only" in curator.trouble()[0]
 
 
-# -- 5: balls, and going on --------------------------------------------------------------------------------------------------
+# -- 5: balls, and going on ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("promise", [NONE, ADD], ids=str)
@@ -402,7 +459,13 @@ class Killed(BaseException):
 
 def sitting(folder, search, seed=0, kill=None):
     checkpoint = Checkpoint(folder, every=3)
-    curator = Curator(make_rows(), search.promise, plan=search.plan, earlier=checkpoint.journal, noise=NoiseSource.seeded(seed))
+    curator = Curator(
+        make_rows(),
+        search.promise,
+        plan=search.plan,
+        earlier=checkpoint.journal,
+        noise=NoiseSource.seeded(seed),
+    )
 
     def progress(done: int, rounds: int) -> None:
         if done == kill:
@@ -415,7 +478,9 @@ def sitting(folder, search, seed=0, kill=None):
     return None, curator
 
 
-@pytest.mark.parametrize("options", [{}, {"parts": 4}, {"sampling_rate": 0.1}, {"public_rows": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"parts": 4}, {"sampling_rate": 0.1}, {"public_rows": None}], ids=str
+)
 def test_guarantee_5_a_run_that_was_killed_goes_on_at_the_same_price(tmp_path, options) -> None:
     search = search_for(make_rows(), REPLACE, **options)
     sitting(tmp_path, search, kill=5)
@@ -439,9 +504,13 @@ def test_guarantee_5_the_iterate_that_was_drawn_stays_drawn(tmp_path) -> None:
     rows = make_rows()
     search = search_for(rows, ADD, iterate=2)
     sitting(tmp_path / "kept", search, kill=5)
-    found, _ = sitting(tmp_path / "kept", search_for(rows, ADD, iterate="uniform", generator=np.random.default_rng(3)))
+    found, _ = sitting(
+        tmp_path / "kept",
+        search_for(rows, ADD, iterate="uniform", generator=np.random.default_rng(3)),
+    )
     assert np.array_equal(found.theta, run(rows, search)[0].theta)
-    search = search_for(rows, ADD, iterate=5)  # lost: its place is where the walk stood, after round 3
+    # lost: its place is where the walk stood, after round 3
+    search = search_for(rows, ADD, iterate=5)
     sitting(tmp_path / "lost", search, kill=5)
     found, _ = sitting(tmp_path / "lost", search)
     assert np.array_equal(found.theta, run(rows, search_for(rows, ADD, iterate=3))[0].theta)
@@ -451,7 +520,7 @@ def test_guarantee_5_the_iterate_that_was_drawn_stays_drawn(tmp_path) -> None:
     assert np.array_equal(found.theta, run(rows, search_for(rows, ADD, iterate=6))[0].theta)
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -541,7 +610,7 @@ def test_public_names() -> None:
     assert all(isinstance(ask, Ask) for ask in search.asked)
 
 
-# -- functions that are wrong are refused before any release ---------------------------------------------------------------
+# -- functions that are wrong are refused before any release ---------------------------------------
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -553,7 +622,12 @@ def test_a_transposed_gradient_is_refused_whatever_the_lengths_of_theta_and_w(wi
             "ascent": lambda block, theta, w: np.zeros((block.rows, len(w))),
         }
         good = functions[wrong]
-        options = {"theta": np.zeros(width), "w": np.zeros(3 - width % 2), "clip_theta": 1.0, "clip_w": 1.0}
+        options = {
+            "theta": np.zeros(width),
+            "w": np.zeros(3 - width % 2),
+            "clip_theta": 1.0,
+            "clip_w": 1.0,
+        }
         search_for(rows, ADD, SaddleProblem(**functions, **options))
         functions[wrong] = lambda block, theta, w, good=good: good(block, theta, w).T
         with pytest.raises(InputError, match="of shape"):
@@ -568,7 +642,12 @@ def test_rows_of_a_rehearsal_are_as_many_as_neither_parameter_is_long() -> None:
         return np.zeros((block.rows, 2))
 
     problem = SaddleProblem(
-        spy, lambda block, theta, w: np.zeros((block.rows, 3)), theta=np.zeros(2), w=np.zeros(3), clip_theta=1.0, clip_w=1.0
+        spy,
+        lambda block, theta, w: np.zeros((block.rows, 3)),
+        theta=np.zeros(2),
+        w=np.zeros(3),
+        clip_theta=1.0,
+        clip_w=1.0,
     )
     search_for(make_rows(), ADD, problem)
     assert len(seen) == 1
@@ -578,10 +657,19 @@ def test_rows_of_a_rehearsal_are_as_many_as_neither_parameter_is_long() -> None:
 def test_nan_on_rows_of_zeros_is_refused_unless_there_is_no_rehearsal() -> None:
     def divides(block, theta, w):
         with np.errstate(all="ignore"):
-            return np.broadcast_to(theta, (block.rows, 2)) / np.linalg.norm(block.numbers, axis=0)[:, np.newaxis] * 0.0
+            return (
+                np.broadcast_to(theta, (block.rows, 2))
+                / np.linalg.norm(block.numbers, axis=0)[:, np.newaxis]
+                * 0.0
+            )
 
     problem = SaddleProblem(
-        divides, lambda block, theta, w: np.zeros((block.rows, 1)), theta=np.ones(2), w=np.zeros(1), clip_theta=1.0, clip_w=1.0
+        divides,
+        lambda block, theta, w: np.zeros((block.rows, 1)),
+        theta=np.ones(2),
+        w=np.zeros(1),
+        clip_theta=1.0,
+        clip_w=1.0,
     )
     with pytest.raises(InputError, match="NaN or infinite"):
         search_for(make_rows(), ADD, problem)

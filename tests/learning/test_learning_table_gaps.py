@@ -1,4 +1,5 @@
-"""Widest differences and smallest ratios: coverage, which pair is named and how rarely wrongly, groups without a rate."""
+"""Widest differences and smallest ratios: coverage, which pair is named and how rarely wrongly,
+groups without a rate."""
 
 from __future__ import annotations
 
@@ -25,12 +26,17 @@ def _drawn(rng: np.random.Generator, rates: list[float], sizes: list[int]) -> np
     return np.stack([np.array(sizes) - hits, hits], axis=1) + noise.astype(float)
 
 
-@pytest.mark.parametrize(("rates", "together"), [([0.3, 0.32, 0.5], False), ([0.4, 0.4, 0.4], False), ([0.2, 0.3, 0.6], True)])
+@pytest.mark.parametrize(
+    ("rates", "together"),
+    [([0.3, 0.32, 0.5], False), ([0.4, 0.4, 0.4], False), ([0.2, 0.3, 0.6], True)],
+)
 def test_the_widest_gap_is_missed_as_rarely_as_stated(rates: list[float], together: bool) -> None:
     """100 tables at 80 %: above 38 misses has probability below 2e-5. Both measures."""
     rng, missed = np.random.default_rng(0), [0, 0]
     for _ in range(100):
-        found = TableEvidence(LAYOUT, _drawn(rng, rates, [14, 20, 10]), LAPLACE, 0.8, together=together)
+        found = TableEvidence(
+            LAYOUT, _drawn(rng, rates, [14, 20, 10]), LAPLACE, 0.8, together=together
+        )
         wide, small = difference(found, GROUPS, NAME), ratio(found, GROUPS, NAME)
         missed[0] += not wide.low <= max(rates) - min(rates) <= wide.high
         missed[1] += not small.low <= min(rates) / max(rates) <= small.high
@@ -38,7 +44,8 @@ def test_the_widest_gap_is_missed_as_rarely_as_stated(rates: list[float], togeth
 
 
 def test_a_wrong_pair_is_rarely_named_and_a_clear_one_always() -> None:
-    """Equal rates but for a hair: any pair that is named with 80 % or more is about always wrong. Of 200 at most 65."""
+    """Equal rates but for a hair: any pair that is named with 80 % or more is about always wrong.
+    Of 200 at most 65."""
     rng, named = np.random.default_rng(1), dict.fromkeys(MISSES, 0)
     for _ in range(200):
         found = TableEvidence(LAYOUT, _drawn(rng, [0.4, 0.4001, 0.4], [12, 12, 12]), LAPLACE, 0.95)

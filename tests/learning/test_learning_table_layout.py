@@ -1,4 +1,5 @@
-"""What a private table counts: one part a row, disjoint groups a level, and the rates of an exact group table."""
+"""What a private table counts: one part a row, disjoint groups a level, and the rates of an exact
+group table."""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ CELLS = Cells((("f", "m"), ("x", "y", "z"), (0, 1)), names=("sex", "town", "old"
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_one_person_is_in_one_part_and_every_kind_of_person_in_her_own(labelled: bool) -> None:
-    """All kinds of people, enumerated: no two that differ share a part, so a row moves one count and a replaced row two."""
+    """All kinds of people, enumerated: no two that differ share a part, so a row moves one count
+    and a replaced row two."""
     layout = TableLayout(CELLS, ("a", "b"), labelled, (Metric("cost", 0.0, 1.0),), 3)
-    kinds = list(itertools.product(range(CELLS.count), range(2 if labelled else 1), range(2), (False, True)))
+    kinds = list(
+        itertools.product(range(CELLS.count), range(2 if labelled else 1), range(2), (False, True))
+    )
     columns = [np.array(column) for column in zip(*kinds, strict=True)]
     parts = layout.part_of(columns[0], columns[1], columns[2], [columns[3]])
     assert sorted(parts) == list(range(layout.parts))
@@ -45,11 +49,17 @@ def test_rates_are_those_of_the_exact_group_table() -> None:
     cells = Cells(((0, 1), (0, 1, 2), (0, 1)), names=("sex", "town", "old"))
     layout = TableLayout(cells, (0, 1, 2), True, (), 3)
     ids = cells.ids(np.stack([sex, town, old]).astype(np.uint16))[0]
-    counts = np.bincount(layout.part_of(ids, y, decided, []), minlength=layout.parts).reshape(cells.count, layout.kinds)
-    assert list(exact.overall.rates) == list(layout.shares) or set(exact.overall.rates) == set(layout.shares)
+    counts = np.bincount(layout.part_of(ids, y, decided, []), minlength=layout.parts).reshape(
+        cells.count, layout.kinds
+    )
+    assert list(exact.overall.rates) == list(layout.shares) or set(exact.overall.rates) == set(
+        layout.shares
+    )
     for group in layout.groups:
         if group.key is None or len(group.columns) == 3:
             row = exact.overall if group.key is None else exact[group.key]
             for name, share in layout.shares.items():
                 one = counted(share, counts[list(group.cells)].sum(axis=0), len(group.cells))
-                assert one.selected / (one.selected + one.others) == pytest.approx(row.rates[name].value)
+                assert one.selected / (one.selected + one.others) == pytest.approx(
+                    row.rates[name].value
+                )

@@ -1,4 +1,5 @@
-"""Private tables from counts: how often an interval misses, alone and all together; consistency; groups that may be nobody."""
+"""Private tables from counts: how often an interval misses, alone and all together; consistency;
+groups that may be nobody."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from fairveil.learning.private_tables.rates import TableEvidence
 
 CELLS = Cells((("f", "m"), ("x", "y")), names=("sex", "town"))
 LAYOUT = TableLayout(CELLS, (0, 1), True, (), 2)
-SHARES = np.array([[0.2, 0.1, 0.3, 0.4], [0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.1, 0.7], [0.25, 0.25, 0.25, 0.25]])
+SHARES = np.array(
+    [[0.2, 0.1, 0.3, 0.4], [0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.1, 0.7], [0.25, 0.25, 0.25, 0.25]]
+)
 SIZES = np.array([12, 20, 9, 15])
 LAPLACE = CountNoise("discrete-laplace", 0.4)
 
@@ -39,8 +42,9 @@ def _drawn(rng: np.random.Generator) -> np.ndarray:
 
 
 def test_intervals_miss_as_rarely_as_they_say() -> None:
-    """300 tables at 80 %. The misses of one interval are at most Binomial(300, 0.2): above 90 with probability below 2e-5.
-    Margins of the hierarchy are mixtures of groups of fixed sizes, which vary less than draws of the population."""
+    """300 tables at 80 %. The misses of one interval are at most Binomial(300, 0.2): above 90 with
+    probability below 2e-5. Margins of the hierarchy are mixtures of groups of fixed sizes, which
+    vary less than draws of the population."""
     rng = np.random.default_rng(0)
     asked = [(7, "selection_rate[1]"), (5, "true_positive_rate[1]"), (3, "error"), (6, "error")]
     misses = dict.fromkeys(asked, 0)
@@ -55,11 +59,14 @@ def test_intervals_miss_as_rarely_as_they_say() -> None:
 
 
 def test_counts_are_held_and_a_whole_table_is_held_together() -> None:
-    """60 tables at 50 %, all intervals together: more than 46 tables with a miss has probability below 2e-5."""
+    """60 tables at 50 %, all intervals together: more than 46 tables with a miss has probability
+    below 2e-5."""
     rng = np.random.default_rng(1)
     missed = 0
     for _ in range(60):
-        drawn = np.stack([rng.multinomial(n, p) for n, p in zip(SIZES, SHARES, strict=True)]).astype(float)
+        drawn = np.stack(
+            [rng.multinomial(n, p) for n, p in zip(SIZES, SHARES, strict=True)]
+        ).astype(float)
         found = TableEvidence(LAYOUT, drawn + _noise(rng, drawn.shape), LAPLACE, 0.5, together=True)
         wrong = False
         for at, group in enumerate(LAYOUT.groups):
@@ -75,7 +82,8 @@ def test_counts_are_held_and_a_whole_table_is_held_together() -> None:
 
 
 def test_intervals_that_left_the_noise_out_would_be_caught() -> None:
-    """The planted bug: bounds of Clopper and Pearson on noisy counts miss more than twice as often as allowed."""
+    """The planted bug: bounds of Clopper and Pearson on noisy counts miss more than twice as often
+    as allowed."""
     rng = np.random.default_rng(2)
     misses = 0
     for _ in range(300):
@@ -95,7 +103,12 @@ def test_values_fit_together() -> None:
     everyone = lines[0].people.value
     for level in LAYOUT.levels:
         assert (
-            sum(line.people.value for line, one in zip(lines, LAYOUT.groups, strict=True) if one.columns == level) == everyone
+            sum(
+                line.people.value
+                for line, one in zip(lines, LAYOUT.groups, strict=True)
+                if one.columns == level
+            )
+            == everyone
         )
     for line in lines:
         assert sum(one.value for one in line.labels) == line.people.value
@@ -115,7 +128,9 @@ def test_a_group_that_may_be_nobody_has_no_rate() -> None:
 
 def test_what_is_public_is_exact() -> None:
     counts = np.full((4, 4), 50.0)
-    by_kind = TableEvidence(LAYOUT, counts, LAPLACE, 0.95, known=np.array([210.0, 190.0, 205.0, 195.0]))
+    by_kind = TableEvidence(
+        LAYOUT, counts, LAPLACE, 0.95, known=np.array([210.0, 190.0, 205.0, 195.0])
+    )
     assert by_kind.line(0, 30).people == table_rates.TableCount(800.0, 800.0, 800.0)
     assert by_kind.rate(0, "selection_rate[1]").value == 385 / 800
     rows = TableEvidence(LAYOUT, counts, LAPLACE, 0.95, known=np.array(810.0))
@@ -124,7 +139,8 @@ def test_what_is_public_is_exact() -> None:
 
 @pytest.mark.parametrize("n", [40, 400])
 def test_very_large_noise_is_bounded_count_by_count_and_holds(n: int) -> None:
-    """Sums of 60 Gaussian noises: 200 draws at 90 %, one-sided; above 41 misses has probability below 2e-5."""
+    """Sums of 60 Gaussian noises: 200 draws at 90 %, one-sided; above 41 misses has probability
+    below 2e-5."""
     noise, rng, misses = CountNoise("gaussian", 4.0), np.random.default_rng(4), 0
     for _ in range(200):
         hits = rng.binomial(n, 0.3)

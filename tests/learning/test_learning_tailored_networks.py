@@ -13,7 +13,9 @@ from fairveil import GroupDescent, GroupLimits, TailoredClassifier  # noqa: E402
 
 
 @pytest.mark.parametrize("objective", ["groups", "people"])
-def test_without_privacy_a_round_of_a_part_of_the_rows_steps_as_far_as_one_of_all(objective: str) -> None:
+def test_without_privacy_a_round_of_a_part_of_the_rows_steps_as_far_as_one_of_all(
+    objective: str,
+) -> None:
     rng = np.random.default_rng(0)
     sex = rng.integers(2, size=8_000)
     X = rng.normal(size=(8_000, 2))

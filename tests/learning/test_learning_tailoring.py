@@ -1,7 +1,9 @@
-"""Shares of a budget by group: nobody pays more than the budget, by enumerated people; limits, the least noise, and errors.
+"""Shares of a budget by group: nobody pays more than the budget, by enumerated people; limits, the
+least noise, and errors.
 
-What a person contributes is a vector of norm 1 in the coordinates of her group, over that group's noise; neighbours are all
-pairs of such people. Budgets, shares and limits are random, from seeds that are fixed.
+What a person contributes is a vector of norm 1 in the coordinates of her group, over that group's
+noise; neighbours are all pairs of such people. Budgets, shares and limits are random, from seeds
+that are fixed.
 """
 
 from __future__ import annotations
@@ -42,12 +44,18 @@ SENSITIVE = Promise(1.0, 1e-6, protects="sensitive_features")
 PROMISES = [ADDED, REPLACED, SENSITIVE]
 IDS = ["add-remove", "replace-one", "sensitive"]
 ROOT = math.sqrt(2.0)
-CONTRIBUTIONS = {1.0: [[0.0, 0.0], [1.0, 0.0]], ROOT: [[1.0, 0.0], [0.0, 1.0]], 2.0: [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]}
-"""How far a row moves a sum within its group: losses in [0, 1], Gram matrices of a row that is turned, vectors of any sign."""
+CONTRIBUTIONS = {
+    1.0: [[0.0, 0.0], [1.0, 0.0]],
+    ROOT: [[1.0, 0.0], [0.0, 1.0]],
+    2.0: [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]],
+}
+"""How far a row moves a sum within its group: losses in [0, 1], Gram matrices of a row that is
+turned, vectors of any sign."""
 
 
 def enumerated(paid: Any, promise: Promise, within: float) -> float:
-    """The largest squared distance, in deviations of the noise, of two tables that differ in one person."""
+    """The largest squared distance, in deviations of the noise, of two tables that differ in one
+    person."""
 
     def told(group: int, vector: Any) -> Any:
         out = np.zeros((len(paid), 2))
@@ -59,7 +67,11 @@ def enumerated(paid: Any, promise: Promise, within: float) -> float:
         return max(float((one**2).sum()) for _, _, one in people)
     same_vector = promise.protects == "sensitive_features"
     pairs = itertools.combinations(people, 2)
-    moves = [float(((one - two) ** 2).sum()) for (_, v, one), (_, w, two) in pairs if v == w or not same_vector]
+    moves = [
+        float(((one - two) ** 2).sum())
+        for (_, v, one), (_, w, two) in pairs
+        if v == w or not same_vector
+    ]
     return max(moves, default=0.0)
 
 
@@ -68,21 +80,28 @@ def draws(many: int = 40) -> Any:
     return [(1 + seed % 6, np.random.default_rng(seed)) for seed in range(many)]
 
 
-# ---- guarantee 1 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 1
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("within", list(CONTRIBUTIONS))
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
-def test_guarantee_1_the_worst_pair_is_the_worst_of_all_people(promise: Promise, within: float) -> None:
+def test_guarantee_1_the_worst_pair_is_the_worst_of_all_people(
+    promise: Promise, within: float
+) -> None:
     for groups, rng in draws():
         paid = rng.exponential(size=groups) * 10.0 ** rng.uniform(-3, 3, size=groups)
-        assert worst(paid, promise, within) == pytest.approx(enumerated(paid, promise, within), rel=1e-12)
+        assert worst(paid, promise, within) == pytest.approx(
+            enumerated(paid, promise, within), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("spend", SPENDS)
 @pytest.mark.parametrize("within", list(CONTRIBUTIONS))
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
-def test_guarantee_1_no_shares_cost_anybody_more_than_the_budget(promise: Promise, within: float, spend: str) -> None:
+def test_guarantee_1_no_shares_cost_anybody_more_than_the_budget(
+    promise: Promise, within: float, spend: str
+) -> None:
     for groups, rng in draws():
         if groups == 1 and promise is SENSITIVE:
             continue  # one group: nothing that is protected can be told
@@ -104,13 +123,17 @@ def test_a_share_is_never_so_small_that_its_noise_is_all(promise: Promise) -> No
     assert paid[1:] == pytest.approx(SMALLEST * paid[0])
 
 
-# ---- guarantee 2 ---------------------------------------------------------------------------------------------------------
+# ---- guarantee 2
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spend", SPENDS)
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
-def test_guarantee_2_limits_are_kept_and_what_they_leave_is_spent(promise: Promise, spend: str) -> None:
-    """Lower limits that together cost at most half; upper ones of any size, now and then all of them below the budget."""
+def test_guarantee_2_limits_are_kept_and_what_they_leave_is_spent(
+    promise: Promise, spend: str
+) -> None:
+    """Lower limits that together cost at most half; upper ones of any size, now and then all of
+    them below the budget."""
     stopped = 0
     for groups, rng in draws(60):
         if groups == 1:
@@ -152,13 +175,19 @@ def test_limits_that_cannot_be_kept_together_are_refused(promise: Promise) -> No
         afforded(shares, 1.0, promise, 2.0, most=np.array([0.0, 1.0, 1.0]))
 
 
-# ---- shares --------------------------------------------------------------------------------------------------------------
+# ---- shares
+# --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("promise", "within"), [(ADDED, 2.0), (REPLACED, ROOT), (REPLACED, 2.0), (SENSITIVE, 2.0)])
+@pytest.mark.parametrize(
+    ("promise", "within"), [(ADDED, 2.0), (REPLACED, ROOT), (REPLACED, 2.0), (SENSITIVE, 2.0)]
+)
 @pytest.mark.parametrize("spend", SPENDS)
-def test_the_shares_of_least_noise_are_an_optimisers(promise: Promise, within: float, spend: str) -> None:
-    """min sum_k w_k^2 / r_k over all r that keep the budget: convex, with linear constraints, started from equal r."""
+def test_the_shares_of_least_noise_are_an_optimisers(
+    promise: Promise, within: float, spend: str
+) -> None:
+    """min sum_k w_k^2 / r_k over all r that keep the budget: convex, with linear constraints,
+    started from equal r."""
     for groups, rng in draws(18):
         if groups == 1 and promise is SENSITIVE:
             continue
@@ -175,7 +204,11 @@ def test_the_shares_of_least_noise_are_an_optimisers(promise: Promise, within: f
             np.full(groups, 0.5 / lines.sum(axis=1).max()),
             jac=lambda r, weights=weights: -(weights**2) / r**2,
             bounds=[(1e-6, None)] * groups,
-            constraints={"type": "ineq", "fun": lambda r, lines=lines: 1.0 - lines @ r, "jac": lambda r, lines=lines: -lines},
+            constraints={
+                "type": "ineq",
+                "fun": lambda r, lines=lines: 1.0 - lines @ r,
+                "jac": lambda r, lines=lines: -lines,
+            },
             method="SLSQP",
             options={"ftol": 1e-10, "maxiter": 500},
         )
@@ -210,7 +243,9 @@ def test_a_sum_that_is_not_positive_is_no_information_and_shares_are_equal(lost:
     """In its own column; another column's shares follow its errors still."""
     sums, counts = np.array([8.0, lost, 3.0, 1.0]), np.ones(4)
     columns = [slice(0, 2), slice(2, 4)]
-    shares, errors, why = share_out(Allocation("standard-error"), ADDED, columns, 4, sums=sums, counts=counts)
+    shares, errors, why = share_out(
+        Allocation("standard-error"), ADDED, columns, 4, sums=sums, counts=counts
+    )
     assert shares == pytest.approx([0.5, 0.5, 0.75, 0.25])
     assert errors is not None
     assert np.isnan(errors).tolist() == [False, True, False, False]
@@ -219,10 +254,20 @@ def test_a_sum_that_is_not_positive_is_no_information_and_shares_are_equal(lost:
 
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
 def test_shares_add_up_in_every_column_whatever_was_given(promise: Promise) -> None:
-    columns, counts, sums = [slice(0, 2), slice(2, 5)], np.array([10.0, 40.0, 5.0, 20.0, 25.0]), np.arange(1.0, 6.0)
-    rules: list[Any] = [*ALLOCATIONS, np.array([3.0, 1.0, 200.0, 200.0, 400.0]), np.array([1e-3, 2e-3, 1.0, 1.0, 1.0])]
+    columns, counts, sums = (
+        [slice(0, 2), slice(2, 5)],
+        np.array([10.0, 40.0, 5.0, 20.0, 25.0]),
+        np.arange(1.0, 6.0),
+    )
+    rules: list[Any] = [
+        *ALLOCATIONS,
+        np.array([3.0, 1.0, 200.0, 200.0, 400.0]),
+        np.array([1e-3, 2e-3, 1.0, 1.0, 1.0]),
+    ]
     for rule, spend in itertools.product(rules, SPENDS):
-        shares, errors, why = share_out(Allocation(rule, spend), promise, columns, 5, sums=sums, counts=counts)
+        shares, errors, why = share_out(
+            Allocation(rule, spend), promise, columns, 5, sums=sums, counts=counts
+        )
         assert [shares[column].sum() for column in columns] == pytest.approx([1.0, 1.0])
         assert (shares > 0).all()
         assert (errors is not None) == (isinstance(rule, str) and rule == "standard-error")
@@ -233,19 +278,24 @@ def test_shares_add_up_in_every_column_whatever_was_given(promise: Promise) -> N
     small, _, _ = share_out(Allocation("size"), promise, [slice(0, 2)], 2, counts=counts[:2])
     assert small == pytest.approx([0.8, 0.2])
     for rule in ("standard-error", "size", "equal"):  # nothing was released
-        assert share_out(Allocation(rule), promise, columns, 5)[0] == pytest.approx([1 / 2] * 2 + [1 / 3] * 3)
+        assert share_out(Allocation(rule), promise, columns, 5)[0] == pytest.approx(
+            [1 / 2] * 2 + [1 / 3] * 3
+        )
 
 
 def test_what_is_weighed_alike_is_shared_alike() -> None:
     counts = np.array([10.0, 1000.0])
     for promise in PROMISES:
-        alike, _, _ = share_out(Allocation(), promise, [slice(0, 2)], 2, counts=counts, weighs=False)
+        alike, _, _ = share_out(
+            Allocation(), promise, [slice(0, 2)], 2, counts=counts, weighs=False
+        )
         assert alike == pytest.approx([0.5, 0.5])
     by_size, _, _ = share_out(Allocation(), SENSITIVE, [slice(0, 2)], 2, counts=counts)
     assert by_size == pytest.approx([100 / 101, 1 / 101])
 
 
-# ---- one sum for all groups ----------------------------------------------------------------------------------------------
+# ---- one sum for all groups
+# ----------------------------------------------------------------------------------------------
 
 
 def test_rows_count_by_one_over_their_groups_size() -> None:
@@ -258,7 +308,8 @@ def test_rows_count_by_one_over_their_groups_size() -> None:
 
 @pytest.mark.parametrize("spend", SPENDS)
 def test_of_one_sum_people_pay_by_the_square_of_their_factor(spend: str) -> None:
-    """A person's distance is her factor over the noise; the noise is that of the worst, who has `part` of the budget."""
+    """A person's distance is her factor over the noise; the noise is that of the worst, who has
+    `part` of the budget."""
     for groups, rng in draws(12):
         factors = rng.random(groups) + 1e-3
         part, paid = spent_by_rows(factors, ADDED, spend)
@@ -273,11 +324,14 @@ def test_overlapping_groups_are_asked_about_column_by_column(mode: Any) -> None:
     asks = by_column(cells, CellCounts, np.arange(1.0, 1.0 + cells.count))
     assert [ask.column for ask in asks] == list(range(len(asks)))
     assert [one.count for one in each_column(cells)] == ([6] if mode == "product" else [2, 3])
-    assert np.concatenate([np.ravel(ask.multiplier) for ask in asks]).tolist() == list(range(1, 1 + cells.count))
+    assert np.concatenate([np.ravel(ask.multiplier) for ask in asks]).tolist() == list(
+        range(1, 1 + cells.count)
+    )
     assert all(ask.question.cells == one for ask, one in zip(asks, each_column(cells), strict=True))
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------------
+# ---- what is refused
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_rule_is_a_name_or_a_positive_number_for_each_group() -> None:

@@ -1,4 +1,5 @@
-"""Where a threshold is put, against the rows themselves; and the whole search where no direction but the threshold is fair."""
+"""Where a threshold is put, against the rows themselves; and the whole search where no direction
+but the threshold is fair."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def exact(bound: float, data):
     counts = np.bincount(group)
     decisions, scores = released(score, group, label)
     no_noise = lambda bins: np.zeros(2)  # noqa: E731
-    return threshold.choose(EDGES, decisions, scores, gaps(counts), np.full(2, bound), no_noise, 0.0, float(len(score)))
+    return threshold.choose(
+        EDGES, decisions, scores, gaps(counts), np.full(2, bound), no_noise, 0.0, float(len(score))
+    )
 
 
 def test_values_are_those_of_the_rows_decided_anew_at_the_chosen_edge() -> None:
@@ -73,12 +76,15 @@ def test_a_constraint_that_holds_leaves_the_threshold_alone() -> None:
 
 
 def test_a_far_threshold_is_not_taken_for_its_luck() -> None:
-    """What is known worse the further it is moved stays where it is, though the same numbers without noise would move."""
+    """What is known worse the further it is moved stays where it is, though the same numbers
+    without noise would move."""
     score, group, label = table()
     decisions, scores = released(score, group, label)
     known = (EDGES, decisions, scores, gaps(np.bincount(group)), np.full(2, 0.1))
     assert threshold.choose(*known, lambda bins: np.full(2, 0.05), 0.0, 4000.0).at != 0.0
-    assert threshold.choose(*known, lambda bins: np.full(2, 0.05 + 0.4 * bins), 0.0, 4000.0).at == 0.0
+    assert (
+        threshold.choose(*known, lambda bins: np.full(2, 0.05 + 0.4 * bins), 0.0, 4000.0).at == 0.0
+    )
     assert threshold.choose(*known, lambda bins: np.full(2, 0.05), 4000.0, 4000.0).at == 0.0
 
 
@@ -88,7 +94,9 @@ def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 
     public = len(y) if promise.rows_are_public or not promise.is_private else None
     plan = plans.make(promise, rows.layout, rows.cells(), [notion], Settings(), public_rows=public)
     search = LinearDescent(plan, plan.system.bounds[np.newaxis])
-    curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    curator = Curator(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
+    )
     (outcome,) = descend(curator, search)
     return outcome, X @ outcome.weights[0, 1:] + outcome.weights[0, 0] > 0
 
@@ -96,8 +104,11 @@ def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 
 @pytest.mark.parametrize("epsilon", [2.0, math.inf])
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("bound", [0.2, 0.05])
-def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(epsilon, protects, bound) -> None:
-    """No direction is fair: only thresholds far out are. Without moving them the search ends at gaps of 0.4 and more.
+def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(
+    epsilon, protects, bound
+) -> None:
+    """No direction is fair: only thresholds far out are. Without moving them the search ends at
+    gaps of 0.4 and more.
 
     One table may end a little above its bound, and then says so; three do not on average.
     """
@@ -126,23 +137,33 @@ def test_a_reported_value_is_that_of_the_model_handed_out_within_its_noise() -> 
             truth = decided[a == 0].mean() - decided[a == 1].mean()
         else:
             truth = (~decided)[y == 1].mean()
-        assert abs(outcome.values[0] - truth) <= 5 * outcome.spread[0] + 0.01  # counts that divide are noisy too
+        # counts that divide are noisy too
+        assert abs(outcome.values[0] - truth) <= 5 * outcome.spread[0] + 0.01
 
 
 @pytest.mark.parametrize("groups", [2, 8])
 def test_the_stated_noise_is_that_of_the_reported_values(groups: int) -> None:
-    """A model that decides alike for everybody has gaps of exactly 0: what is reported is noise alone, of decisions and of
-    the counts that divide. 100 runs: a ratio of deviations beyond 1.25 or below 0.75 has less than 1 chance in 1,000."""
+    """A model that decides alike for everybody has gaps of exactly 0: what is reported is noise
+    alone, of decisions and of the counts that divide. 100 runs: a ratio of deviations beyond 1.25
+    or below 0.75 has less than 1 chance in 1,000."""
     rng = np.random.default_rng(0)
     X, y, a = rng.normal(size=(3000, 1)), np.ones(3000, int), np.arange(3000) % groups
     y[:30] = 0
     rows = Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[tuple(range(groups))])
     promise = Promise(1.0, 1e-5)
-    plan = plans.make(promise, rows.layout, rows.cells(), [DemographicParity(0.5)], Settings(rounds=3, rate_most=1e-3))
+    plan = plans.make(
+        promise,
+        rows.layout,
+        rows.cells(),
+        [DemographicParity(0.5)],
+        Settings(rounds=3, rate_most=1e-3),
+    )
     search = LinearDescent(plan, plan.system.bounds[np.newaxis])
     ratios, broken = [], 0
     for seed in range(100):
-        (outcome,) = descend(Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed)), search)
+        (outcome,) = descend(
+            Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed)), search
+        )
         ratios.append(outcome.values / outcome.spread)
         broken += bool(outcome.broken)
     assert 0.75 < np.std(ratios) < 1.25
@@ -158,9 +179,13 @@ def test_free_rounds_ask_all_rows_whatever_the_batch() -> None:
     for sampling_rate in (None, 0.1):
         promise = Promise(1.0, 1e-5, "sensitive_features")
         settings = Settings(rounds=2, sampling_rate=sampling_rate)
-        plan = plans.make(promise, rows.layout, rows.cells(), [DemographicParity(0.1)], settings, public_rows=3000)
+        plan = plans.make(
+            promise, rows.layout, rows.cells(), [DemographicParity(0.1)], settings, public_rows=3000
+        )
         search = LinearDescent(plan, plan.system.bounds[np.newaxis])
-        curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=3000)
+        curator = Curator(
+            rows, promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=3000
+        )
         state = search.init(curator.answer(search.first()))
         while state.probe is not None:
             state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))

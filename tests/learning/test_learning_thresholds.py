@@ -1,4 +1,5 @@
-"""Thresholds from released histograms: the program against brute force and fairlearn, and Theorem 3.1 in its form for them."""
+"""Thresholds from released histograms: the program against brute force and fairlearn, and Theorem
+3.1 in its form for them."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def people(rows: int, groups: int, seed: int, level: float = 0.0) -> tuple[Float
     rng = np.random.default_rng(seed)
     group = rng.integers(groups, size=rows)
     label = (rng.random(rows) < 0.25 + 0.3 * group / groups).astype(int)
-    score = (1.1 + 0.3 * group) * (2 * label - 1) + 0.4 * group + rng.normal(size=rows) * 1.3 + level
+    score = (
+        (1.1 + 0.3 * group) * (2 * label - 1) + 0.4 * group + rng.normal(size=rows) * 1.3 + level
+    )
     return score, label, group
 
 
@@ -96,14 +99,23 @@ def test_a_table_of_thresholds_is_a_mixture_that_rises_with_the_score(shared: bo
 # -- the release: a histogram asked of a curator, and audited
 
 
-def released(promise: Promise, score: Any, label: Any, group: Any, seed: int, bins: int = 4) -> Released:
+def released(
+    promise: Promise, score: Any, label: Any, group: Any, seed: int, bins: int = 4
+) -> Released:
     rows = Rows.from_arrays(
-        np.zeros((len(label), 1)), label, [group], classes=(0, 1), groups=[(0, 1)], sensitive_names=("group",)
+        np.zeros((len(label), 1)),
+        label,
+        [group],
+        classes=(0, 1),
+        groups=[(0, 1)],
+        sensitive_names=("group",),
     )
     plan = postprocess.plan(promise, rows.cells(), 2)
     edges = score_bins.fixed(bins)
     with Curator(rows, promise, plan=plan.event, noise=NoiseSource.seeded(seed)) as curator:
-        attached = curator.attach_codes(lambda block: score_bins.codes(np.asarray(score), edges), 1 + len(edges))
+        attached = curator.attach_codes(
+            lambda block: score_bins.codes(np.asarray(score), edges), 1 + len(edges)
+        )
         out = postprocess.release(curator, attached, plan, edges=edges)
         curator.finish()
     return out
@@ -111,7 +123,8 @@ def released(promise: Promise, score: Any, label: Any, group: Any, seed: int, bi
 
 @pytest.mark.parametrize("promise", [RECORDS, REPLACE, GROUPS])
 def test_the_release_is_the_truth_plus_the_stated_noise(promise: Promise) -> None:
-    """The variance of the noise over 150 releases. False alarm below 1e-4; 1.5 times the noise is caught."""
+    """The variance of the noise over 150 releases. False alarm below 1e-4; 1.5 times the noise is
+    caught."""
     score, label, group = people(80, 2, 0)
     truth = histogram(score, label, group, score_bins.fixed(4), 2)
     found = [released(promise, score, label, group, seed) for seed in range(150)]
@@ -122,7 +135,8 @@ def test_the_release_is_the_truth_plus_the_stated_noise(promise: Promise) -> Non
 
 
 def test_an_audit_does_not_contradict_the_price_and_catches_half_the_noise() -> None:
-    """As for decisions: one person's group is changed, and the number released of her label and bin is the score.
+    """As for decisions: one person's group is changed, and the number released of her label and bin
+    is the score.
 
     A right claim is contradicted in at most 5 % of fresh seeds (here they are fixed).
     """
@@ -130,9 +144,15 @@ def test_an_audit_does_not_contradict_the_price_and_catches_half_the_noise() -> 
 
     def lower(epsilon: float) -> float:
         def one(group: list[int], seed: int) -> float:
-            return float(released(Promise(epsilon, 0.0, "sensitive_features"), score, label, group, seed).raw[0, 0, 2])
+            return float(
+                released(
+                    Promise(epsilon, 0.0, "sensitive_features"), score, label, group, seed
+                ).raw[0, 0, 2]
+            )
 
-        return float(audit_fit(one, [1, 0, 1, 0, 0], [0, 0, 1, 0, 0], trials=800, delta=0.0).epsilon_lower)
+        return float(
+            audit_fit(one, [1, 0, 1, 0, 0], [0, 0, 1, 0, 0], trials=800, delta=0.0).epsilon_lower
+        )
 
     assert 0.4 < lower(1.0) <= 1.0
     assert lower(2.0) > 1.0  # half the noise under a claim of 1
@@ -152,16 +172,25 @@ NOTIONS = [
 
 @pytest.mark.parametrize("notion", NOTIONS, ids=str)
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_program_is_as_good_as_the_best_mixture_of_pairs_of_thresholds(notion: Notion, shared: bool) -> None:
-    """Every mixture of two thresholds a group on a grid of weights is allowed, and none within the bound is better."""
+def test_the_program_is_as_good_as_the_best_mixture_of_pairs_of_thresholds(
+    notion: Notion, shared: bool
+) -> None:
+    """Every mixture of two thresholds a group on a grid of weights is allowed, and none within the
+    bound is better."""
     counts, edges = some(2, 4, seed=3)
     program = Program.of(exact(counts, edges), resolve(notion, cells_of(2), (0, 1)), shared=shared)
     solved = mixing.solve(program)
     assert np.nanmax(program.values(solved.table)) <= notion.max_gap + 1e-7  # type: ignore[attr-defined]
     lines = [
-        a * np.eye(5)[s] + (1 - a) * np.eye(5)[t] for s, t in itertools.combinations(range(5), 2) for a in np.linspace(0, 1, 9)
+        a * np.eye(5)[s] + (1 - a) * np.eye(5)[t]
+        for s, t in itertools.combinations(range(5), 2)
+        for a in np.linspace(0, 1, 9)
     ]
-    pairs = [np.concatenate([one, other]) for one, other in itertools.product(lines, lines)] if not shared else lines
+    pairs = (
+        [np.concatenate([one, other]) for one, other in itertools.product(lines, lines)]
+        if not shared
+        else lines
+    )
     best = math.inf
     for w in pairs:
         table = program.tables.table(w)
@@ -181,7 +210,9 @@ def test_the_program_is_as_good_as_the_best_mixture_of_pairs_of_thresholds(notio
     ],
 )
 @pytest.mark.parametrize("groups", [2, 4])
-def test_against_fairlearns_threshold_optimizer_without_noise(notion: Notion, theirs: str, groups: int) -> None:
+def test_against_fairlearns_threshold_optimizer_without_noise(
+    notion: Notion, theirs: str, groups: int
+) -> None:
     fairlearn = pytest.importorskip("fairlearn.postprocessing")
     score, label, group = people(6000, groups, seed=1)
 
@@ -206,7 +237,10 @@ def test_against_fairlearns_threshold_optimizer_without_noise(notion: Notion, th
     chance = peer._pmf_predict(X, sensitive_features=group)[:, 1]
     error = np.where(label == 1, 1 - chance, chance).mean()
     edges = score_bins.quantiles(score, score_bins.MOST_EXACT)
-    program = Program.of(exact(histogram(score, label, group, edges, groups), edges), resolve(notion, cells_of(groups), (0, 1)))
+    program = Program.of(
+        exact(histogram(score, label, group, edges, groups), edges),
+        resolve(notion, cells_of(groups), (0, 1)),
+    )
     solved = mixing.solve(program)
     assert program.error(solved.table) == pytest.approx(error, abs=1e-3)
     assert np.nanmax(program.values(solved.table)) <= 1e-7
@@ -224,7 +258,8 @@ def test_a_false_negative_bound_on_rare_labels_is_one_threshold_and_no_coin() ->
     cut = np.quantile(score[label == 1], 0.2)  # the best single threshold that knows every score
     best = float(((score > cut) != label).mean())
     assert program.error(table) <= best + 0.01
-    assert program.error(mixing.deterministic(program).table) <= best + 0.03  # a bin's worth of false negatives less
+    # a bin's worth of false negatives less
+    assert program.error(mixing.deterministic(program).table) <= best + 0.03
     assert ((table > 0) & (table < 1)).any(axis=2).sum() <= 1  # chance in one bin at most
 
 
@@ -258,9 +293,17 @@ def test_the_deterministic_thresholds_are_the_best_of_all(seed: int, bound: floa
     assert program.error(found.table) == pytest.approx(best[1], abs=1e-5)
 
 
-@pytest.mark.parametrize("notion", [EqualizedOdds(0.0), DemographicParity(0.01), ErrorRateParity(0.0)], ids=str)
 @pytest.mark.parametrize(
-    "raw", [np.zeros(1), np.full(1, -50.0), np.array([0.3, -2.0, 7.0, 0.0, 1e-6, 3.0]), np.array([1e6, -1e6, 5.0])]
+    "notion", [EqualizedOdds(0.0), DemographicParity(0.01), ErrorRateParity(0.0)], ids=str
+)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        np.zeros(1),
+        np.full(1, -50.0),
+        np.array([0.3, -2.0, 7.0, 0.0, 1e-6, 3.0]),
+        np.array([1e6, -1e6, 5.0]),
+    ],
 )
 @pytest.mark.parametrize("shared", [False, True])
 def test_every_noisy_histogram_has_a_solution(notion: Notion, raw: Floats, shared: bool) -> None:
@@ -268,7 +311,10 @@ def test_every_noisy_histogram_has_a_solution(notion: Notion, raw: Floats, share
     noise = CountNoise("discrete-laplace", 2.0)
     system = resolve(notion, cells_of(3), (0, 1))
     totals = np.maximum(counts.sum(axis=0), 0.0)
-    for one in (Released(counts, None, noise, None, edges), Released(counts, totals, noise, 1.0, edges)):
+    for one in (
+        Released(counts, None, noise, None, edges),
+        Released(counts, totals, noise, 1.0, edges),
+    ):
         solved = mixing.solve(Program.of(one, system, shared=shared))
         assert solved.excess == 0
         bounds = mixing_bounds.guarantee(one, system, solved.table, 0.95, shared=shared)
@@ -295,7 +341,9 @@ def drawn(law: CountNoise, shape: tuple[int, ...], rng: np.random.Generator) -> 
     return np.asarray(rng.geometric(p, size=shape) - rng.geometric(p, size=shape), float)
 
 
-def noisy(counts: Floats, edges: Floats, promise: Promise, law: CountNoise, rng: np.random.Generator) -> Released:
+def noisy(
+    counts: Floats, edges: Floats, promise: Promise, law: CountNoise, rng: np.random.Generator
+) -> Released:
     """A release of these counts."""
     known = promise.protects == "sensitive_features"
     raw = counts + drawn(law, counts.shape, rng)
@@ -305,12 +353,18 @@ def noisy(counts: Floats, edges: Floats, promise: Promise, law: CountNoise, rng:
     return Released(raw, counts.sum(axis=0) if known else None, law, rows, edges)
 
 
-@pytest.mark.parametrize(("promise", "groups"), [(GROUPS, 2), (GROUPS, 4), (RECORDS, 2), (REPLACE, 3)])
+@pytest.mark.parametrize(
+    ("promise", "groups"), [(GROUPS, 2), (GROUPS, 4), (RECORDS, 2), (REPLACE, 3)]
+)
 @pytest.mark.parametrize(("with_slack", "shared"), [(False, False), (True, False), (False, True)])
-def test_guarantee_1_the_bounds_hold_and_say_something(promise: Promise, groups: int, with_slack: bool, shared: bool) -> None:
-    """Over 60 seeds at confidence 0.9 all bounds hold together at least as often as stated, and are not vacuous.
+def test_guarantee_1_the_bounds_hold_and_say_something(
+    promise: Promise, groups: int, with_slack: bool, shared: bool
+) -> None:
+    """Over 60 seeds at confidence 0.9 all bounds hold together at least as often as stated, and are
+    not vacuous.
 
-    False alarm: the bounds would have to hold with probability exactly 0.9, and 60 fits to fail 18 times or more: below 1e-4.
+    False alarm: the bounds would have to hold with probability exactly 0.9, and 60 fits to fail 18
+    times or more: below 1e-4.
     """
     counts, edges = some(groups, 16, 7, 20_000)
     system = resolve(EqualizedOdds(0.05), cells_of(groups), (0, 1))
@@ -338,18 +392,23 @@ def test_guarantee_1_the_bounds_hold_and_say_something(promise: Promise, groups:
 def test_guarantee_1_no_table_of_thresholds_is_further_off_than_its_slack_and_planted_bugs_are_caught(
     planted: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worst threshold of each release, over 300 releases at confidence 0.8: more than 85 failures have probability below
-    1e-4 if 0.2 is right. Noise far larger than stated, and the walk of a single bin in place of all, fail far more often."""
+    """The worst threshold of each release, over 300 releases at confidence 0.8: more than 85
+    failures have probability below 1e-4 if 0.2 is right. Noise far larger than stated, and the walk
+    of a single bin in place of all, fail far more often."""
     counts, edges = some(2, 16, 2, 8000)
     system = resolve([EqualizedOdds(0.1), DemographicParity(0.1)], cells_of(2), (0, 1))
     truth = Program.of(exact(counts, edges), system)
     law = CountNoise("discrete-laplace", 3.0)
     if planted == "root":
         honest = CountNoise.walk_tail
-        monkeypatch.setattr(CountNoise, "walk_tail", lambda self, length, walks, p: honest(self, 1, walks, p) / 1.5)
+        monkeypatch.setattr(
+            CountNoise, "walk_tail", lambda self, length, walks, p: honest(self, 1, walks, p) / 1.5
+        )
     rng = np.random.default_rng(0)
     each = np.eye(17)
-    tables = [truth.tables.table(np.concatenate([each[s], each[t]])) for s in range(17) for t in range(17)]
+    tables = [
+        truth.tables.table(np.concatenate([each[s], each[t]])) for s in range(17) for t in range(17)
+    ]
     flat = np.array([table.ravel() for table in tables]).T
     values, errors = np.asarray(truth.rows @ flat), 1.0 + truth.cost @ flat
     failures = 0
@@ -370,8 +429,8 @@ def test_guarantee_1_no_table_of_thresholds_is_further_off_than_its_slack_and_pl
 
 @pytest.mark.parametrize("public", [True, False])
 def test_guarantee_1_holds_where_a_group_truly_lacks_a_label(public: bool) -> None:
-    """The best table that knows it need not keep the constraint there. Bounds fail with probability at most 0.1: more than 15
-    of 60 releases have probability below 1e-4."""
+    """The best table that knows it need not keep the constraint there. Bounds fail with probability
+    at most 0.1: more than 15 of 60 releases have probability below 1e-4."""
     counts, edges = some(2, 8, 4, 8000)
     counts[0, 1] = 0.0
     system = resolve(EqualOpportunity(0.0), cells_of(2), (0, 1))
@@ -398,20 +457,26 @@ def test_without_noise_the_bounds_are_the_values() -> None:
 
 
 def test_the_noise_of_values_is_what_releases_show() -> None:
-    """The stated standard deviations against those of 400 releases: a ratio within 20 % (false alarm below 1e-6)."""
+    """The stated standard deviations against those of 400 releases: a ratio within 20 % (false
+    alarm below 1e-6)."""
     counts, edges = some(2, 16, 4, 8000)
     system = resolve(EqualizedOdds(0.05), cells_of(2), (0, 1))
     law = CountNoise("discrete-laplace", 3.0)
     table = Program.of(exact(counts, edges), system).tables.base
     rng = np.random.default_rng(0)
-    found = [Program.of(noisy(counts, edges, RECORDS, law, rng), system).values(table) for _ in range(400)]
+    found = [
+        Program.of(noisy(counts, edges, RECORDS, law, rng), system).values(table)
+        for _ in range(400)
+    ]
     stated = mixing_bounds.value_noise(Released(counts, None, law, None, edges), system, table)
     assert np.allclose(np.std(found, axis=0) / np.array(stated), 1.0, atol=0.2)
 
 
 def test_what_is_written_is_read_to_the_bit() -> None:
     counts, edges = some(2, 8)
-    one = noisy(counts, edges, GROUPS, CountNoise("discrete-laplace", 2.0), np.random.default_rng(0))
+    one = noisy(
+        counts, edges, GROUPS, CountNoise("discrete-laplace", 2.0), np.random.default_rng(0)
+    )
     again = postprocess.from_dict(postprocess.to_dict(one))
     assert (again.raw == one.raw).all()
     assert again.edges is not None
@@ -420,12 +485,16 @@ def test_what_is_written_is_read_to_the_bit() -> None:
 
 
 def test_a_small_group_keeps_its_share_of_positives_where_labels_do_not_matter() -> None:
-    """Filled up label by label it would seem to have far more positives than it has, and its rate be moved for nothing."""
+    """Filled up label by label it would seem to have far more positives than it has, and its rate
+    be moved for nothing."""
     counts, edges = some(2, 8, rows=8000)
     counts[1] = counts[0] * 0.03
     law = CountNoise("gaussian", 20.0)
     one = Released(counts, None, law, None, edges)
-    parity, odds = (resolve(notion, cells_of(2), (0, 1)) for notion in (DemographicParity(0.0), EqualizedOdds(0.0)))
+    parity, odds = (
+        resolve(notion, cells_of(2), (0, 1))
+        for notion in (DemographicParity(0.0), EqualizedOdds(0.0))
+    )
     filled = mixing.filled(one, parity)
     share = counts[0, 1].sum() / counts[0].sum()
     assert filled[1].sum() == pytest.approx(mixing.FLOOR * 20.0 * 4.0)
@@ -434,4 +503,7 @@ def test_a_small_group_keeps_its_share_of_positives_where_labels_do_not_matter()
     table = mixing.solve(Program.of(one, parity)).table
     assert np.abs(table[0] - table[1]).max() < 1e-6  # the same people: the same threshold
     for system in (parity, odds):
-        assert (mixing.filled(Released(counts * 0.0, None, law, None, edges), system).sum(axis=(1, 2)) > 0).all()
+        assert (
+            mixing.filled(Released(counts * 0.0, None, law, None, edges), system).sum(axis=(1, 2))
+            > 0
+        ).all()

@@ -1,4 +1,5 @@
-"""The largest group's log loss by weights and clips that follow released losses: guarantees of `worst_group.py`."""
+"""The largest group's log loss by weights and clips that follow released losses: guarantees of
+`worst_group.py`."""
 
 from __future__ import annotations
 
@@ -27,19 +28,27 @@ LARGEST = "largest_group_loss"
 def a_descent(
     rows: Any, promise: Promise, mode: str = "product", stated: int | None = None, **options: Any
 ) -> WorstGroupDescent:
-    return plan_worst_group(s.problem_of(rows, promise, LARGEST, None, mode, stated, loss="log"), **options)
+    return plan_worst_group(
+        s.problem_of(rows, promise, LARGEST, None, mode, stated, loss="log"), **options
+    )
 
 
 def curator_for(descent: LossDescent, rows: Any, seed: int = 0, of: type[Curator] = Curator) -> Any:
     promise = descent.problem.ground.promise
-    stated = descent.problem.ground.public_rows if promise.is_private and not promise.rows_are_public else None
+    stated = (
+        descent.problem.ground.public_rows
+        if promise.is_private and not promise.rows_are_public
+        else None
+    )
     return of(rows, promise, plan=descent.plan, noise=NoiseSource.seeded(seed), public_rows=stated)
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("relation", list(g.PROMISES))
 @pytest.mark.parametrize("stated", [None, 90])
-def test_guarantee_1_the_log_is_the_plan_and_costs_the_promise(relation: str, mode: str, stated: int | None) -> None:
+def test_guarantee_1_the_log_is_the_plan_and_costs_the_promise(
+    relation: str, mode: str, stated: int | None
+) -> None:
     promise = g.PROMISES[relation]
     rows = g.rows_from(*g.sample(1, 90, 3, (2, 2)), 3, (2, 2))
     descent = a_descent(rows, promise, mode, stated, rounds=4)
@@ -55,8 +64,11 @@ def test_guarantee_1_the_log_is_the_plan_and_costs_the_promise(relation: str, mo
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("relation", list(g.PROMISES))
-def test_guarantee_2_weights_and_model_follow_from_what_was_answered(relation: str, mode: str) -> None:
-    """Every answer is told again, by somebody who holds no rows: the same states and result to the bit."""
+def test_guarantee_2_weights_and_model_follow_from_what_was_answered(
+    relation: str, mode: str
+) -> None:
+    """Every answer is told again, by somebody who holds no rows: the same states and result to the
+    bit."""
     rows = g.rows_from(*g.sample(1, 400, groups=(2, 2)), groups=(2, 2))
     descent = a_descent(rows, Promise(30.0, 1e-5, **vars_of(relation)), mode, rounds=6)
 
@@ -92,19 +104,29 @@ def enumerated(weights: Any, clip: float) -> tuple[Rows, Any, GradientSum]:
     points = [*itertools.product((-1.0, 0.0, 1.0), repeat=2), (30.0, -30.0)]
     listed = [(x, y, group) for x in points for y in (0, 1) for group in (0, 1, 2)]
     X, y, groups = (np.array([row[j] for row in listed]) for j in range(3))
-    rows = Rows.from_arrays(X, y, [np.array(["a", "b", "c"])[groups]], classes=[0, 1], groups=[["a", "b", "c"]])
+    rows = Rows.from_arrays(
+        X, y, [np.array(["a", "b", "c"])[groups]], classes=[0, 1], groups=[["a", "b", "c"]]
+    )
     descent = a_descent(rows, Promise(1.0, 1e-6), clip=clip, rounds=3)
     asks = descent._asks(np.array([[0.3, -1.0, 2.0]]), np.array(weights))
     question: Any = asks[0].question
     (block,) = rows.blocks()
-    each = np.array([reference.total(question, block.take(np.array([i])), 0).ravel() for i in range(len(listed))])
+    each = np.array(
+        [
+            reference.total(question, block.take(np.array([i])), 0).ravel()
+            for i in range(len(listed))
+        ]
+    )
     return rows, each, question
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("clip", [0.05, 2.0])
-def test_guarantee_3_no_neighbour_moves_a_gradient_further_than_its_event_says(weights: Any, clip: float) -> None:
-    """All rows of three groups; a person who comes, goes, or is replaced by any other, of whatever group."""
+def test_guarantee_3_no_neighbour_moves_a_gradient_further_than_its_event_says(
+    weights: Any, clip: float
+) -> None:
+    """All rows of three groups; a person who comes, goes, or is replaced by any other, of whatever
+    group."""
     rows, each, question = enumerated(weights, clip)
     bound = question.scale(rows.layout, None).bound
     norms = np.linalg.norm(each, axis=1)
@@ -112,24 +134,30 @@ def test_guarantee_3_no_neighbour_moves_a_gradient_further_than_its_event_says(w
     assert norms.max() <= clip * (1 + 1e-12) <= bound.sensitivity("add-remove") * (1 + 1e-9)
     assert replaced.max() <= bound.sensitivity("replace-one")
     assert norms.max() > 0.99 * clip  # reached
-    assert replaced.max() > 1.9 * clip or clip > 1.0  # of two models' gradients the longest are opposite where all are clipped
+    # of two models' gradients the longest are opposite where all are clipped
+    assert replaced.max() > 1.9 * clip or clip > 1.0
     assert bound.sensitivity("add-remove") < 1.01 * clip  # whatever the largest weight is
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_guarantee_3_another_group_moves_what_is_private_by_twice_the_clip(weights: Any) -> None:
-    """Where features are public: every row, every pair of groups that it may have; the other part is the same under all."""
+    """Where features are public: every row, every pair of groups that it may have; the other part
+    is the same under all."""
     rows, _, question = enumerated(weights, 0.5)
     (block,) = rows.blocks()
     common, rest = question.parted()
     parts = [
-        np.array([reference.total(one, block.take(np.array([i])), 0).ravel() for i in range(block.rows)])
+        np.array(
+            [reference.total(one, block.take(np.array([i])), 0).ravel() for i in range(block.rows)]
+        )
         for one in (common, rest)
     ]
-    by_group = [part.reshape(-1, 3, part.shape[1]) for part in parts]  # the group is the fastest index
+    # the group is the fastest index
+    by_group = [part.reshape(-1, 3, part.shape[1]) for part in parts]
     assert np.abs(np.ptp(by_group[0], axis=1)).max() == 0.0
     moved = max(
-        np.linalg.norm(by_group[1][:, a] - by_group[1][:, b], axis=1).max() for a, b in itertools.combinations(range(3), 2)
+        np.linalg.norm(by_group[1][:, a] - by_group[1][:, b], axis=1).max()
+        for a, b in itertools.combinations(range(3), 2)
     )
     assert moved <= 2 * 0.5 * (1 + 1e-12)
     assert moved > 0.99 if max(weights) > 1.0 else moved == 0.0
@@ -190,7 +218,10 @@ def test_a_group_that_noise_hides_counts_as_everybody_does() -> None:
     assert ratio == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.parametrize("asked", [("error", None), ("mean_group_loss", None), (LARGEST, "bounded_group_loss:0.5,loss=log")])
+@pytest.mark.parametrize(
+    "asked",
+    [("error", None), ("mean_group_loss", None), (LARGEST, "bounded_group_loss:0.5,loss=log")],
+)
 def test_what_is_no_largest_group_loss_alone_is_refused(asked: tuple[str, Any]) -> None:
     rows = g.rows_from(*g.sample(1, 80))
     with pytest.raises(InputError, match="worst-group"):

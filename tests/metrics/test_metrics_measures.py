@@ -1,4 +1,5 @@
-"""Measures against definitions written with loops, published definitions worked by hand, and every kind of input."""
+"""Measures against definitions written with loops, published definitions worked by hand, and every
+kind of input."""
 
 from __future__ import annotations
 
@@ -42,12 +43,17 @@ def rate(weights, hit):
 
 
 def rates_by_hand(name, y, chance, weight, classes):
-    """All rates that the notion compares, for one group's rows: chance[i][k] is the probability of class k."""
+    """All rates that the notion compares, for one group's rows: chance[i][k] is the probability of
+    class k."""
     rows = range(len(y))
     if name == "parity":
         return [rate(weight, [chance[i][k] for i in rows]) for k in classes]
     if name == "odds":
-        return [rate([weight[i] * (y[i] == v) for i in rows], [chance[i][k] for i in rows]) for v in classes for k in classes]
+        return [
+            rate([weight[i] * (y[i] == v) for i in rows], [chance[i][k] for i in rows])
+            for v in classes
+            for k in classes
+        ]
     if name == "opportunity":
         return [rate([weight[i] * (y[i] == 1) for i in rows], [chance[i][1] for i in rows])]
     if name == "false-positive":
@@ -61,10 +67,18 @@ def gap_by_hand(name, y, chance, columns, weight, classes, mode, compare):
         keys = list(zip(*columns, strict=True))
         blocks = [[[i for i in everyone if keys[i] == key] for key in set(keys)]]
     else:
-        blocks = [[[i for i in everyone if column[i] == v] for v in set(column)] for column in columns]
+        blocks = [
+            [[i for i in everyone if column[i] == v] for v in set(column)] for column in columns
+        ]
 
     def of(rows):
-        return rates_by_hand(name, [y[i] for i in rows], [chance[i] for i in rows], [weight[i] for i in rows], classes)
+        return rates_by_hand(
+            name,
+            [y[i] for i in rows],
+            [chance[i] for i in rows],
+            [weight[i] for i in rows],
+            classes,
+        )
 
     found = []
     for block in blocks:
@@ -91,18 +105,37 @@ def test_gaps_equal_their_definitions(name, classes, groups, mode, compare):
     columns = [first, rng.integers(2, size=rows)]
     y = np.concatenate([np.arange(classes), rng.integers(classes, size=rows - classes)])
     for soft, weighted in itertools.product((False, True), (False, True)):
-        chance = rng.dirichlet(np.ones(classes), size=rows) if soft else np.eye(classes)[rng.integers(classes, size=rows)]
+        chance = (
+            rng.dirichlet(np.ones(classes), size=rows)
+            if soft
+            else np.eye(classes)[rng.integers(classes, size=rows)]
+        )
         prediction = chance if soft else chance.argmax(axis=1)
         weight = rng.uniform(0.1, 2, size=rows) if weighted else np.ones(rows)
         expected = gap_by_hand(
-            name, y.tolist(), chance.tolist(), [c.tolist() for c in columns], weight.tolist(), range(classes), mode, compare
+            name,
+            y.tolist(),
+            chance.tolist(),
+            [c.tolist() for c in columns],
+            weight.tolist(),
+            range(classes),
+            mode,
+            compare,
         )
-        found = GAPS[name](y, prediction, columns, groups=mode, compare=compare, sample_weight=weight if weighted else None)
+        found = GAPS[name](
+            y,
+            prediction,
+            columns,
+            groups=mode,
+            compare=compare,
+            sample_weight=weight if weighted else None,
+        )
         assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_published_definitions_worked_by_hand():
-    """fairlearn: difference of selection rates, and the larger of the differences of true and false positive rates."""
+    """fairlearn: difference of selection rates, and the larger of the differences of true and false
+    positive rates."""
     y = [1, 1, 1, 0, 0, 1, 1, 0, 0, 0]
     p = [1, 1, 0, 1, 0, 1, 0, 0, 0, 0]
     a = ["f"] * 5 + ["m"] * 5
@@ -121,9 +154,12 @@ def test_undefined_is_nan_never_zero():
     assert math.isnan(equal_opportunity_gap(y, p, a, undefined="skip"))
     assert math.isnan(demographic_parity_gap(y, p, ["f"] * 4))
     assert math.isnan(demographic_parity_gap(y, p, a, groups=Cells((("f", "m", "x"),))))
-    assert demographic_parity_gap(y, p, a, groups=Cells((("f", "m", "x"),)), undefined="skip") == 0.0
+    assert (
+        demographic_parity_gap(y, p, a, groups=Cells((("f", "m", "x"),)), undefined="skip") == 0.0
+    )
     assert demographic_parity_gap(None, p, a) == 0.0
-    corner = [["f", "f", "m", "m"], ["x", "y", "x", "x"]]  # nobody is (m, y): no such group, so nothing is unknown
+    # nobody is (m, y): no such group, so nothing is unknown
+    corner = [["f", "f", "m", "m"], ["x", "y", "x", "x"]]
     assert demographic_parity_gap(y, p, corner) == 1.0
     assert (
         equalized_odds_gap([0, 0, 0, 0], [0, 0, 1, 0], a, classes=(0, 1)) == 0.5
@@ -139,7 +175,14 @@ def test_group_table_counts_rates_and_intervals():
     a = ["f"] * 100 + ["m"] * 20
     table = group_table(y, p, a)
     f, m = table["f"], table["m"]
-    assert (f.rows, f.labels, f.small, m.rows, m.labels, m.small) == (100, (60, 40), False, 20, (15, 5), True)
+    assert (f.rows, f.labels, f.small, m.rows, m.labels, m.small) == (
+        100,
+        (60, 40),
+        False,
+        20,
+        (15, 5),
+        True,
+    )
     values = {name: estimate.value for name, estimate in f.rates.items()}
     assert values["selection_rate[1]"] == pytest.approx(0.36)
     assert values["true_positive_rate[1]"] == pytest.approx(0.75)
@@ -150,7 +193,8 @@ def test_group_table_counts_rates_and_intervals():
     assert values["error"] == pytest.approx(0.16)
     tpr = f.rates["true_positive_rate[1]"]
     assert tpr.size == 40
-    assert (tpr.low, tpr.high) == pytest.approx((0.5981, 0.8581), abs=1e-4)  # Wilson, 30 of 40, 95 %
+    # Wilson, 30 of 40, 95 %
+    assert (tpr.low, tpr.high) == pytest.approx((0.5981, 0.8581), abs=1e-4)
     fnr = f.rates["false_negative_rate[1]"]
     assert (fnr.low, fnr.high) == pytest.approx((0.1419, 0.4019), abs=1e-4)
     assert table.overall.rows == 120
@@ -161,7 +205,8 @@ def test_group_table_counts_rates_and_intervals():
 
 
 def test_wilson_covers_as_often_as_it_says():
-    """20,000 binomials of 40 at p 0.3: coverage of a 90 % interval lies in [0.87, 0.93] (exactly 0.900 by summation)."""
+    """20,000 binomials of 40 at p 0.3: coverage of a 90 % interval lies in [0.87, 0.93] (exactly
+    0.900 by summation)."""
     hits = np.random.default_rng(0).binomial(40, 0.3, size=20_000)
     bounds = {h: wilson(h / 40, 40, 0.9) for h in set(hits.tolist())}
     covered = np.mean([bounds[h][0] <= 0.3 <= bounds[h][1] for h in hits.tolist()])
@@ -171,10 +216,20 @@ def test_wilson_covers_as_often_as_it_says():
 def test_group_table_prints_exports_and_knows_marginal_groups():
     rng = np.random.default_rng(1)
     y, p = rng.integers(3, size=200), rng.integers(3, size=200)
-    columns = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "race": rng.choice(["a", "b", "c"], 200)})
-    product, marginal = (group_table(y, p, columns, groups=mode) for mode in ("product", "marginal"))
+    columns = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], 200), "race": rng.choice(["a", "b", "c"], 200)}
+    )
+    product, marginal = (
+        group_table(y, p, columns, groups=mode) for mode in ("product", "marginal")
+    )
     assert [row.group for row in product.rows] == list(itertools.product("fm", "abc"))
-    assert [row.group for row in marginal.rows] == [("sex", "f"), ("sex", "m"), ("race", "a"), ("race", "b"), ("race", "c")]
+    assert [row.group for row in marginal.rows] == [
+        ("sex", "f"),
+        ("sex", "m"),
+        ("race", "a"),
+        ("race", "b"),
+        ("race", "c"),
+    ]
     for table in (product, marginal):
         assert table.overall.rows == 200
         text = str(table)
@@ -186,7 +241,9 @@ def test_group_table_prints_exports_and_knows_marginal_groups():
         assert frame["rows"].tolist() == [row.rows for row in table.rows]
         assert frame["accuracy"].tolist() == [row.rates["accuracy"].value for row in table.rows]
     assert (
-        json.loads(group_table([0, 1], [0, 1], ["f", "m"]).to_json())["groups"][0]["rates"]["true_positive_rate[1]"]["value"]
+        json.loads(group_table([0, 1], [0, 1], ["f", "m"]).to_json())["groups"][0]["rates"][
+            "true_positive_rate[1]"
+        ]["value"]
         is None
     )
     assert " -" in str(group_table([0, 1], [0, 1], ["f", "m"]))
@@ -198,13 +255,17 @@ def test_weights_count_in_rates_and_widen_intervals():
     plain, weighted = group_table(y, p, a)["f"], group_table(y, p, a, sample_weight=weights)["f"]
     assert weighted.rows == plain.rows == 50
     assert weighted.weight == pytest.approx(weights[:50].sum())
-    assert weighted.rates["selection_rate[1]"].value == pytest.approx((3 * 13 + 12) / weights[:50].sum())
+    assert weighted.rates["selection_rate[1]"].value == pytest.approx(
+        (3 * 13 + 12) / weights[:50].sum()
+    )
     assert weighted.labels == plain.labels
     same = group_table(y, p, a, sample_weight=np.full(100, 7.0))["f"].rates["accuracy"]
     assert (same.value, same.low, same.high) == pytest.approx(
         (plain.rates["accuracy"].value, plain.rates["accuracy"].low, plain.rates["accuracy"].high)
     )
-    width = weighted.rates["true_positive_rate[1]"].high - weighted.rates["true_positive_rate[1]"].low
+    width = (
+        weighted.rates["true_positive_rate[1]"].high - weighted.rates["true_positive_rate[1]"].low
+    )
     assert width > 0.2
 
 
@@ -215,12 +276,17 @@ def frames():
     yield "arrays", [np.array(sex), np.array(race)]
     yield "2-d objects", np.array([sex, race], dtype=object).T
     yield "pandas", pd.DataFrame({"sex": sex, "race": race})
-    yield "pandas categories", pd.DataFrame({"sex": pd.Categorical(sex), "race": race}, index=[5, 3, 1, 0, 2, 4])
+    yield (
+        "pandas categories",
+        pd.DataFrame({"sex": pd.Categorical(sex), "race": race}, index=[5, 3, 1, 0, 2, 4]),
+    )
     yield "polars", pl.DataFrame({"sex": sex, "race": race})
     yield "pyarrow", pa.table({"sex": sex, "race": race})
 
 
-@pytest.mark.parametrize(("kind", "given"), list(frames()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("kind", "given"), list(frames()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_any_frame_gives_the_same_groups(kind, given):
     y, p = [0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 1, 0]
     table = group_table(y, p, given)
@@ -230,7 +296,15 @@ def test_any_frame_gives_the_same_groups(kind, given):
 
 
 @pytest.mark.parametrize(
-    "wrap", [list, np.array, pd.Series, pl.Series, pa.chunked_array, lambda v: pd.Series(v, index=[3, 2, 1, 0])]
+    "wrap",
+    [
+        list,
+        np.array,
+        pd.Series,
+        pl.Series,
+        pa.chunked_array,
+        lambda v: pd.Series(v, index=[3, 2, 1, 0]),
+    ],
 )
 def test_any_column_gives_the_same_measures(wrap):
     def column(values):
@@ -277,13 +351,19 @@ def test_bad_input_says_what_is_wrong():
         (lambda: demographic_parity_gap(y, p, None), "at least one column"),
         (lambda: demographic_parity_gap(y, p, {}), "at least one column"),
         (lambda: demographic_parity_gap(y, p, [a, a[:2]]), "columns of one length"),
-        (lambda: demographic_parity_gap(y, [0.2, 0.7, 0.1, 0.9], a), "Pass decisions, or probabilities"),
+        (
+            lambda: demographic_parity_gap(y, [0.2, 0.7, 0.1, 0.9], a),
+            "Pass decisions, or probabilities",
+        ),
         (lambda: demographic_parity_gap(y, np.full((4, 2), 0.6), a), "sum to 1"),
         (lambda: demographic_parity_gap(y, np.full((4, 3), 1 / 3), a), "3 columns"),
         (lambda: demographic_parity_gap(y, ["0", "1", "1", "0"], a), "one kind"),
         (lambda: demographic_parity_gap(y, p, a, classes=(0, 2)), "List every class"),
         (lambda: demographic_parity_gap([0, None, 1, 0], p, a), "y: expected no missing"),
-        (lambda: demographic_parity_gap(y, p, a, groups=Cells((("f", "x"),))), "one of .'f', 'x'., got .*m"),
+        (
+            lambda: demographic_parity_gap(y, p, a, groups=Cells((("f", "x"),))),
+            "one of .'f', 'x'., got .*m",
+        ),
         (lambda: demographic_parity_gap(y, p, a, groups="both"), "'product' or 'marginal'"),
         (lambda: demographic_parity_gap(y, p, a, compare="all"), "compare"),
         (lambda: demographic_parity_gap(y, p, a, colour="red"), "colour"),
@@ -323,13 +403,19 @@ def test_an_audit_names_values_and_verdicts():
     assert audit(ff.DemographicParity(0.3), y, randomised, a).values == pytest.approx((0.4, -0.4))
 
 
-@pytest.mark.parametrize("notion", [ff.DemographicParity(0.1), ff.EqualizedOdds(0.1), ff.ErrorRateParity(0.1)])
+@pytest.mark.parametrize(
+    "notion", [ff.DemographicParity(0.1), ff.EqualizedOdds(0.1), ff.ErrorRateParity(0.1)]
+)
 @pytest.mark.parametrize("compare", ["pairs", "rest"])
 def test_the_largest_audited_difference_is_the_gap(notion, compare):
     rng = np.random.default_rng(5)
     y, p, a = rng.integers(3, size=400), rng.integers(3, size=400), rng.integers(4, size=400)
     notion = type(notion)(0.1, compare=compare)
-    gap = {"DemographicParity": demographic_parity_gap, "EqualizedOdds": equalized_odds_gap, "ErrorRateParity": error_rate_gap}
+    gap = {
+        "DemographicParity": demographic_parity_gap,
+        "EqualizedOdds": equalized_odds_gap,
+        "ErrorRateParity": error_rate_gap,
+    }
     expected = gap[type(notion).__name__](y, p, a, compare=compare)
     assert max(audit(notion, y, p, a).values) == pytest.approx(expected)
 
@@ -338,13 +424,17 @@ def test_audits_of_group_losses():
     y, a = ["no", "yes", "no", "yes"], ["f", "f", "m", "m"]
     p = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.6, 0.4]])
     log = audit(ff.BoundedGroupLoss(0.4, "log"), y, p, a)
-    assert log.values == pytest.approx((-(math.log(0.9) + math.log(0.8)) / 2, -(math.log(0.5) + math.log(0.4)) / 2))
+    assert log.values == pytest.approx(
+        (-(math.log(0.9) + math.log(0.8)) / 2, -(math.log(0.5) + math.log(0.4)) / 2)
+    )
     assert log.satisfied == (True, False)
     squared = audit(ff.BoundedGroupLoss(0.1, "squared"), y, p, a)
     assert squared.values == pytest.approx(((0.01 + 0.04) / 2, (0.25 + 0.36) / 2))
     weighted = audit(ff.BoundedGroupLoss(0.1, "squared"), y, p, a, sample_weight=[1, 3, 1, 1])
     assert weighted.values[0] == pytest.approx((0.01 + 3 * 0.04) / 4)
-    regression = audit(ff.BoundedGroupLoss(2.0, "squared"), [1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 1.0, 4.0], a)
+    regression = audit(
+        ff.BoundedGroupLoss(2.0, "squared"), [1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 1.0, 4.0], a
+    )
     assert regression.values == pytest.approx((0.125, 2.0))
     assert regression.holds is True
     zero_one = audit(ff.BoundedGroupLoss(0.2), y, ["no", "yes", "yes", "yes"], a)
@@ -352,7 +442,9 @@ def test_audits_of_group_losses():
     with pytest.raises(InputError, match="probabilities"):
         audit(ff.BoundedGroupLoss(0.4, "log"), y, y, a)
     with pytest.raises(InputError, match="finite numbers"):
-        audit(ff.BoundedGroupLoss(0.4, "squared"), [1.0, math.nan, 3.0, 4.0], [1.5, 2.0, 1.0, 4.0], a)
+        audit(
+            ff.BoundedGroupLoss(0.4, "squared"), [1.0, math.nan, 3.0, 4.0], [1.5, 2.0, 1.0, 4.0], a
+        )
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64])

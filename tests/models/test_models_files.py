@@ -1,4 +1,5 @@
-"""Save and load: bit for bit, whole or not at all, nothing followed or run, every damage an error that says what."""
+"""Save and load: bit for bit, whole or not at all, nothing followed or run, every damage an error
+that says what."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from fairveil.errors import ChecksumError, DataNotFoundError, FairveilError, Inp
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.models import LinearModel, MixtureModel, Parts, files, folders, load, save
 
-ROWS = RowBlock(np.array([[0.1, -2.0, 3.5], [1.0, 0.0, 0.25]]), np.array([[0, 2, 1]], dtype=np.uint8))
+ROWS = RowBlock(
+    np.array([[0.1, -2.0, 3.5], [1.0, 0.0, 0.25]]), np.array([[0, 2, 1]], dtype=np.uint8)
+)
 
 
 def linear(seed=0, classes=("a", "b", "c")):
@@ -27,7 +30,10 @@ def linear(seed=0, classes=("a", "b", "c")):
     weights[0, 4] = 5e-324
     weights[0, 3] = -0.0
     return LinearModel(
-        np.clip(weights, -1e290, 1e290), rng.normal(size=outputs) / 3, classes=classes, layout=RowLayout(2, (3,))
+        np.clip(weights, -1e290, 1e290),
+        rng.normal(size=outputs) / 3,
+        classes=classes,
+        layout=RowLayout(2, (3,)),
     )
 
 
@@ -36,14 +42,21 @@ def examples():
     yield "binary", linear(1, (False, True))
     yield "floats", linear(2, (0.1, 1 / 3))
     yield "texts", linear(3, ("é", "\n", ""))
-    mixture = MixtureModel([linear(s) for s in range(7)], np.random.default_rng(0).dirichlet(np.ones(7)))
+    mixture = MixtureModel(
+        [linear(s) for s in range(7)], np.random.default_rng(0).dirichlet(np.ones(7))
+    )
     yield "mixture", mixture
     yield "nested", MixtureModel([mixture, linear(9)], [1 / 3, 2 / 3])
     yield "derandomised", mixture.derandomise()
-    yield "threshold", MixtureModel([linear(1, (0, 1)), linear(2, (0, 1))], [0.1, 0.9]).derandomise(0.3)
+    yield (
+        "threshold",
+        MixtureModel([linear(1, (0, 1)), linear(2, (0, 1))], [0.1, 0.9]).derandomise(0.3),
+    )
 
 
-@pytest.mark.parametrize(("name", "model"), list(examples()), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("name", "model"), list(examples()), ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_a_round_trip_keeps_every_bit(name, model, tmp_path):
     save(model, tmp_path / "deep" / "model")
     back = load(tmp_path / "deep" / "model")
@@ -143,7 +156,10 @@ def tampered(change):
         (lambda d: d.update(more=1), "model.json"),
         (lambda d: d.pop("arrays"), "model.json"),
         (lambda d: d.update(arrays=[]), "model.json"),
-        (lambda d: d["model"].update(kind="forest"), "kind of model: expected one of .*'linear'.*got 'forest'"),
+        (
+            lambda d: d["model"].update(kind="forest"),
+            "kind of model: expected one of .*'linear'.*got 'forest'",
+        ),
         (lambda d: d["model"].update(kind=["linear"]), r"model\.kind: expected a text"),
         (lambda d: d["model"].pop("values"), "'values'"),
         (lambda d: d.update(model=None), "model: expected an object, got null"),
@@ -154,8 +170,14 @@ def tampered(change):
         (lambda d: d["model"]["values"].update(numbers=-1), "numbers"),
         (lambda d: d["model"]["values"].update(code_sizes="3"), "code_size"),
         (lambda d: d["model"]["values"].update(code_sizes=3), "complete description"),
-        (lambda d: d["model"]["arrays"].update(weights="../../etc/passwd"), "one of 'intercept', 'weights'"),
-        (lambda d: d["model"]["arrays"].update(weights=["weights"]), "one of 'intercept', 'weights'"),
+        (
+            lambda d: d["model"]["arrays"].update(weights="../../etc/passwd"),
+            "one of 'intercept', 'weights'",
+        ),
+        (
+            lambda d: d["model"]["arrays"].update(weights=["weights"]),
+            "one of 'intercept', 'weights'",
+        ),
         (lambda d: d["model"].update(models=3), r"model\.models: expected a list, got 3"),
         (lambda d: d["arrays"]["weights"].update(shape=[5, 3]), "weights of"),
         (lambda d: d["arrays"]["weights"].update(type="<f4"), "weights of"),
@@ -168,7 +190,17 @@ def test_a_description_that_does_not_fit_is_refused(change, message):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b'{"format": "fairveil-model"}']
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'{"format": NaN}',
+        b"[" * 100_000,
+        b'{"format": "fairveil-model"}',
+    ],
 )
 def test_a_broken_text_is_refused(raw):
     with pytest.raises(InputError, match=r"model\.json"):
@@ -206,7 +238,8 @@ def archive(members, compression=zipfile.ZIP_STORED):
 
 
 def test_archives_that_could_do_harm_are_refused(tmp_path):
-    """A pickled array, a compressed bomb, names out of the folder, and garbage, each with a right checksum."""
+    """A pickled array, a compressed bomb, names out of the folder, and garbage, each with a right
+    checksum."""
     model = linear()
     good = {"weights.npy": model.weights, "intercept.npy": model.intercept}
     assert same(files.from_files(resealed(archive(good))).to_parts(), model.to_parts())
@@ -292,9 +325,16 @@ def test_new_kinds_register_once(monkeypatch):
     model = Wrapped([linear()])
     with pytest.raises(FairveilError, match="Register it"):
         files.to_files(model)
-    files.register("wrapped", lambda parts, models: MixtureModel(models) if parts.values["note"] == [1, "x"] else models[0])
+    files.register(
+        "wrapped",
+        lambda parts, models: (
+            MixtureModel(models) if parts.values["note"] == [1, "x"] else models[0]
+        ),
+    )
     back = files.from_files(files.to_files(model))
     assert same(back.to_parts(), MixtureModel([linear()]).to_parts())
-    monkeypatch.setattr(Wrapped, "to_parts", lambda self: Parts("wrapped", {}, {"bad": np.ones(2, dtype=complex)}))
+    monkeypatch.setattr(
+        Wrapped, "to_parts", lambda self: Parts("wrapped", {}, {"bad": np.ones(2, dtype=complex)})
+    )
     with pytest.raises(InputError, match="type of bad"):
         files.to_files(model)

@@ -18,7 +18,11 @@ CELLS = Cells((("a", "b", "c"), (0, 1)), names=("first", "second"))
 
 def block_of(rows: int = 40, sensitive: bool = True) -> RowBlock:
     rng = np.random.default_rng(0)
-    groups = np.stack([rng.integers(0, 3, rows), rng.integers(0, 2, rows)]).astype(np.uint16) if sensitive else None
+    groups = (
+        np.stack([rng.integers(0, 3, rows), rng.integers(0, 2, rows)]).astype(np.uint16)
+        if sensitive
+        else None
+    )
     return RowBlock(rng.normal(size=(2, rows)), np.empty((0, rows), np.uint8), None, groups, None)
 
 
@@ -27,7 +31,9 @@ def model_of(classes: int, seed: int = 0) -> GroupedLinearModel:
     outputs = 1 if classes == 2 else classes
     names = tuple(f"class {k}" for k in range(classes))
     layout = RowLayout(2, (), names, CELLS.columns, CELLS.names)
-    linear = LinearModel(rng.normal(size=(outputs, 2)), rng.normal(size=outputs), classes=names, layout=layout)
+    linear = LinearModel(
+        rng.normal(size=(outputs, 2)), rng.normal(size=outputs), classes=names, layout=layout
+    )
     return GroupedLinearModel(linear, rng.normal(size=(6, outputs)) * 2, CELLS)
 
 
@@ -36,7 +42,9 @@ def test_the_largest_score_with_the_groups_own_intercept_decides(classes: int) -
     model, block = model_of(classes), block_of()
     assert block.sensitive is not None
     group = block.sensitive[0].astype(int) * 2 + block.sensitive[1]
-    scores = block.numbers.T @ model.linear.weights.T + model.linear.intercept + model.offsets[group]
+    scores = (
+        block.numbers.T @ model.linear.weights.T + model.linear.intercept + model.offsets[group]
+    )
     wanted = (scores[:, 0] > 0).astype(int) if classes == 2 else scores.argmax(axis=1)
     assert (model.predict_codes(block) == wanted).all()
     assert (model.predict_proba(block) == np.eye(classes)[wanted]).all()
@@ -57,7 +65,9 @@ def test_rows_without_groups_and_offsets_that_do_not_fit_are_refused() -> None:
         with pytest.raises(InputError, match="offsets"):
             GroupedLinearModel(model.linear, offsets, CELLS)
     with pytest.raises(InputError, match="product"):
-        GroupedLinearModel(model.linear, np.zeros((5, 1)), Cells(CELLS.columns, "marginal", CELLS.names))
+        GroupedLinearModel(
+            model.linear, np.zeros((5, 1)), Cells(CELLS.columns, "marginal", CELLS.names)
+        )
 
 
 @pytest.mark.parametrize("classes", [2, 3])

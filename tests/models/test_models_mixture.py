@@ -17,7 +17,9 @@ def stump(at, classes=(0, 1)):
 
 
 def constant(k, classes=3):
-    return LinearModel(np.zeros((classes, 1)), np.eye(classes)[k], classes=range(classes), layout=RowLayout(1))
+    return LinearModel(
+        np.zeros((classes, 1)), np.eye(classes)[k], classes=range(classes), layout=RowLayout(1)
+    )
 
 
 def test_the_law_is_the_weighted_share_of_decisions():
@@ -34,7 +36,8 @@ def test_the_law_is_the_weighted_share_of_decisions():
 
 
 def test_draws_follow_the_law_and_repeat_with_their_seed():
-    """60,000 draws a class law; each share within 4.5 standard errors: false alarms below 1e-4 over all checks."""
+    """60,000 draws a class law; each share within 4.5 standard errors: false alarms below 1e-4 over
+    all checks."""
     mixture = MixtureModel([constant(0), constant(1), constant(2)], [0.6, 0.3, 0.1])
     rows = np.zeros((60_000, 1))
     drawn = mixture.predict_codes(rows, 0)
@@ -57,7 +60,8 @@ def test_a_class_of_probability_zero_is_never_drawn():
     """Even by the largest number below 1 when the ends of the law round to less than that."""
     law = np.array([[0.1] * 7 + [0.3 - 2e-16, 0.0]])
     top = np.nextafter(1.0, 0.0)
-    assert (top >= np.cumsum(law, axis=1)[:, :-1]).sum() == 8  # without a guard class 8 would be drawn
+    # without a guard class 8 would be drawn
+    assert (top >= np.cumsum(law, axis=1)[:, :-1]).sum() == 8
 
     class Highest(np.random.Generator):
         def random(self, size):
@@ -84,7 +88,8 @@ def test_derandomised_takes_the_likeliest_class():
 
 
 def test_models_of_weight_zero_are_not_asked():
-    class_error = LinearModel([[1.0, 1.0]], [0.0], classes=(0, 1), layout=RowLayout(2))  # would refuse these rows
+    # would refuse these rows
+    class_error = LinearModel([[1.0, 1.0]], [0.0], classes=(0, 1), layout=RowLayout(2))
     mixture = MixtureModel([stump(0.0), class_error], [1.0, 0.0])
     assert mixture.predict_proba([[1.0]]).tolist() == [[0.0, 1.0]]
     assert len(mixture.models) == 2

@@ -39,13 +39,17 @@ def dense(width: int = 7, outputs: int = 3) -> nn.Module:
 def made(classes: int = 3, outputs: int | None = None) -> tuple[NetworkModel, nn.Module]:
     module = dense(7, outputs or classes)
     skeleton = Skeleton.of(module, 7, classes)
-    return NetworkModel(skeleton, skeleton.start, classes=("a", "b", "c")[:classes], layout=LAYOUT), module
+    return NetworkModel(
+        skeleton, skeleton.start, classes=("a", "b", "c")[:classes], layout=LAYOUT
+    ), module
 
 
 def block(rows: int = 40) -> tuple[RowBlock, Any]:
     rng = np.random.default_rng(0)
     numbers, codes = rng.normal(size=(4, rows)), rng.integers(0, 3, (1, rows))
-    return RowBlock(numbers, codes), np.concatenate([numbers.T, np.eye(3)[codes[0]]], axis=1).astype(np.float32)
+    return RowBlock(numbers, codes), np.concatenate(
+        [numbers.T, np.eye(3)[codes[0]]], axis=1
+    ).astype(np.float32)
 
 
 @pytest.mark.parametrize(("classes", "outputs"), [(2, 1), (2, 2), (3, 3)])
@@ -67,7 +71,9 @@ def test_predictions_are_the_modules(classes: int, outputs: int) -> None:
 def test_arrays_and_sparse_arrays_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     import scipy.sparse
 
-    X = np.random.default_rng(1).normal(size=(50, 6)) * (np.random.default_rng(2).random((50, 6)) < 0.5)
+    X = np.random.default_rng(1).normal(size=(50, 6)) * (
+        np.random.default_rng(2).random((50, 6)) < 0.5
+    )
     skeleton = Skeleton.of(dense(6), 6, 3)
     model = NetworkModel(skeleton, skeleton.start, classes=(0, 1, 2), layout=RowLayout(6))
     whole = model.predict_proba(X)
@@ -84,7 +90,9 @@ def test_the_users_module_is_left_alone() -> None:
     skeleton = Skeleton.of(module, 7, 3)
     skeleton.load(skeleton.start + 1.0)
     assert module.training
-    assert all(torch.equal(before[name], p) and p.grad is None for name, p in module.named_parameters())
+    assert all(
+        torch.equal(before[name], p) and p.grad is None for name, p in module.named_parameters()
+    )
     with torch.no_grad():
         module[0].weight.zero_()
     assert np.abs(skeleton.start[:35]).max() > 0
@@ -97,7 +105,9 @@ def test_flat_parameters_are_in_the_modules_order_and_frozen_ones_are_not_there(
     assert skeleton.names == ("0.weight", "2.weight", "2.bias")
     assert skeleton.shapes == ((5, 7), (3, 5), (3,))
     assert skeleton.size == len(skeleton.start) == 35 + 15 + 3
-    assert np.array_equal(skeleton.start[:35].reshape(5, 7), module[0].weight.detach().numpy().astype(float))
+    assert np.array_equal(
+        skeleton.start[:35].reshape(5, 7), module[0].weight.detach().numpy().astype(float)
+    )
     assert skeleton.kinds == ("Linear", "Linear")
 
 
@@ -142,7 +152,8 @@ class Logarithms(Mixes):
 
 class Fails(Mixes):
     def forward(self, x: Any) -> Any:
-        if float(x.abs().max()) > 0.5:  # not in the first pass of rows of zeros, but in the one beside others
+        # not in the first pass of rows of zeros, but in the one beside others
+        if float(x.abs().max()) > 0.5:
             raise ValueError("too large")
         return self.inner(x)
 
@@ -181,7 +192,12 @@ def with_norm(norm: nn.Module) -> nn.Module:
         (lambda: with_norm(nn.BatchNorm1d(6)), "GroupNorm"),
         (lambda: with_norm(nn.BatchNorm1d(6, track_running_stats=False)), "GroupNorm"),
         (lambda: with_norm(nn.SyncBatchNorm(6)), "GroupNorm"),
-        (lambda: nn.Sequential(nn.Unflatten(1, (7, 1)), nn.InstanceNorm1d(7, track_running_stats=True)), "GroupNorm"),
+        (
+            lambda: nn.Sequential(
+                nn.Unflatten(1, (7, 1)), nn.InstanceNorm1d(7, track_running_stats=True)
+            ),
+            "GroupNorm",
+        ),
         (lambda: with_norm(nn.Dropout(0.5)), "p=0"),
         (lambda: with_norm(nn.AlphaDropout(0.1)), "p=0"),
         (lambda: nn.TransformerEncoderLayer(7, 1, dropout=0.1), "p=0|dropout=0"),
@@ -201,12 +217,17 @@ def test_modules_that_will_not_do_are_refused_with_the_way_out(module: Any, matc
 def test_dropout_of_zero_and_norms_of_one_row_are_welcome() -> None:
     for norm in (nn.Dropout(0.0), nn.LayerNorm(6), nn.GroupNorm(2, 6)):
         assert Skeleton.of(with_norm(norm), 7, 3).size > 0
-    by_channel = nn.Sequential(nn.Unflatten(1, (1, 7)), nn.InstanceNorm1d(1), nn.Flatten(), nn.Linear(7, 3))
+    by_channel = nn.Sequential(
+        nn.Unflatten(1, (1, 7)), nn.InstanceNorm1d(1), nn.Flatten(), nn.Linear(7, 3)
+    )
     assert Skeleton.of(by_channel, 7, 3).size == 24
 
 
 def test_arguments_are_checked() -> None:
-    for more, match in (({"input_shape": (2, 4)}, "input_shape"), ({"input_shape": (7, 0)}, "input_shape")):
+    for more, match in (
+        ({"input_shape": (2, 4)}, "input_shape"),
+        ({"input_shape": (7, 0)}, "input_shape"),
+    ):
         with pytest.raises(InputError, match=match):
             Skeleton.of(dense(), 7, 3, **more)
     with pytest.raises(InputError, match="classes"):
@@ -230,7 +251,10 @@ def test_saved_and_loaded_with_the_module_handed_back(tmp_path: Path) -> None:
     model, module = made()
     rng = np.random.default_rng(4)
     trained = NetworkModel(
-        model.skeleton, model.parameters + rng.normal(size=model.skeleton.size), classes=model.classes, layout=LAYOUT
+        model.skeleton,
+        model.parameters + rng.normal(size=model.skeleton.size),
+        classes=model.classes,
+        layout=LAYOUT,
     )
     save(trained, tmp_path / "network")
     assert sorted(p.name for p in (tmp_path / "network").iterdir()) == ["arrays.npz", "model.json"]
@@ -242,7 +266,9 @@ def test_saved_and_loaded_with_the_module_handed_back(tmp_path: Path) -> None:
     assert again.classes == trained.classes
     mixture = MixtureModel((model, trained), np.array([0.25, 0.75]))
     save(mixture, tmp_path / "mixture")
-    assert np.array_equal(load(tmp_path / "mixture", model=module).predict_proba(rows), mixture.predict_proba(rows))
+    assert np.array_equal(
+        load(tmp_path / "mixture", model=module).predict_proba(rows), mixture.predict_proba(rows)
+    )
 
 
 def test_frozen_parameters_and_buffers_are_saved(tmp_path: Path) -> None:
@@ -257,7 +283,9 @@ def test_frozen_parameters_and_buffers_are_saved(tmp_path: Path) -> None:
     assert again.skeleton.names == skeleton.names
     rows, X = block()
     with torch.no_grad():
-        assert np.abs(again.decision_scores(rows) - module(torch.from_numpy(X)).numpy()).max() < 1e-6
+        assert (
+            np.abs(again.decision_scores(rows) - module(torch.from_numpy(X)).numpy()).max() < 1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +310,10 @@ def test_a_network_can_be_pickled_and_copied() -> None:
     rows, _ = block()
     assert np.array_equal(twin.predict_proba(rows), model.predict_proba(rows))
     twin.skeleton.load(twin.parameters + 1.0)
-    assert np.array_equal(model.predict_proba(rows), NetworkModel.from_parts(model.to_parts(), made()[1]).predict_proba(rows))
+    assert np.array_equal(
+        model.predict_proba(rows),
+        NetworkModel.from_parts(model.to_parts(), made()[1]).predict_proba(rows),
+    )
 
 
 def test_torch_is_not_loaded_before_it_is_asked_for() -> None:

@@ -28,7 +28,9 @@ FACTS = {name: (array.dtype.str, array.shape) for name, array in ARRAYS.items()}
 ONE = {"a": ("<f8", (3,))}
 
 
-def archive(content: bytes, *, name: str = "a.npy", how: int = zipfile.ZIP_STORED, more: bytes | None = None) -> bytes:
+def archive(
+    content: bytes, *, name: str = "a.npy", how: int = zipfile.ZIP_STORED, more: bytes | None = None
+) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", how) as made:
         made.writestr(name, content)
@@ -96,7 +98,8 @@ def test_guarantee_2_members_that_are_refused(kind: str) -> None:
 
 
 def patched(raw: bytes, place: int, changed: bytes, *, local: int | None = None) -> bytes:
-    """Other bytes in the central directory's first entry, and at `local` in the member's own header."""
+    """Other bytes in the central directory's first entry, and at `local` in the member's own
+    header."""
     out = bytearray(raw)
     at = out.find(b"PK\x01\x02")
     out[at + place : at + place + len(changed)] = changed

@@ -17,8 +17,12 @@ TABLE = RNG.dirichlet(np.ones(2), size=(6, 2))
 
 
 def rows(count: int = 500) -> RowBlock:
-    sensitive = np.stack([RNG.integers(2, size=count), RNG.integers(3, size=count)]).astype(np.uint16)
-    return RowBlock(RNG.normal(size=(2, count)), np.empty((0, count), np.uint8), sensitive=sensitive)
+    sensitive = np.stack([RNG.integers(2, size=count), RNG.integers(3, size=count)]).astype(
+        np.uint16
+    )
+    return RowBlock(
+        RNG.normal(size=(2, count)), np.empty((0, count), np.uint8), sensitive=sensitive
+    )
 
 
 def linear(sign: float = 1.0) -> LinearModel:
@@ -29,7 +33,9 @@ def test_the_law_is_the_table_of_the_rows_cell_and_base_decision() -> None:
     model, block = PostProcessedModel(TABLE, ("no", "yes"), CELLS, linear()), rows()
     assert block.sensitive is not None
     decided = linear().predict_codes(block)
-    expected = [TABLE[3 * a + b, j] for a, b, j in zip(*block.sensitive.astype(int), decided, strict=True)]
+    expected = [
+        TABLE[3 * a + b, j] for a, b, j in zip(*block.sensitive.astype(int), decided, strict=True)
+    ]
     assert np.allclose(model.predict_proba(block), expected, rtol=0, atol=0)
     assert model.is_randomised
 
@@ -46,7 +52,10 @@ def test_draws_follow_the_law_and_repeat_with_a_seed() -> None:
 def test_a_base_that_draws_is_followed_in_law() -> None:
     mixture, block = MixtureModel([linear(), linear(-1.0)], [0.25, 0.75]), rows()
     model = PostProcessedModel(TABLE, ("no", "yes"), CELLS, mixture)
-    one, other = (PostProcessedModel(TABLE, ("no", "yes"), CELLS, m).predict_proba(block) for m in mixture.models)
+    one, other = (
+        PostProcessedModel(TABLE, ("no", "yes"), CELLS, m).predict_proba(block)
+        for m in mixture.models
+    )
     assert np.allclose(model.predict_proba(block), 0.25 * one + 0.75 * other)
     everybody = PostProcessedModel(TABLE[:1], ("no", "yes"), None, mixture)
     assert np.allclose(everybody.predict_proba(block), mixture.decision_proba(block) @ TABLE[0])

@@ -16,7 +16,10 @@ from fairveil.models import RegressionModel
 
 def test_predictions_are_a_matrix_product_and_do_not_depend_on_the_block() -> None:
     rng = np.random.default_rng(0)
-    numbers, codes = rng.normal(size=(3, 20_000)), rng.integers(4, size=(2, 20_000)).astype(np.uint8)
+    numbers, codes = (
+        rng.normal(size=(3, 20_000)),
+        rng.integers(4, size=(2, 20_000)).astype(np.uint8),
+    )
     weights = rng.normal(size=3 + 8)
     model = RegressionModel(weights, 0.25, layout=RowLayout(3, (4, 4)))
     whole = model.predict_numbers(RowBlock(numbers, codes))

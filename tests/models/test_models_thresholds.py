@@ -19,7 +19,11 @@ TABLE = [[[1, 0], [1, 0], [1, 0], [0, 1]], [[1, 0], [0.4, 0.6], [0, 1], [0, 1]]]
 
 
 def rows(numbers: list[float], groups: list[int]) -> RowBlock:
-    return RowBlock(np.array([numbers]), np.empty((0, len(numbers)), np.uint8), sensitive=np.array([groups], np.uint16))
+    return RowBlock(
+        np.array([numbers]),
+        np.empty((0, len(numbers)), np.uint8),
+        sensitive=np.array([groups], np.uint16),
+    )
 
 
 def test_a_row_is_decided_by_the_bin_of_its_score_and_its_group(tmp_path: Path) -> None:

@@ -53,15 +53,20 @@ KINDS: dict[str, Event] = {
     "visible": VisiblySampled(0.05, Gaussian(2.0)),
     "visible list": VisiblySampled(0.05, Composed((Gaussian(3.0), Laplace(3.0)))),
     "selection": PrivateSelection(Gaussian(8.0), 5.0, 1.0),
-    "selection of sampled": PrivateSelection(Repeated(PoissonSampled(0.05, Gaussian(2.0)), 10), 5.0, math.inf),
+    "selection of sampled": PrivateSelection(
+        Repeated(PoissonSampled(0.05, Gaussian(2.0)), 10), 5.0, math.inf
+    ),
 }
 DELTA = 1e-5
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_relation = pytest.mark.parametrize("neighbours", NEIGHBOURS)
 # Visible batches are priced under replace-one only.
-relations_of = {kind: NEIGHBOURS[1:] if kind.startswith("visible") else NEIGHBOURS for kind in KINDS}
+relations_of = {
+    kind: NEIGHBOURS[1:] if kind.startswith("visible") else NEIGHBOURS for kind in KINDS
+}
 every_kind_and_relation = pytest.mark.parametrize(
-    ("kind", "neighbours"), [(kind, neighbours) for kind in KINDS for neighbours in relations_of[kind]]
+    ("kind", "neighbours"),
+    [(kind, neighbours) for kind in KINDS for neighbours in relations_of[kind]],
 )
 
 
@@ -75,7 +80,11 @@ def test_n_fold_is_a_list_of_n_on_every_route(kind: str, neighbours: str) -> Non
     repeated, listed = Repeated(event, 4), [event, event, Repeated(event, 2)]
     nested = Composed((Composed((event,)), Repeated(Composed((event, NoOp())), 3)))
     routes = accounting.routes_of(repeated, DELTA, neighbours)
-    assert routes == accounting.routes_of(listed, DELTA, neighbours) == accounting.routes_of(nested, DELTA, neighbours)
+    assert (
+        routes
+        == accounting.routes_of(listed, DELTA, neighbours)
+        == accounting.routes_of(nested, DELTA, neighbours)
+    )
     assert len(routes) >= 2
     once = accounting.routes_of(event, DELTA, neighbours)
     assert all(routes[name] >= once[name] for name in routes)
@@ -110,7 +119,10 @@ def test_epsilon_and_delta_are_inverse_and_monotone(kind: str, neighbours: str) 
     assert epsilons == sorted(epsilons)
     for epsilon, delta in curve[:3]:
         assert accounting.delta(events, epsilon, neighbours) == pytest.approx(delta, rel=0.02)
-    deltas = [delta for _, delta in accounting.curve(events, neighbours, epsilons=[0.0, 0.5, 1.0, 3.0, 50.0])]
+    deltas = [
+        delta
+        for _, delta in accounting.curve(events, neighbours, epsilons=[0.0, 0.5, 1.0, 3.0, 50.0])
+    ]
     assert deltas == sorted(deltas, reverse=True)
     assert all(0 <= delta <= 1 for delta in deltas)
 
@@ -121,7 +133,9 @@ def test_epsilon_and_delta_are_inverse_and_monotone(kind: str, neighbours: str) 
     st.randoms(use_true_random=False),
     st.sampled_from(NEIGHBOURS),
 )
-def test_order_does_not_matter_a_no_op_is_free_and_more_costs_more(kinds: list[str], random: object, neighbours: str) -> None:
+def test_order_does_not_matter_a_no_op_is_free_and_more_costs_more(
+    kinds: list[str], random: object, neighbours: str
+) -> None:
     if any(neighbours not in relations_of[kind] for kind in kinds):
         neighbours = "replace-one"
     events = [KINDS[kind] for kind in kinds]
@@ -141,7 +155,9 @@ def test_order_does_not_matter_a_no_op_is_free_and_more_costs_more(kinds: list[s
     st.sampled_from(NEIGHBOURS),
     st.sampled_from([1e-12, 1e-6, 1e-2]),
 )
-def test_a_poisson_plan_always_has_a_price(q: float, z: float, count: int, neighbours: str, delta: float) -> None:
+def test_a_poisson_plan_always_has_a_price(
+    q: float, z: float, count: int, neighbours: str, delta: float
+) -> None:
     price = accounting.price(Repeated(PoissonSampled(q, Gaussian(z)), count), delta, neighbours)
     spread = 1.0 if neighbours == "add-remove" else 2.0
     unsampled = accounting.epsilon(Repeated(Gaussian(z / spread), count), delta)
@@ -150,7 +166,16 @@ def test_a_poisson_plan_always_has_a_price(q: float, z: float, count: int, neigh
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-2, 1.0, 30.0, 1e3])
 def test_no_exception_from_a_thousandth_to_a_thousand(epsilon: float) -> None:
-    for kind in ("gaussian", "laplace", "exponential", "pure", "zero-concentrated", "poisson joint", "visible", "selection"):
+    for kind in (
+        "gaussian",
+        "laplace",
+        "exponential",
+        "pure",
+        "zero-concentrated",
+        "poisson joint",
+        "visible",
+        "selection",
+    ):
         plan, neighbours = scaled(KINDS[kind]), relations_of[kind][0]
         z = 1.0
         while accounting.epsilon(plan(z), DELTA, neighbours) > epsilon:
@@ -165,8 +190,13 @@ def test_no_exception_from_a_thousandth_to_a_thousand(epsilon: float) -> None:
 @every_relation
 def test_guarantee_2_one_batch_costs_more_than_two_batches_of_each_part(neighbours: str) -> None:
     joint = Repeated(PoissonSampled(0.017, Composed((Gaussian(1.0), Laplace(1.0)))), 100)
-    apart = [Repeated(PoissonSampled(0.017, Gaussian(1.0)), 100), Repeated(PoissonSampled(0.017, Laplace(1.0)), 100)]
-    assert accounting.epsilon(joint, DELTA, neighbours) > 1.1 * accounting.epsilon(apart, DELTA, neighbours)
+    apart = [
+        Repeated(PoissonSampled(0.017, Gaussian(1.0)), 100),
+        Repeated(PoissonSampled(0.017, Laplace(1.0)), 100),
+    ]
+    assert accounting.epsilon(joint, DELTA, neighbours) > 1.1 * accounting.epsilon(
+        apart, DELTA, neighbours
+    )
     merged = PoissonSampled(0.1, Gaussian((10.0**-2 + 0.5**-2) ** -0.5))
     listed = PoissonSampled(0.1, Composed((Gaussian(10), Gaussian(0.5))))
     assert accounting.epsilon(Repeated(listed, 100), DELTA, neighbours) == pytest.approx(
@@ -191,17 +221,37 @@ def test_a_replaced_row_costs_what_its_spread_says() -> None:
     batches = [PoissonSampled(0.1, Gaussian(1.0), (s,)) for s in (0.3, 1.0, 1.4, 2.0)]
     costs = [accounting.epsilon(Repeated(batch, 20), DELTA, "replace-one") for batch in batches]
     assert costs == sorted(costs)
-    assert costs[-1] == accounting.epsilon(Repeated(PoissonSampled(0.1, Gaussian(1.0)), 20), DELTA, "replace-one")
+    assert costs[-1] == accounting.epsilon(
+        Repeated(PoissonSampled(0.1, Gaussian(1.0)), 20), DELTA, "replace-one"
+    )
     full = PoissonSampled(1.0, Gaussian(1.0), (1.4,))
-    assert accounting.epsilon(full, DELTA, "replace-one") == pytest.approx(accounting.epsilon(Gaussian(1 / 1.4), DELTA))
+    assert accounting.epsilon(full, DELTA, "replace-one") == pytest.approx(
+        accounting.epsilon(Gaussian(1 / 1.4), DELTA)
+    )
 
 
 def test_pure_totals_and_delta_zero() -> None:
-    pure = [Laplace(2.0), DiscreteLaplace(4.0, 1), Exponential(0.3), Pure(0.1), VisiblySampled(0.5, Pure(0.2))]
-    assert accounting.epsilon(pure, 0.0, "replace-one") == pytest.approx(0.5 + 0.25 + 0.3 + 0.1 + 0.2)
-    assert accounting.epsilon(PoissonSampled(0.1, Laplace(1.0)), 0.0) == pytest.approx(math.log1p(0.1 * math.expm1(1.0)))
+    pure = [
+        Laplace(2.0),
+        DiscreteLaplace(4.0, 1),
+        Exponential(0.3),
+        Pure(0.1),
+        VisiblySampled(0.5, Pure(0.2)),
+    ]
+    assert accounting.epsilon(pure, 0.0, "replace-one") == pytest.approx(
+        0.5 + 0.25 + 0.3 + 0.1 + 0.2
+    )
+    assert accounting.epsilon(PoissonSampled(0.1, Laplace(1.0)), 0.0) == pytest.approx(
+        math.log1p(0.1 * math.expm1(1.0))
+    )
     assert accounting.epsilon(PrivateSelection(Pure(0.5), 10.0, 1.0), 0.0) == pytest.approx(1.5)
-    for kind in ("gaussian", "zero-concentrated", "poisson gaussian", "approximate", "discrete gaussian"):
+    for kind in (
+        "gaussian",
+        "zero-concentrated",
+        "poisson gaussian",
+        "approximate",
+        "discrete gaussian",
+    ):
         assert accounting.epsilon(KINDS[kind], 0.0) == math.inf
 
 
@@ -210,7 +260,11 @@ def test_nothing_and_everything() -> None:
     assert accounting.epsilon([], 1e-6) == 0
     assert accounting.epsilon(Repeated(Gaussian(1.0), 0), 0.0) == 0
     assert accounting.epsilon(Repeated(NonPrivate(), 0), 0.0) == 0
-    for event in (NonPrivate(), VisiblySampled(0.1, NonPrivate()), PrivateSelection(Composed((NonPrivate(),)), 2, 1)):
+    for event in (
+        NonPrivate(),
+        VisiblySampled(0.1, NonPrivate()),
+        PrivateSelection(Composed((NonPrivate(),)), 2, 1),
+    ):
         price = accounting.price([Gaussian(5.0), event], 1e-3, "replace-one")
         assert (price.epsilon, price.route) == (math.inf, "none")
         assert accounting.delta(event, 3.0, "replace-one") == 1
@@ -224,7 +278,10 @@ def test_t7_sampler_errors_are_charged_on_top(kind: str) -> None:
     price = accounting.epsilon([event, SamplerError(error)], DELTA, neighbours)
     left = DELTA - (1 + math.exp(price)) * error
     assert accounting.epsilon(event, left, neighbours) == pytest.approx(price, rel=1e-4)
-    assert accounting.epsilon([event, SamplerError(4e-6), SamplerError(4e-6)], DELTA, neighbours) == math.inf
+    assert (
+        accounting.epsilon([event, SamplerError(4e-6), SamplerError(4e-6)], DELTA, neighbours)
+        == math.inf
+    )
     charged = accounting.delta([event, SamplerError(error)], price, neighbours)
     assert charged == pytest.approx(DELTA, rel=0.02)
 

@@ -47,7 +47,9 @@ def test_randomised_responses_are_a_binomial(count: int) -> None:
 
 def test_connecting_the_dots_dominates_between_the_dots_and_is_a_distribution() -> None:
     profile = profiles.poisson_add_remove(profiles.joint(0.7, 1.1), 0.2)
-    for pair, curve in zip(losses.on_grid(profile, 0.02, 1e-12), (profile.forward, profile.backward), strict=True):
+    for pair, curve in zip(
+        losses.on_grid(profile, 0.02, 1e-12), (profile.forward, profile.backward), strict=True
+    ):
         assert pair.mass.sum() + pair.never == pytest.approx(1.0, abs=1e-12)
         for e in np.linspace(0.0, 1.2, 49):
             discrete = pair.never + float(pair.mass @ np.maximum(0.0, -np.expm1(e - pair.losses)))

@@ -1,4 +1,5 @@
-"""A price is never below the truth where that is hardest: hidden errors, vanishing losses, losses beyond floats, tiny deltas.
+"""A price is never below the truth where that is hardest: hidden errors, vanishing losses, losses
+beyond floats, tiny deltas.
 
 The truths are closed forms, exact binomial sums and many digits of precision.
 """
@@ -39,13 +40,16 @@ from fairveil.privacy.promise import Promise
 
 REPLACE = "replace-one"
 
-# Sampler errors -------------------------------------------------------------------------------------------------------
+# Sampler errors
+# --------------------------------------------------------------------------------------------------
 
 HIDDEN: dict[str, Event] = {
     "visible": VisiblySampled(0.5, Composed((Laplace(1.0), SamplerError(1e-2)))),
     "selection": PrivateSelection(Composed((Laplace(1.0), SamplerError(1e-2))), 5, 1),
     "nothing else": VisiblySampled(0.5, SamplerError(1e-2)),
-    "two deep": VisiblySampled(0.5, PrivateSelection(Composed((Pure(0.1), SamplerError(1e-2))), 2, 1)),
+    "two deep": VisiblySampled(
+        0.5, PrivateSelection(Composed((Pure(0.1), SamplerError(1e-2))), 2, 1)
+    ),
 }
 
 
@@ -59,7 +63,9 @@ def test_t7_a_sampler_error_inside_is_not_free_on_any_route(kind: str) -> None:
 
 
 def test_t7_an_error_inside_costs_at_least_a_share_of_one_outside() -> None:
-    found = epsilon(VisiblySampled(0.5, Composed((Laplace(2.0), SamplerError(1e-7)))), 1e-6, REPLACE)
+    found = epsilon(
+        VisiblySampled(0.5, Composed((Laplace(2.0), SamplerError(1e-7)))), 1e-6, REPLACE
+    )
     assert 0.4 < found <= 0.5
     runs = PrivateSelection(Composed((Pure(0.1), SamplerError(1e-8))), 5, 1)
     assert epsilon(runs, 1e-6) == pytest.approx(0.3, rel=1e-3)
@@ -75,12 +81,15 @@ def test_t7_a_small_error_at_a_large_epsilon_is_charged_in_full() -> None:
 def test_delta_at_epsilon_inf_is_what_has_an_infinite_loss() -> None:
     assert delta(Approximate(1.0, 0.1), math.inf) == pytest.approx(0.1)
     assert delta([Approximate(1.0, 0.1), Gaussian(1.0)], math.inf) == pytest.approx(0.1)
-    assert delta(VisiblySampled(0.5, Approximate(1.0, 0.1)), math.inf, REPLACE) == pytest.approx(0.05)
+    assert delta(VisiblySampled(0.5, Approximate(1.0, 0.1)), math.inf, REPLACE) == pytest.approx(
+        0.05
+    )
     assert delta([Gaussian(1.0), Laplace(1.0)], math.inf) == 0.0
     assert 1e-9 < delta([Pure(0.5), SamplerError(1e-9)], math.inf) < 3e-9
 
 
-# Vanishing losses -----------------------------------------------------------------------------------------------------
+# Vanishing losses
+# --------------------------------------------------------------------------------------------------
 
 
 def _two_points(loss: mpmath.mpf, up: mpmath.mpf, down: mpmath.mpf, order: float) -> mpmath.mpf:
@@ -100,9 +109,16 @@ def test_moments_are_never_below_many_digits_of_precision(size: float) -> None:
         for found in (renyi.curve(Pure(size), "add-remove").values[index], lattice[index]):
             assert response * (1 - 1e-14) <= found <= response * (1 + 1e-6)
         a = mpmath.mpf(order)
-        laplace = mpmath.log(a / (2 * a - 1) * mpmath.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * e)) / (a - 1)
-        assert laplace * (1 - 1e-14) <= renyi.curve(Laplace(1 / size), "add-remove").values[index] <= laplace * (1 + 1e-5)
-        # Of the two-point pairs of range e, one near the worst at small sizes and orders; every one is below.
+        laplace = mpmath.log(
+            a / (2 * a - 1) * mpmath.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * e)
+        ) / (a - 1)
+        assert (
+            laplace * (1 - 1e-14)
+            <= renyi.curve(Laplace(1 / size), "add-remove").values[index]
+            <= laplace * (1 + 1e-5)
+        )
+        # Of the two-point pairs of range e, one near the worst at small sizes and orders; every one
+        # is below.
         for t in (e / 4, e / 2, 3 * e / 4):
             pair = _two_points((1 - mpmath.exp(t - e)) / (1 - mpmath.exp(-e)), t, t - e, order)
             found = renyi.bounded_range(size)[index]
@@ -122,7 +138,8 @@ def test_moments_of_a_batch_that_hardly_ever_holds_her(q: float, z: float) -> No
 
 @pytest.mark.parametrize("count", [10**4, 10**6, 10**8])
 def test_many_vanishing_choices_against_the_binomial(count: int) -> None:
-    # One run for certain (mean 1) of randomised response; the Laplace's atom at loss 1 has probability 1/2.
+    # One run for certain (mean 1) of randomised response; the Laplace's atom at loss 1 has
+    # probability 1/2.
     size, middle = 1e-6, count // 2
     wins = np.arange(max(0, middle - 10**6), min(count, middle + 10**6) + 1)
     mass = binom.pmf(wins, count, 1 / (1 + math.exp(-size)))
@@ -134,7 +151,8 @@ def test_many_vanishing_choices_against_the_binomial(count: int) -> None:
 def test_many_visible_batches_that_hardly_ever_hold_her_against_the_normal() -> None:
     q, z, count = 1e-6, 5.0, 10**6
     events = Repeated(VisiblySampled(0.9, Repeated(PoissonSampled(q, Gaussian(z)), 2)), count)
-    # Under replace-one both signs are mixed in: the losses' variance is q^2 E (g+ - g-)^2 = 4 q^2 sinh(1/z^2).
+    # Under replace-one both signs are mixed in: the losses' variance is q^2 E (g+ - g-)^2 = 4 q^2
+    # sinh(1/z^2).
     mu = math.sqrt(0.9 * 2 * count * 4 * q * q * math.sinh(z**-2))
     normal = math.erf(mu / 2 / math.sqrt(2))
     assert normal * 0.99 <= delta(events, 0.0, REPLACE) <= 4 * normal
@@ -155,7 +173,10 @@ def test_profiles_of_a_vanishing_gaussian(mu: float) -> None:
     for e in (0.0, 0.1 * mu, 3 * mu, 20 * mu):
         x = mpmath.mpf(mu) / 2 - mpmath.mpf(e) / mpmath.mpf(mu)
         exact = mpmath.ncdf(x) - mpmath.exp(mpmath.mpf(e)) * mpmath.ncdf(x - mpmath.mpf(mu))
-        for found in (profiles.gaussian_delta(e, mu), float(profiles.gaussian(mu).forward(np.array([e]))[0])):
+        for found in (
+            profiles.gaussian_delta(e, mu),
+            float(profiles.gaussian(mu).forward(np.array([e]))[0]),
+        ):
             assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-6)
 
 
@@ -165,7 +186,9 @@ def _replaced(c: float, d: float, q: float, e: float) -> mpmath.mpf:
     k, a = (1 - rate) / rate, mpmath.exp(at)
 
     def beyond(t: mpmath.mpf) -> bool:
-        total = k * (a - 1) * mpmath.exp(one * t - one**2 / 2) + a * mpmath.exp(two * t - two**2 / 2)
+        total = k * (a - 1) * mpmath.exp(one * t - one**2 / 2) + a * mpmath.exp(
+            two * t - two**2 / 2
+        )
         return bool(total > 1)
 
     high = two / 2 - at / two
@@ -175,7 +198,9 @@ def _replaced(c: float, d: float, q: float, e: float) -> mpmath.mpf:
     for _ in range(150):
         middle = (low + high) / 2
         low, high = (low, middle) if beyond(middle) else (middle, high)
-    return rate * (mpmath.ncdf(low) - k * (a - 1) * mpmath.ncdf(low - one) - a * mpmath.ncdf(low - two))
+    return rate * (
+        mpmath.ncdf(low) - k * (a - 1) * mpmath.ncdf(low - one) - a * mpmath.ncdf(low - two)
+    )
 
 
 @pytest.mark.parametrize("c", [0.5, 1.0, 15.0])
@@ -193,7 +218,8 @@ def test_t3_two_rows_that_hardly_differ(c: float, ratio: float) -> None:
             assert found >= exact * (1 - 1e-8) or exact < 1e-290
 
 
-# Losses beyond floats, tiny deltas ------------------------------------------------------------------------------------
+# Losses beyond floats, tiny deltas
+# ------------------------------------------------------------------------------------
 
 EXTREME: list[tuple[Event, float]] = [
     (Pure(1e300), 1e300),
@@ -207,7 +233,9 @@ EXTREME: list[tuple[Event, float]] = [
 
 @pytest.mark.parametrize("neighbours", ["add-remove", REPLACE])
 @pytest.mark.parametrize(("event", "most"), EXTREME)
-def test_losses_beyond_floats_have_a_price_on_every_route(event: Event, most: float, neighbours: str) -> None:
+def test_losses_beyond_floats_have_a_price_on_every_route(
+    event: Event, most: float, neighbours: str
+) -> None:
     found = routes_of(event, 1e-6, neighbours)
     assert price(event, 1e-6, neighbours).epsilon <= most * (1 + 1e-9)
     assert all(value >= 0.99 * most for value in found.values()) or most < 1
@@ -219,13 +247,17 @@ def test_a_bounded_loss_beside_others_at_tiny_deltas(at: float) -> None:
     bounded = [Laplace(1.5), PoissonSampled(0.1, Laplace(2.0)), DiscreteLaplace(2.0, 3)]
     pure = 1 / 1.5 + math.log1p(0.1 * math.expm1(0.5)) + 0.5
     alone = epsilon(Gaussian(2.0), at)
-    assert epsilon([Gaussian(2.0)], at) < epsilon([*bounded, Gaussian(2.0)], at) <= alone + pure + 1e-6
+    assert (
+        epsilon([Gaussian(2.0)], at) < epsilon([*bounded, Gaussian(2.0)], at) <= alone + pure + 1e-6
+    )
     assert routes_of([*bounded, Gaussian(2.0)], at)["privacy-loss distribution"] < math.inf
 
 
 def test_a_sensitivity_beyond_what_is_priced_is_refused_kindly() -> None:
     assert 4.8 < epsilon([DiscreteLaplace(1.0, 1 << 20), Gaussian(1.0)], 1e-6) < 7
-    with pytest.raises(InputError, match=r"sensitivity: expected .* 1048576, got 1048577\. Round to coarser"):
+    with pytest.raises(
+        InputError, match=r"sensitivity: expected .* 1048576, got 1048577\. Round to coarser"
+    ):
         DiscreteLaplace(1.0, (1 << 20) + 1)
 
 
@@ -239,7 +271,8 @@ def test_full_batch_beside_what_leaves_hardly_any_room(share: float) -> None:
     assert share < 1e-9 or z >= 0.9 * full_batch(promise, 1) * math.sqrt(10 / (2 * share))
 
 
-# Visible batches ------------------------------------------------------------------------------------------------------
+# Visible batches
+# --------------------------------------------------------------------------------------------------
 
 SEEN: dict[str, Event] = {
     "alone": VisiblySampled(0.5, Gaussian(10.0)),
@@ -252,7 +285,8 @@ SEEN: dict[str, Event] = {
 
 @pytest.mark.parametrize("kind", SEEN)
 def test_t4_a_batch_that_can_be_seen_is_refused_where_presence_is_protected(kind: str) -> None:
-    # A new member alone is seen with probability 1/2, whatever is asked: no epsilon has delta below that.
+    # A new member alone is seen with probability 1/2, whatever is asked: no epsilon has delta below
+    # that.
     with pytest.raises(InputError, match=r"PoissonSampled.*replace-one"):
         price(SEEN[kind], 1e-6)
     with pytest.raises(InputError, match="PoissonSampled"):

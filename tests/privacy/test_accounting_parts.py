@@ -61,10 +61,14 @@ def price(*events: Event) -> float:
 
 @every_kind
 @pytest.mark.parametrize("parts", [1, 2, 7])
-def test_epochs_over_all_parts_cost_as_many_releases_on_all_rows_by_every_route(kind: str, parts: int) -> None:
+def test_epochs_over_all_parts_cost_as_many_releases_on_all_rows_by_every_route(
+    kind: str, parts: int
+) -> None:
     plan, whole = Repeated(epoch(KINDS[kind], parts), 5), Repeated(KINDS[kind], 5)
     assert price(plan) == price(whole)
-    assert accounting.routes_of(plan, DELTA, "replace-one") == accounting.routes_of(whole, DELTA, "replace-one")
+    assert accounting.routes_of(plan, DELTA, "replace-one") == accounting.routes_of(
+        whole, DELTA, "replace-one"
+    )
     assert accounting.delta(plan, 0.7, "replace-one") == accounting.delta(whole, 0.7, "replace-one")
 
 
@@ -90,7 +94,9 @@ def test_n_fold_is_a_list_of_n_in_any_order(kind: str) -> None:
 def test_one_part_asked_again_and_again_costs_each_time_and_others_nothing_more(kind: str) -> None:
     event = KINDS[kind]
     assert price(*[OnPart(event, 1, 4)] * 3) == price(*[event] * 3)
-    assert price(*[OnPart(event, 1, 4)] * 3, OnPart(event, 0, 4), OnPart(event, 2, 4)) == price(*[event] * 3)
+    assert price(*[OnPart(event, 1, 4)] * 3, OnPart(event, 0, 4), OnPart(event, 2, 4)) == price(
+        *[event] * 3
+    )
     assert price(OnPart(event, 0, 4), event) == price(event, event)
 
 
@@ -100,20 +106,28 @@ def test_partitions_add_up_for_a_person_is_in_a_part_of_each() -> None:
 
 
 small = st.lists(
-    st.tuples(st.sampled_from([Gaussian(2.0), Gaussian(3.0), Laplace(3.0)]), st.integers(0, 2), st.integers(1, 3)), max_size=6
+    st.tuples(
+        st.sampled_from([Gaussian(2.0), Gaussian(3.0), Laplace(3.0)]),
+        st.integers(0, 2),
+        st.integers(1, 3),
+    ),
+    max_size=6,
 )
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(small)
-def test_a_price_is_never_below_that_of_what_any_one_person_was_in(chosen: list[tuple[Event, int, int]]) -> None:
+def test_a_price_is_never_below_that_of_what_any_one_person_was_in(
+    chosen: list[tuple[Event, int, int]],
+) -> None:
     """Enumerated: everybody's place in the partitions into 2 and into 3."""
     events = [OnPart(event, part % parts, parts) for event, part, parts in chosen]
     worst = 0.0
     for place in itertools.product(range(1), range(2), range(3)):
         hers = [event.event for event in events if event.part == place[event.parts - 1]]
         worst = max(worst, accounting.epsilon(hers, DELTA, "replace-one"))
-    assert price(*events) >= worst * (1 - 1e-3)  # grids differ between lists, which may move a price by their tolerance
+    # grids differ between lists, which may move a price by their tolerance
+    assert price(*events) >= worst * (1 - 1e-3)
 
 
 @every_kind
@@ -142,7 +156,9 @@ def test_presence_is_not_hidden_by_a_part_and_add_remove_refuses_it(kind: str) -
     ):
         with pytest.raises(InputError, match="where presence is protected, got 'OnPart'"):
             accounting.epsilon(event, DELTA, "add-remove")
-    assert accounting.epsilon(OnPart(KINDS[kind], 0, 1), DELTA, "add-remove") == accounting.epsilon(KINDS[kind], DELTA)
+    assert accounting.epsilon(OnPart(KINDS[kind], 0, 1), DELTA, "add-remove") == accounting.epsilon(
+        KINDS[kind], DELTA
+    )
     assert accounting.epsilon(Repeated(OnPart(KINDS[kind], 0, 2), 0), DELTA, "add-remove") == 0
 
 
@@ -160,7 +176,9 @@ def test_parts_are_written_and_read_back_and_are_answers_of_their_own() -> None:
     plan = Repeated(epoch(KINDS["joint"], 3), 2)
     assert from_json_dict(json.loads(json.dumps(to_json_dict(plan)))) == plan
     assert [event.part for event in spelled_out(plan)] == [0, 1, 2, 0, 1, 2]
-    assert compose([OnPart(Gaussian(1.0), 0, 2), OnPart(Gaussian(1.0), 1, 2)]) == epoch(Gaussian(1.0), 2)
+    assert compose([OnPart(Gaussian(1.0), 0, 2), OnPart(Gaussian(1.0), 1, 2)]) == epoch(
+        Gaussian(1.0), 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +224,9 @@ def test_a_statement_of_parts_verifies_and_says_so_in_words() -> None:
 
 def test_a_statement_under_add_remove_cannot_hold_parts() -> None:
     with pytest.raises(InputError, match="OnPart"):
-        PrivacyStatement.of(Promise(2.0, 1e-5), [OnPart(Gaussian(9.0), 0, 2)], plan=[OnPart(Gaussian(9.0), 0, 2)])
+        PrivacyStatement.of(
+            Promise(2.0, 1e-5), [OnPart(Gaussian(9.0), 0, 2)], plan=[OnPart(Gaussian(9.0), 0, 2)]
+        )
 
 
 def test_a_free_part_is_free() -> None:

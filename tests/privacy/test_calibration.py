@@ -16,7 +16,13 @@ from fairveil.errors import BudgetError, InputError
 from fairveil.privacy.accounting import cache as calibration_cache
 from fairveil.privacy.accounting import calibration
 from fairveil.privacy.accounting.accountant import epsilon
-from fairveil.privacy.accounting.calibration import calibrate, full_batch, most_rounds, scaled, split
+from fairveil.privacy.accounting.calibration import (
+    calibrate,
+    full_batch,
+    most_rounds,
+    scaled,
+    split,
+)
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -46,7 +52,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 PLANS: dict[str, Event] = {
     "full batch": Composed((Gaussian(3.0), Repeated(Gaussian(1.0), 100))),
     "poisson": Repeated(PoissonSampled(0.02, Gaussian(1.0)), 500),
-    "joint": Composed((Gaussian(5.0), Repeated(PoissonSampled(0.02, Composed((Gaussian(1.0), Laplace(1.0)))), 100))),
+    "joint": Composed(
+        (
+            Gaussian(5.0),
+            Repeated(PoissonSampled(0.02, Composed((Gaussian(1.0), Laplace(1.0)))), 100),
+        )
+    ),
     "choices": Composed((Repeated(Exponential(0.1), 20), Repeated(Gaussian(10.0), 20))),
     "visible": Repeated(VisiblySampled(0.1, Gaussian(1.0)), 30),
     "selection": PrivateSelection(PerCell(((4.0, 3.0),), (2.0,)), 5.0, 1.0),
@@ -57,7 +68,9 @@ PLANS: dict[str, Event] = {
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("target", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("name", PLANS)
-def test_guarantee_1_the_least_noise_within_the_promise(name: str, target: float, neighbours: str) -> None:
+def test_guarantee_1_the_least_noise_within_the_promise(
+    name: str, target: float, neighbours: str
+) -> None:
     if name == "visible":
         neighbours = "replace-one"
     promise, plan = Promise(target, 1e-6, neighbours=neighbours), scaled(PLANS[name])
@@ -81,7 +94,9 @@ def test_full_batch_beside_other_releases() -> None:
     z = full_batch(promise, 50, [Gaussian(10.0)])
     assert 1 - 1e-8 <= epsilon([Gaussian(10.0), Repeated(Gaussian(z), 50)], 1e-6) <= 1
     z = full_batch(promise, 50, [Laplace(5.0), Exponential(0.1)])
-    assert 1 - 1e-4 <= epsilon([Laplace(5.0), Exponential(0.1), Repeated(Gaussian(z), 50)], 1e-6) <= 1
+    assert (
+        1 - 1e-4 <= epsilon([Laplace(5.0), Exponential(0.1), Repeated(Gaussian(z), 50)], 1e-6) <= 1
+    )
     with pytest.raises(BudgetError, match="already beyond the guarantee"):
         full_batch(promise, 50, [Gaussian(1.0)])
 
@@ -90,9 +105,15 @@ def test_full_batch_loads_no_accounting_library() -> None:
     code = (
         "import sys; from fairveil.privacy.accounting.calibration import full_batch; "
         "from fairveil.privacy.promise import Promise; "
-        "full_batch(Promise(1.0, 1e-6), 10); print(sorted(m for m in sys.modules if m.startswith('dp_accounting')))"
+        "full_batch(Promise(1.0, 1e-6), 10); print(sorted(m for m in sys.modules if "
+        "m.startswith('dp_accounting')))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_no_privacy_needs_no_noise() -> None:
@@ -125,12 +146,16 @@ def test_a_plan_that_is_free_takes_the_least_scale() -> None:
     assert calibrate(Promise(1.0, 1e-6), lambda z: NoOp()).multiplier <= calibration.SMALLEST_SCALE
 
 
-@pytest.mark.parametrize("event", [Gaussian(20.0), PoissonSampled(0.02, Gaussian(1.5)), Exponential(0.05), Laplace(50.0)])
+@pytest.mark.parametrize(
+    "event", [Gaussian(20.0), PoissonSampled(0.02, Gaussian(1.5)), Exponential(0.05), Laplace(50.0)]
+)
 def test_most_rounds(event: Event) -> None:
     promise = Promise(1.0, 1e-6)
     rounds = most_rounds(promise, event)
     assert rounds > 1
-    assert epsilon(Repeated(event, rounds), 1e-6) <= 1.0 < epsilon(Repeated(event, rounds + 1), 1e-6)
+    assert (
+        epsilon(Repeated(event, rounds), 1e-6) <= 1.0 < epsilon(Repeated(event, rounds + 1), 1e-6)
+    )
     assert most_rounds(promise, event, [Gaussian(10.0)]) < rounds
 
 
@@ -156,7 +181,9 @@ def test_scaled_reaches_every_noise_and_keeps_what_has_none() -> None:
     fixed = Composed((Approximate(0.1, 1e-9), NoOp(), NonPrivate()))
     assert scaled(fixed)(3.0) == fixed
     assert scaled(PLANS["moments"])(2.0) == Composed((ZeroConcentrated(0.025), Pure(0.05)))
-    assert scaled(PLANS["selection"])(2.0) == PrivateSelection(PerCell(((8.0, 6.0),), (2.0,)), 5.0, 1.0)
+    assert scaled(PLANS["selection"])(2.0) == PrivateSelection(
+        PerCell(((8.0, 6.0),), (2.0,)), 5.0, 1.0
+    )
 
 
 def _files(folder: Path) -> list[Path]:
@@ -201,10 +228,15 @@ def test_a_corrupt_cache_is_no_cache(own_cache: Path, content: str) -> None:
     assert calibrate(promise, plan) == found
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_no_error(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (own_cache / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "file"))
-    assert calibrate(Promise(1.0, 1e-6, neighbours="replace-one"), scaled(PLANS["visible"])).epsilon <= 1.0
+    assert (
+        calibrate(Promise(1.0, 1e-6, neighbours="replace-one"), scaled(PLANS["visible"])).epsilon
+        <= 1.0
+    )
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
     monkeypatch.setenv("HOME", str(own_cache / "home"))
     where = calibration_cache.folder()

@@ -33,7 +33,13 @@ from fairveil.privacy.promise import Promise
 
 PROMISE = Promise(1.0, 1e-5)
 ROUNDS: dict[str, list[Event]] = {
-    "gaussian": [Gaussian(20.0), Laplace(40.0), Gaussian(35.0), Exponential(0.03), Approximate(0.01, 1e-10)],
+    "gaussian": [
+        Gaussian(20.0),
+        Laplace(40.0),
+        Gaussian(35.0),
+        Exponential(0.03),
+        Approximate(0.01, 1e-10),
+    ],
     "zcdp": [Gaussian(20.0), ZeroConcentrated(0.002), Laplace(20.0), Exponential(0.1)],
     "renyi": [
         PoissonSampled(0.02, Gaussian(1.5)),
@@ -67,18 +73,29 @@ def test_guarantee_1_what_is_admitted_is_within_the_promise(kind: str, neighbour
 
 
 def test_t10_a_tight_total_is_no_cap_and_the_filters_are() -> None:
-    """Randomised response, then one of two mechanisms, each of which completes it to exactly (1, 1e-5)."""
+    """Randomised response, then one of two mechanisms, each of which completes it to exactly (1,
+    1e-5)."""
     response = 0.16
     wins = 1 / (1 + math.exp(-response))
-    gaussian = calibrate(PROMISE, lambda z: Composed((Pure(response), Gaussian(z))), precision=1e-9).events
+    gaussian = calibrate(
+        PROMISE, lambda z: Composed((Pure(response), Gaussian(z))), precision=1e-9
+    ).events
     noise = gaussian.events[1]  # type: ignore[attr-defined]
     leak = Approximate(0.0, 1e-5)
     assert epsilon([Pure(response), noise], 1e-5) == pytest.approx(1.0, rel=1e-6)
     assert delta([Pure(response), leak], 1.0) == pytest.approx(1e-5, rel=1e-6)
-    # After an answer that speaks for P the Gaussian is chosen, after the other the leak: beyond (1, 1e-5) by half.
-    adaptive = wins * profiles.gaussian_delta(1.0 - response, 1 / noise.noise_multiplier) + (1 - wins) * 1e-5
+    # After an answer that speaks for P the Gaussian is chosen, after the other the leak: beyond (1,
+    # 1e-5) by half.
+    adaptive = (
+        wins * profiles.gaussian_delta(1.0 - response, 1 / noise.noise_multiplier)
+        + (1 - wins) * 1e-5
+    )
     assert adaptive == pytest.approx(1.46e-5, abs=2e-8)
-    for cap in (Filter.create(PROMISE, "zcdp"), Filter.create(PROMISE, "renyi"), Filter.create(PROMISE, "pure")):
+    for cap in (
+        Filter.create(PROMISE, "zcdp"),
+        Filter.create(PROMISE, "renyi"),
+        Filter.create(PROMISE, "pure"),
+    ):
         after = cap.add(Pure(response))
         assert not (after.fits(noise) and after.fits(leak))
     strict = Filter.create(PROMISE, "renyi").add(Pure(response))
@@ -102,7 +119,10 @@ def test_guarantee_2_and_3_charged_whole_and_a_refusal_changes_nothing() -> None
     assert cap.spent == 0
     assert after.spent == pytest.approx(3 / 900)
     assert after.spent >= 3 / 900
-    with pytest.raises(BudgetError, match=r"spent 0.00333\d+ of .* got '.*leaking .* largest epsilon that fits is 0\."):
+    with pytest.raises(
+        BudgetError,
+        match=r"spent 0.00333\d+ of .* got '.*leaking .* largest epsilon that fits is 0\.",
+    ):
         after.add(Gaussian(1.0))
     assert after.room() == cap.budget - after.spent
     assert after.fits(Gaussian(after.room() ** -0.5 * (1 + 1e-9)))
@@ -119,7 +139,11 @@ def test_the_largest_epsilon_that_fits(kind: str) -> None:
 
 
 def test_incremental_equals_at_once() -> None:
-    events: list[Event] = [Gaussian(40.0), Exponential(0.05), PoissonSampled(0.02, Gaussian(20.0))] * 3
+    events: list[Event] = [
+        Gaussian(40.0),
+        Exponential(0.05),
+        PoissonSampled(0.02, Gaussian(20.0)),
+    ] * 3
     for kind in ("zcdp", "renyi"):
         one = Filter.create(PROMISE, kind)
         for event in events:
@@ -143,16 +167,23 @@ def test_leaks_and_sampler_errors_share_the_reserve() -> None:
 
 
 @pytest.mark.parametrize("pure", [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
-def test_a_pure_release_is_no_easier_to_tell_apart_than_the_gaussian_it_is_charged_as(pure: float) -> None:
-    # Hockey-stick divergences at every epsilon, against the pure mechanism that is worst at all of them.
+def test_a_pure_release_is_no_easier_to_tell_apart_than_the_gaussian_it_is_charged_as(
+    pure: float,
+) -> None:
+    # Hockey-stick divergences at every epsilon, against the pure mechanism that is worst at all of
+    # them.
     mu = filters.gaussian_below(pure)
     at = [pure * i / 50 for i in range(51)]
     worst = [max(0.0, -math.expm1(one - pure)) / (1.0 + math.exp(-pure)) for one in at]
-    assert all(w <= profiles.gaussian_delta(one, mu) * (1 + 1e-9) for w, one in zip(worst, at, strict=True))
+    assert all(
+        w <= profiles.gaussian_delta(one, mu) * (1 + 1e-9) for w, one in zip(worst, at, strict=True)
+    )
     assert worst[0] > profiles.gaussian_delta(0.0, mu / 1.01)  # and no smaller Gaussian would do
 
 
-@pytest.mark.parametrize("pure", [1e-300, 1e-17, 1e-12, 1e-6, 1e-3, 0.1, 0.999999, 1.0, 3.0, 40.0, 500.0])
+@pytest.mark.parametrize(
+    "pure", [1e-300, 1e-17, 1e-12, 1e-6, 1e-3, 0.1, 0.999999, 1.0, 3.0, 40.0, 500.0]
+)
 def test_no_digit_of_that_gaussian_is_lost(pure: float) -> None:
     with mpmath.workdps(400):
         there = mpmath.sqrt(8) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(pure) / 2))
@@ -160,8 +191,11 @@ def test_no_digit_of_that_gaussian_is_lost(pure: float) -> None:
 
 
 @pytest.mark.parametrize("pure", [1e-150, 1e-17, 3e-16, 1e-14, 1e-8, 1e-5, 0.99e-3, 1.01e-3])
-def test_many_small_pure_releases_are_charged_no_less_than_one_gaussian_of_them_all(pure: float) -> None:
-    # Of two errors near one half floating point keeps no digits. There the curve is epsilon sqrt(pi / 2), less epsilon^2 / 70.
+def test_many_small_pure_releases_are_charged_no_less_than_one_gaussian_of_them_all(
+    pure: float,
+) -> None:
+    # Of two errors near one half floating point keeps no digits. There the curve is epsilon sqrt(pi
+    # / 2), less epsilon^2 / 70.
     exact = pure * math.sqrt(math.pi / 2.0)
     assert exact * (1.0 - pure**2 / 50.0) <= filters.gaussian_below(pure) <= exact * (1.0 + 1e-11)
     cost, leak = Filter.create(PROMISE).cost(Repeated(Repeated(Pure(1e-17), 1 << 57), 1 << 57))
@@ -188,6 +222,12 @@ def test_what_cannot_be_capped() -> None:
 def test_json_both_ways(kind: str) -> None:
     cap = Filter.create(PROMISE, kind).add(ROUNDS[kind][0])
     assert Filter.from_dict(json.loads(json.dumps(cap.to_dict()))) == cap
-    for broken in ({}, {**cap.to_dict(), "version": 2}, {**cap.to_dict(), "more": 1}, {**cap.to_dict(), "spent": -1.0}, []):
+    for broken in (
+        {},
+        {**cap.to_dict(), "version": 2},
+        {**cap.to_dict(), "more": 1},
+        {**cap.to_dict(), "spent": -1.0},
+        [],
+    ):
         with pytest.raises(InputError):
             Filter.from_dict(broken)

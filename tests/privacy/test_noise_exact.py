@@ -1,4 +1,5 @@
-"""The fast paths against the exact ones, and both against multi-precision on the same words. Guarantee 5 of noise.py."""
+"""The fast paths against the exact ones, and both against multi-precision on the same words.
+Guarantee 5 of noise.py."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ CASES: dict[str, Callable[[Stream], Any]] = {
     "choose": lambda s: [s.choose(SCORES, 0.7) for _ in range(6)],
     "choose, hardly different": lambda s: [s.choose(SCORES * 1e-300, 1.0) for _ in range(6)],
     "choose, huge": lambda s: [s.choose(SCORES * 1e300, 1e-300) for _ in range(6)],
-    "choose, integers": lambda s: [s.choose(np.array([-(2**63), 2**63 - 1, 0, 5]), 1e-19) for _ in range(6)],
+    "choose, integers": lambda s: [
+        s.choose(np.array([-(2**63), 2**63 - 1, 0, 5]), 1e-19) for _ in range(6)
+    ],
 }
 
 
@@ -54,7 +57,8 @@ def blurred(blur: int) -> Stream:
 @pytest.mark.parametrize("blur", [20, 36, 64])
 @pytest.mark.parametrize("case", CASES)
 def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
-    """A fast path that pretends to know `blur` bits fewer sends more draws (at 64, nearly all) the exact way: same answers."""
+    """A fast path that pretends to know `blur` bits fewer sends more draws (at 64, nearly all) the
+    exact way: same answers."""
     plain, slow = blurred(0), blurred(blur)
     expected, found = CASES[case](plain), CASES[case](slow)
     np.testing.assert_array_equal(found, expected)
@@ -66,7 +70,8 @@ def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
 
 
 def test_the_exact_path_serves_largest_scales_by_itself() -> None:
-    """At scales near 2^50 one draw in 2^14 is undecided: of 400,000 about 24, so some but for a chance of e^-24."""
+    """At scales near 2^50 one draw in 2^14 is undecided: of 400,000 about 24, so some but for a
+    chance of e^-24."""
     stream = blurred(0)
     stream.rounded_gaussian(0.9 * 2.0**50, 400_000)
     assert stream._tape is not None
@@ -78,7 +83,9 @@ def tape(stream: Stream) -> exact.Tape:
 
 def twin(*path: str | int) -> tuple[Stream, NDArray[np.uint64]]:
     """A stream, and the first 4,000 words that it will read."""
-    return NoiseSource.seeded(9).stream("noise", *path), NoiseSource.seeded(9).stream("noise", *path).words(4000)
+    return NoiseSource.seeded(9).stream("noise", *path), NoiseSource.seeded(9).stream(
+        "noise", *path
+    ).words(4000)
 
 
 def exponential(word: int) -> Any:
@@ -118,7 +125,10 @@ def test_choices_are_the_multi_precision_ones() -> None:
     for turn in range(100):
         mine = words[8 * turn : 8 * turn + 8].tolist()
         with mp.workprec(200):
-            keys = [mp.log(exponential(word)) + mpf(0.7) * mpf(score) for word, score in zip(mine, SCORES, strict=True)]
+            keys = [
+                mp.log(exponential(word)) + mpf(0.7) * mpf(score)
+                for word, score in zip(mine, SCORES, strict=True)
+            ]
         assert stream.choose(SCORES, 0.7) == keys.index(min(keys))
 
 
@@ -131,7 +141,11 @@ def test_the_table_of_whole_parts() -> None:
         for k in range(7):
             low, high = exact._step_bounds(k, 100)
             truth = mp.fsum(weights[: k + 1]) / total
-            assert mpf(low.numerator) / low.denominator <= truth <= mpf(high.numerator) / high.denominator
+            assert (
+                mpf(low.numerator) / low.denominator
+                <= truth
+                <= mpf(high.numerator) / high.denominator
+            )
             assert high - low < Fraction(1, 2**100)
     assert tuple(steps) == exact.GAUSSIAN_STEPS
     assert steps[-1] == 2**31 - 1  # whatever lies behind the table is undecided
@@ -143,7 +157,8 @@ WORDS = st.integers(0, 2**64 - 1) | st.integers(0, 2**12) | st.integers(2**64 - 
 @given(WORDS | st.integers(0, 63).map(lambda power: 1 << power))
 @settings(max_examples=400, deadline=None, derandomize=True)
 def test_stated_error_bounds_hold(word: int) -> None:
-    """Both ends of what a word leaves open lie within the stated error of the float, for E and for ln E."""
+    """Both ends of what a word leaves open lie within the stated error of the float, for E and for
+    ln E."""
     value, error = kernels._exponential(np.uint64(word))
     log_value, log_error = kernels._log_exponential(np.uint64(word))
     with mp.workprec(300):
@@ -164,8 +179,11 @@ def test_stated_error_bounds_hold(word: int) -> None:
     st.sampled_from([0, 1, 17, 63, 64]),
 )
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_rounding_is_decided_in_exact_integers(scale: float, k: int, fraction: int, blur: int) -> None:
-    """`_scaled` against rational numbers: the rounded value when the whole interval rounds alike, else undecided."""
+def test_rounding_is_decided_in_exact_integers(
+    scale: float, k: int, fraction: int, blur: int
+) -> None:
+    """`_scaled` against rational numbers: the rounded value when the whole interval rounds alike,
+    else undecided."""
     bits = np.array([scale]).view(np.uint64)[0]
     found = int(kernels._scaled(bits, np.uint64(k), np.uint64(fraction), np.uint64(blur)))
     low = (fraction >> blur) << blur
@@ -196,7 +214,8 @@ def crafted(halves: dict[int, int]) -> Stream:
     ],
 )
 def test_equal_digits_are_undecided_and_then_extended(halves: dict[int, int]) -> None:
-    """What happens once in 2^31 draws: the kernel goes back to the draw's first word, and more digits decide."""
+    """What happens once in 2^31 draws: the kernel goes back to the draw's first word, and more
+    digits decide."""
     stream = crafted(halves)
     state, buffer = stream._ready()
     out = np.zeros(1, dtype=np.int64)
@@ -207,14 +226,19 @@ def test_equal_digits_are_undecided_and_then_extended(halves: dict[int, int]) ->
     assert stream._tape is not None
     assert answer[0] == exact.rounded_gaussian(tape(crafted(halves)), 100.0)
     extended = stream._tape.more()
-    assert extended != NoiseSource.seeded(2).stream("noise")._digits().more()  # further digits were really drawn
+    # further digits were really drawn
+    assert extended != NoiseSource.seeded(2).stream("noise")._digits().more()
 
 
 @pytest.mark.parametrize("known", [0, 5, 2**32 - 1])
 def test_digits_decide_fairly(known: int) -> None:
-    """Of two numbers with equal first digits, each is the smaller one half of the time (binomial, false alarm 1e-6)."""
+    """Of two numbers with equal first digits, each is the smaller one half of the time (binomial,
+    false alarm 1e-6)."""
     digits = tape(NoiseSource.seeded(known).stream("noise"))
-    wins = sum(exact.Uniform(digits, known, 32).below(exact.Uniform(digits, known, 32)) for _ in range(2000))
+    wins = sum(
+        exact.Uniform(digits, known, 32).below(exact.Uniform(digits, known, 32))
+        for _ in range(2000)
+    )
     assert abs(wins - 1000) < 4.9 * math.sqrt(500)
 
 
@@ -222,7 +246,9 @@ def test_a_chain_of_comparisons_stays_consistent() -> None:
     """A number that was extended for one comparison keeps its digits for the next."""
     digits = tape(NoiseSource.seeded(3).stream("noise"))
     numbers = [exact.Uniform(digits, 7, 32) for _ in range(30)]
-    order = sorted(range(30), key=lambda i: sum(numbers[j].below(numbers[i]) for j in range(30) if j != i))
+    order = sorted(
+        range(30), key=lambda i: sum(numbers[j].below(numbers[i]) for j in range(30) if j != i)
+    )
     values = [Fraction(numbers[i].known, 2 ** numbers[i].bits) for i in order]
     assert values == sorted(values)
     assert len(set(values)) == 30
@@ -230,8 +256,12 @@ def test_a_chain_of_comparisons_stays_consistent() -> None:
 
 def test_certain_and_impossible_coins() -> None:
     digits = tape(NoiseSource.seeded(3).stream("noise"))
-    assert all(exact._coin(exact.Uniform(digits, digits.word(), 64), Fraction(0)) for _ in range(100))
-    assert not any(exact._coin(exact.Uniform(digits, digits.word(), 64), Fraction(10**9)) for _ in range(100))
+    assert all(
+        exact._coin(exact.Uniform(digits, digits.word(), 64), Fraction(0)) for _ in range(100)
+    )
+    assert not any(
+        exact._coin(exact.Uniform(digits, digits.word(), 64), Fraction(10**9)) for _ in range(100)
+    )
     for cost in (Fraction(1, 3), Fraction(7), Fraction(1, 10**6)):
         with mp.workprec(200):
             edge = int(mp.floor(mp.exp(-mpf(cost.numerator) / cost.denominator) * mpf(2) ** 64))
@@ -240,7 +270,8 @@ def test_certain_and_impossible_coins() -> None:
 
 
 def test_a_full_batch_buffer_grows() -> None:
-    """A first word that is small again and again: more rows than expected are kept, none is lost."""
+    """A first word that is small again and again: more rows than expected are kept, none is
+    lost."""
     stream = NoiseSource.seeded(4).stream("noise")
     state, buffer = stream._ready()
     samplers_words.half(state, buffer)
@@ -278,7 +309,15 @@ def test_bad_rates_are_refused(rate: object) -> None:
 
 
 def test_bad_scores_are_refused_without_showing_them() -> None:
-    for scores in ([], [[1.0]], [1.25, math.nan], [math.inf, 1.25], ["a"], [True], np.array([1.25], dtype=np.float32)):
+    for scores in (
+        [],
+        [[1.0]],
+        [1.25, math.nan],
+        [math.inf, 1.25],
+        ["a"],
+        [True],
+        np.array([1.25], dtype=np.float32),
+    ):
         with pytest.raises(InputError, match="scores") as caught:
             blurred(0).choose(scores, 1.0)
         assert "1.25" not in str(caught.value)

@@ -51,7 +51,9 @@ def test_guarantee_1_its_state_is_neither_shown_nor_set() -> None:
 
 def test_it_draws_what_numpy_draws() -> None:
     stream = NoiseSource.secure().stream("initialisation")
-    theirs = np.random.Generator(ChaCha(key=int.from_bytes(stream._key, "little"), counter=2 << 68, rounds=20))
+    theirs = np.random.Generator(
+        ChaCha(key=int.from_bytes(stream._key, "little"), counter=2 << 68, rounds=20)
+    )
     mine = stream.generator()
     assert isinstance(mine, np.random.Generator)
     assert stream.generator() is mine
@@ -59,9 +61,12 @@ def test_it_draws_what_numpy_draws() -> None:
     np.testing.assert_array_equal(stream.normals((2, 3)), theirs.standard_normal((2, 3)))
     np.testing.assert_array_equal(mine.permutation(9), theirs.permutation(9))
     np.testing.assert_array_equal(
-        mine.choice(5, 4, p=[0.1, 0.2, 0.3, 0.2, 0.2]), theirs.choice(5, 4, p=[0.1, 0.2, 0.3, 0.2, 0.2])
+        mine.choice(5, 4, p=[0.1, 0.2, 0.3, 0.2, 0.2]),
+        theirs.choice(5, 4, p=[0.1, 0.2, 0.3, 0.2, 0.2]),
     )
-    np.testing.assert_array_equal(mine.bit_generator.random_raw(3), theirs.bit_generator.random_raw(3))
+    np.testing.assert_array_equal(
+        mine.bit_generator.random_raw(3), theirs.bit_generator.random_raw(3)
+    )
     np.testing.assert_array_equal(mine.integers(9, size=4), theirs.integers(9, size=4))
     assert "Generator" in repr(mine)
 
@@ -75,7 +80,8 @@ def test_a_seeded_one_is_numpys_own() -> None:
 def test_generators_that_nobody_holds_are_let_go() -> None:
     from fairveil.privacy.noise import guarded
 
-    gc.disable()  # a collection of what other tests left behind would take seconds, and might change the count
+    # a collection of what other tests left behind would take seconds, and might change the count
+    gc.disable()
     try:
         before = len(guarded._HANDED_OUT)
         made = generator()
@@ -114,5 +120,11 @@ print(os.waitstatus_to_exitcode(status), len(theirs), len(theirs & ours))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork on this platform")
 def test_guarantee_2_a_forked_child_gets_no_floats_of_its_parent() -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FORK], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     assert done.stdout.split() == ["4", "3", "0"]

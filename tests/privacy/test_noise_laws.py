@@ -1,7 +1,8 @@
 """The samplers' laws, against exact probabilities. Guarantee 5 of noise.py.
 
-Every chi-square here has a false-alarm rate of 1e-6 (seeds are fixed, so it either passes for good or not), and each law's test
-is also run on a scale or rate that is wrong by 1.5, which it must reject.
+Every chi-square here has a false-alarm rate of 1e-6 (seeds are fixed, so it either passes for good
+or not), and each law's test is also run on a scale or rate that is wrong by 1.5, which it must
+reject.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def stream(*path: str | int) -> Stream:
 
 
 def p_value(draws: NDArray[np.int64], chance: Callable[[int], float], reach: int) -> float:
-    """Chi-square of the draws against `chance`, cell by cell on -reach..reach, tails and thin cells pooled."""
+    """Chi-square of the draws against `chance`, cell by cell on -reach..reach, tails and thin cells
+    pooled."""
     support = np.arange(-reach, reach + 1)
     expected = draws.size * np.array([float(chance(int(x))) for x in support])
     found = np.array([(draws == x).sum() for x in support], dtype=float)
@@ -92,7 +94,8 @@ def test_a_gaussian_rounded_otherwise_is_told_apart(name: str) -> None:
 
 @pytest.mark.parametrize("scale", [1e4, 2.0**30, 2.0**50])
 def test_large_scales(scale: float) -> None:
-    """Kolmogorov-Smirnov for the shape, chi-square for the low bits, each at 1e-6; 1.5 times wrong is rejected."""
+    """Kolmogorov-Smirnov for the shape, chi-square for the low bits, each at 1e-6; 1.5 times wrong
+    is rejected."""
     draws = stream("large").rounded_gaussian(scale, 100_000)
     assert stats.kstest(draws / scale, "norm").pvalue > FALSE_ALARM
     assert stats.kstest(draws / (1.5 * scale), "norm").pvalue < FALSE_ALARM
@@ -110,7 +113,10 @@ def test_the_tail_is_there() -> None:
 @pytest.mark.parametrize("law", sorted(LAWS))
 def test_coordinates_are_independent(law: str) -> None:
     """Neighbouring coordinates, and the same coordinate of two streams: 2-D tables at 1e-6."""
-    one, other = getattr(stream(law, 1), law)(1.3, 100_000), getattr(stream(law, 2), law)(1.3, 100_000)
+    one, other = (
+        getattr(stream(law, 1), law)(1.3, 100_000),
+        getattr(stream(law, 2), law)(1.3, 100_000),
+    )
     pairs = [(one[:-1], one[1:]), (one[:-2], one[2:]), (one, other)]
     for x, y in pairs:
         table = np.histogram2d(np.clip(x, -2, 2), np.clip(y, -2, 2), bins=5)[0]
@@ -121,11 +127,14 @@ def test_coordinates_are_independent(law: str) -> None:
 
 
 def test_a_scale_for_each_coordinate() -> None:
-    """Each coordinate by its own scale, in order: the same draws as one at a time from the same words."""
+    """Each coordinate by its own scale, in order: the same draws as one at a time from the same
+    words."""
     scales = np.array([0.5, 3.0, 1e6, 1e-9, 2.0**50] * 40)
     joint = stream("vector").rounded_gaussian(scales)
     alone = stream("vector")
-    np.testing.assert_array_equal(joint, [alone.rounded_gaussian(float(scale), 1)[0] for scale in scales])
+    np.testing.assert_array_equal(
+        joint, [alone.rounded_gaussian(float(scale), 1)[0] for scale in scales]
+    )
     draws = stream("vector", 1).rounded_gaussian(np.tile([1.0, 2.7], 100_000)).reshape(-1, 2)
     assert p_value(draws[:, 0], rounded_gaussian_chance(1.0), 10) > FALSE_ALARM
     assert p_value(draws[:, 1], rounded_gaussian_chance(2.7), 30) > FALSE_ALARM
@@ -136,10 +145,14 @@ def test_a_scale_for_each_coordinate() -> None:
 def test_poisson_batches_row_by_row(rate: float) -> None:
     """All subsets of four rows, by enumeration."""
     source, draws = stream("subsets", 1), 40_000
-    masks = np.bincount([int((1 << source.poisson_batch(4, rate)).sum()) for _ in range(draws)], minlength=16)
+    masks = np.bincount(
+        [int((1 << source.poisson_batch(4, rate)).sum()) for _ in range(draws)], minlength=16
+    )
 
     def chances(rate: float) -> NDArray[np.float64]:
-        return np.array([rate ** (k := bin(mask).count("1")) * (1 - rate) ** (4 - k) for mask in range(16)])
+        return np.array(
+            [rate ** (k := bin(mask).count("1")) * (1 - rate) ** (4 - k) for mask in range(16)]
+        )
 
     def rejected(rate: float) -> bool:
         expected = draws * chances(rate)
@@ -158,7 +171,8 @@ def test_poisson_batches_row_by_row(rate: float) -> None:
 
 
 def test_poisson_batches_of_many_rows() -> None:
-    """Sorted, without repeats, the size binomial and every row alike (chi-square over 36 blocks of rows), at 1e-6."""
+    """Sorted, without repeats, the size binomial and every row alike (chi-square over 36 blocks of
+    rows), at 1e-6."""
     source, rows, rate = stream("many"), 36_000, 0.014
     batches = [source.poisson_batch(rows, rate) for _ in range(2_000)]
     assert all((np.diff(batch) > 0).all() for batch in batches)
@@ -185,7 +199,9 @@ def test_poisson_edges() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "int"])
 def test_choices_follow_the_exponential_mechanism(kind: str) -> None:
-    scores = np.array([0, 1, 3, 3, 8]) + 2**60 if kind == "int" else np.array([0.0, 1.0, 3.0, 3.0, 8.0])
+    scores = (
+        np.array([0, 1, 3, 3, 8]) + 2**60 if kind == "int" else np.array([0.0, 1.0, 3.0, 3.0, 8.0])
+    )
     source, draws = stream("choose", kind), 60_000
     found = np.bincount([source.choose(scores, 0.5) for _ in range(draws)], minlength=5)
 
@@ -211,7 +227,8 @@ def test_choices_among_many() -> None:
 
 
 def test_choices_with_extreme_scores() -> None:
-    """Scores that overflow or vanish are compared, not refused: an error would depend on private values."""
+    """Scores that overflow or vanish are compared, not refused: an error would depend on private
+    values."""
     source = stream("extreme")
     assert {source.choose(np.array([-1.7e308, 1.7e308]), 1.0) for _ in range(50)} == {0}
     assert {source.choose(np.array([1.0, 0.0]), 1e300) for _ in range(50)} == {1}
@@ -227,6 +244,10 @@ def test_the_exact_probabilities_are_the_papers() -> None:
         values = [chance(2.7)(x) for x in range(-60, 61)]
         variance = math.fsum(p * x * x for p, x in zip(values, itertools.count(-60), strict=False))
         laplace = 1 / (2 * math.sinh(0.5 / 2.7) ** 2)
-        known = {"rounded_gaussian": 2.7**2 + 1 / 12, "discrete_gaussian": 2.7**2, "discrete_laplace": laplace}
+        known = {
+            "rounded_gaussian": 2.7**2 + 1 / 12,
+            "discrete_gaussian": 2.7**2,
+            "discrete_laplace": laplace,
+        }
         assert math.fsum(values) == pytest.approx(1.0, abs=1e-9)
         assert variance == pytest.approx(known[law], rel=1e-6)

@@ -1,4 +1,5 @@
-"""Many streams drawn side by side: each gives what it gives by itself, to the bit. Guarantees 2 and 5 of noise.py."""
+"""Many streams drawn side by side: each gives what it gives by itself, to the bit. Guarantees 2 and
+5 of noise.py."""
 
 from __future__ import annotations
 
@@ -23,14 +24,22 @@ def streams(blur: int = 0) -> list[Stream]:
 
 @pytest.mark.parametrize("blur", [0, 20, 64])
 def test_side_by_side_is_one_by_one(blur: int) -> None:
-    """With `blur` bits unknown to the fast path most draws are made by the exact one, in the middle of a stream."""
+    """With `blur` bits unknown to the fast path most draws are made by the exact one, in the middle
+    of a stream."""
     together, alone = streams(blur), streams()
     found = rounded_gaussians(together, SCALES, SIZES)
-    wanted = [stream.rounded_gaussian(scale, size) for stream, scale, size in zip(alone, SCALES, SIZES, strict=True)]
+    wanted = [
+        stream.rounded_gaussian(scale, size)
+        for stream, scale, size in zip(alone, SCALES, SIZES, strict=True)
+    ]
     np.testing.assert_array_equal(found, np.concatenate(wanted))
     for one, other in zip(together, alone, strict=True):  # and each goes on from where it stopped
-        np.testing.assert_array_equal(one.rounded_gaussian(1e9, 40), other.rounded_gaussian(1e9, 40))
-        np.testing.assert_array_equal(one.discrete_laplace(7.0, 40), other.discrete_laplace(7.0, 40))
+        np.testing.assert_array_equal(
+            one.rounded_gaussian(1e9, 40), other.rounded_gaussian(1e9, 40)
+        )
+        np.testing.assert_array_equal(
+            one.discrete_laplace(7.0, 40), other.discrete_laplace(7.0, 40)
+        )
 
 
 def test_a_stream_drawn_from_is_refused() -> None:
@@ -50,7 +59,8 @@ def test_a_stream_drawn_from_is_refused() -> None:
 
 
 def test_keys_do_not_depend_on_what_was_derived_before() -> None:
-    """Guarantee 4: the hash that a source keeps ready is never written to, and numbers of any kind name the same path."""
+    """Guarantee 4: the hash that a source keeps ready is never written to, and numbers of any kind
+    name the same path."""
     source, other = NoiseSource.seeded(6), NoiseSource.seeded(6)
     keys = [source.stream("noise", i, 2)._key for i in range(20)]
     assert len(set(keys)) == 20

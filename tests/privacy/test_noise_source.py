@@ -1,4 +1,5 @@
-"""Where randomness comes from: real ChaCha20, keys derived as documented, nothing handed out twice or copied."""
+"""Where randomness comes from: real ChaCha20, keys derived as documented, nothing handed out twice
+or copied."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy.noise import samplers_words
 from fairveil.privacy.noise.sources import NoiseSource, encode_path
 
-# RFC 8439, sec. 2.3.2 (key 00 01 .. 1f, counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00), and vectors 1, 2 of A.1
+# RFC 8439, sec. 2.3.2 (key 00 01 .. 1f, counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00), and
+# vectors 1, 2 of A.1
 RFC_BLOCK = (
     "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
     "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
@@ -45,7 +47,9 @@ def test_the_cipher_is_chacha20_of_rfc_8439() -> None:
 
 
 def test_randomgen_is_the_same_cipher() -> None:
-    assert ChaCha(key=0, counter=0, rounds=20).random_raw(16).astype("<u8").tobytes().hex() == RFC_ZERO
+    assert (
+        ChaCha(key=0, counter=0, rounds=20).random_raw(16).astype("<u8").tobytes().hex() == RFC_ZERO
+    )
     block = (0x4A000000 << 64) | 1 | (9 << 56)  # its counter is in 32-bit words, 16 a block
     theirs = ChaCha(key=int.from_bytes(bytes(range(32)), "little"), counter=16 * block, rounds=20)
     assert theirs.random_raw(8).astype("<u8").tobytes().hex() == RFC_BLOCK
@@ -58,27 +62,44 @@ def derived_key(seed: int, steps: tuple[str | int, ...]) -> int:
     text = b""
     for step in steps:
         raw = step.encode() if isinstance(step, str) else b""
-        text += (b"s" if isinstance(step, str) else b"i") + (len(raw) if raw else step).to_bytes(8, "little") + raw
-    return int.from_bytes(hashlib.blake2b(text, digest_size=32, key=root, person=b"fairveil stream").digest(), "little")
+        text += (
+            (b"s" if isinstance(step, str) else b"i")
+            + (len(raw) if raw else step).to_bytes(8, "little")
+            + raw
+        )
+    return int.from_bytes(
+        hashlib.blake2b(text, digest_size=32, key=root, person=b"fairveil stream").digest(),
+        "little",
+    )
 
 
-@pytest.mark.parametrize(("seed", "steps"), [(0, ("noise",)), (7, ("noise", 3)), (2**80 + 1, ("sampling", "x", 0))])
+@pytest.mark.parametrize(
+    ("seed", "steps"), [(0, ("noise",)), (7, ("noise", 3)), (2**80 + 1, ("sampling", "x", 0))]
+)
 def test_words_are_derived_as_documented(seed: int, steps: tuple[str, ...]) -> None:
     stream = NoiseSource.seeded(seed).stream(*steps)
     theirs = ChaCha(key=derived_key(seed, steps), counter=0, rounds=20).random_raw(1000)
-    np.testing.assert_array_equal(np.concatenate([stream.words(1), stream.words(99), stream.words(900)]), theirs)
+    np.testing.assert_array_equal(
+        np.concatenate([stream.words(1), stream.words(99), stream.words(900)]), theirs
+    )
 
 
 def test_floats_come_from_a_lane_of_their_own() -> None:
     stream = NoiseSource.seeded(7).stream("initialisation")
-    theirs = np.random.Generator(ChaCha(key=derived_key(7, ("initialisation",)), counter=2 << 68, rounds=20))
+    theirs = np.random.Generator(
+        ChaCha(key=derived_key(7, ("initialisation",)), counter=2 << 68, rounds=20)
+    )
     words = stream.words(64)
     np.testing.assert_array_equal(stream.uniforms(5), theirs.random(5))
     np.testing.assert_array_equal(stream.normals((2, 3)), theirs.standard_normal((2, 3)))
     assert stream.generator() is stream.generator()
-    lane = ChaCha(key=derived_key(7, ("initialisation",)), counter=2 << 68, rounds=20).random_raw(64)
+    lane = ChaCha(key=derived_key(7, ("initialisation",)), counter=2 << 68, rounds=20).random_raw(
+        64
+    )
     assert not set(words.tolist()) & set(lane.tolist())
-    state, buffer = samplers_words.new_state(derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2)
+    state, buffer = samplers_words.new_state(
+        derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2
+    )
     out = np.empty(64, dtype=np.uint64)
     samplers_words.words(state, buffer, out)
     np.testing.assert_array_equal(out, lane)
@@ -94,8 +115,14 @@ def test_secure_sources_differ_and_seeded_agree() -> None:
     secure = [NoiseSource.secure().stream("noise").words(4).tobytes() for _ in range(20)]
     assert len(set(secure)) == 20
     source = NoiseSource.seeded(3)
-    assert source.stream("noise").words(8).tolist() == NoiseSource.of(3).stream("noise").words(8).tolist()
-    assert source.stream("sampling").words(4).tolist() != NoiseSource.seeded(4).stream("sampling").words(4).tolist()
+    assert (
+        source.stream("noise").words(8).tolist()
+        == NoiseSource.of(3).stream("noise").words(8).tolist()
+    )
+    assert (
+        source.stream("sampling").words(4).tolist()
+        != NoiseSource.seeded(4).stream("sampling").words(4).tolist()
+    )
 
 
 def test_a_seed_is_stamped_insecure() -> None:
@@ -136,7 +163,10 @@ def test_a_secure_source_is_never_copied() -> None:
         pickle.dumps(NoiseSource.seeded(1).stream("noise"))
     revived = pickle.loads(pickle.dumps(NoiseSource.seeded(1)))
     assert not revived.is_secure
-    assert revived.stream("noise").words(3).tolist() == NoiseSource.seeded(1).stream("noise").words(3).tolist()
+    assert (
+        revived.stream("noise").words(3).tolist()
+        == NoiseSource.seeded(1).stream("noise").words(3).tolist()
+    )
 
 
 FORK = """
@@ -168,13 +198,35 @@ print(os.waitstatus_to_exitcode(status))
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork on this platform")
 def test_a_forked_child_gets_no_bits_of_its_parent() -> None:
     """Guarantee 3."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FORK], capture_output=True, text=True, check=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=900,
+    )
     assert done.stdout.strip() == "9"
 
 
 def test_paths_are_encoded_injectively() -> None:
     """Guarantee 4. Pieces that a careless encoding would run together."""
-    pieces: list[str | int] = ["", "a", "b", "ab", "1", "s", "i", 0, 1, 97, 115, 2**64 - 1, "\0", "a\0", "é"]
+    pieces: list[str | int] = [
+        "",
+        "a",
+        "b",
+        "ab",
+        "1",
+        "s",
+        "i",
+        0,
+        1,
+        97,
+        115,
+        2**64 - 1,
+        "\0",
+        "a\0",
+        "é",
+    ]
     paths = [path for n in (1, 2, 3) for path in itertools.product(pieces, repeat=n)]
     assert len({encode_path(path) for path in paths}) == len(paths)
 
@@ -191,7 +243,8 @@ def test_other_streams_do_not_move_this_one() -> None:
 
 
 def test_streams_share_no_words() -> None:
-    """Guarantee 4. False alarm: 1.2e6 pairs of 64-bit words agree somewhere with probability below 1e-13."""
+    """Guarantee 4. False alarm: 1.2e6 pairs of 64-bit words agree somewhere with probability below
+    1e-13."""
     source = NoiseSource.seeded(5)
     drawn = [source.stream("noise", n).words(100) for n in range(10)] + [
         source.stream("sampling", n).words(100) for n in range(6)
@@ -206,7 +259,16 @@ def test_bad_seeds_are_refused(seed: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [("nois",), (3,), ("noise", -1), ("noise", 2**64), ("noise", 1.0), ("noise", None), ("noise", True)]
+    "path",
+    [
+        ("nois",),
+        (3,),
+        ("noise", -1),
+        ("noise", 2**64),
+        ("noise", 1.0),
+        ("noise", None),
+        ("noise", True),
+    ],
 )
 def test_bad_paths_are_refused(path: tuple[object, ...]) -> None:
     with pytest.raises(InputError):
@@ -215,8 +277,11 @@ def test_bad_paths_are_refused(path: tuple[object, ...]) -> None:
 
 def test_importing_the_module_loads_no_compiler() -> None:
     code = (
-        "import sys; from fairveil.privacy.noise.sources import NoiseSource; NoiseSource.secure().stream('noise'); "
+        "import sys; from fairveil.privacy.noise.sources import NoiseSource; "
+        "NoiseSource.secure().stream('noise'); "
         "print([m for m in ('numba', 'randomgen', 'scipy') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900
+    )
     assert done.stdout.strip() == "[]"

@@ -50,7 +50,9 @@ def less(event: Gaussian) -> Gaussian:
 
 
 @both
-def test_an_event_covers_itself_and_what_has_no_less_noise_for_anybody(neighbours: Neighbours) -> None:
+def test_an_event_covers_itself_and_what_has_no_less_noise_for_anybody(
+    neighbours: Neighbours,
+) -> None:
     bound = bound_of(CELLS, neighbours)
     assert covers(bound, CELLS, neighbours)
     assert not covers(less(bound), CELLS, neighbours)
@@ -69,7 +71,11 @@ def test_on_a_secret_batch_c_and_d_are_bounds(neighbours: Neighbours) -> None:
     done = PoissonSampled(0.1, Composed((CELLS, Gaussian(8.0))))
     assert covers(wide, done, neighbours)
     assert not covers(PoissonSampled(0.2, wide.event, spreads), done, neighbours)
-    assert not covers(PoissonSampled(0.1, Composed((Gaussian(1.001 / c), Gaussian(8.0))), spreads), done, neighbours)
+    assert not covers(
+        PoissonSampled(0.1, Composed((Gaussian(1.001 / c), Gaussian(8.0))), spreads),
+        done,
+        neighbours,
+    )
     assert not covers(wide, PoissonSampled(0.1, Composed((CELLS, Laplace(8.0)))), neighbours)
     assert not covers(Gaussian(0.1), done, neighbours)
 
@@ -85,17 +91,29 @@ def test_on_a_visible_batch_and_on_a_part() -> None:
     for wrap in (lambda event: VisiblySampled(0.1, event), lambda event: OnPart(event, 1, 3)):
         joint = Composed((bound, Gaussian(9.0)))
         assert covers(wrap(joint), wrap(Composed((CELLS, Gaussian(9.0)))), "replace-one")
-        assert not covers(wrap(Composed((less(bound), Gaussian(9.0)))), wrap(Composed((CELLS, Gaussian(9.0)))), "replace-one")
-        assert not covers(wrap(Composed((bound, Laplace(9.0)))), wrap(Composed((CELLS, Laplace(9.0)))), "replace-one")
+        assert not covers(
+            wrap(Composed((less(bound), Gaussian(9.0)))),
+            wrap(Composed((CELLS, Gaussian(9.0)))),
+            "replace-one",
+        )
+        assert not covers(
+            wrap(Composed((bound, Laplace(9.0)))),
+            wrap(Composed((CELLS, Laplace(9.0)))),
+            "replace-one",
+        )
     assert not covers(OnPart(bound, 0, 3), OnPart(CELLS, 1, 3), "replace-one")
     assert not covers(VisiblySampled(0.2, bound), VisiblySampled(0.1, CELLS), "replace-one")
 
 
 @both
 def test_a_planned_release_by_cell_bounds_itself_alone(neighbours: Neighbours) -> None:
-    """Two such releases may be good for other people: their price together is no bound for two that are bad for the same."""
+    """Two such releases may be good for other people: their price together is no bound for two that
+    are bad for the same."""
     one, two = PerCell(((3.0, 90.0),), (1.0,)), PerCell(((90.0, 3.0),), (1.0,))
-    apart, same = (leaves.inventory(Composed(events), neighbours).gaussian for events in ((one, two), (one, one)))
+    apart, same = (
+        leaves.inventory(Composed(events), neighbours).gaussian
+        for events in ((one, two), (one, one))
+    )
     assert leaves.per_cell_squares(one, neighbours) == leaves.per_cell_squares(two, neighbours)
     assert (apart < same) == (neighbours == "add-remove")
     assert not covers(one, two, neighbours)
@@ -116,25 +134,31 @@ def test_a_finer_log_begins_the_plan(neighbours: Neighbours) -> None:
     assert not is_prefix(coarser, plan, neighbours)
 
 
-# With a curator -------------------------------------------------------------------------------------------------------
+# With a curator
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def rows() -> Rows:
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, 60)
-    return Rows.from_arrays(rng.normal(size=(60, 2)), rng.integers(0, 2, 60), [a], classes=(0, 1), groups=[(0, 1, 2)])
+    return Rows.from_arrays(
+        rng.normal(size=(60, 2)), rng.integers(0, 2, 60), [a], classes=(0, 1), groups=[(0, 1, 2)]
+    )
 
 
 def planned(rows: Rows, promise: Promise, rounds: int = 3) -> list[Event]:
-    """One common release, then rounds of which only the worst person's noise is known beforehand."""
+    """One common release, then rounds of which only the worst person's noise is known
+    beforehand."""
     event = describe([(CellCounts(rows.cells()), FINER)], rows.layout, promise)
     assert isinstance(event, PerCell)
     return [Gaussian(20.0), *[bound_of(event, promise.neighbours)] * rounds]
 
 
 def curator_of(rows: Rows, promise: Promise, **options) -> Curator:
-    return Curator(rows, promise, plan=planned(rows, promise), noise=NoiseSource.seeded(0), **options)
+    return Curator(
+        rows, promise, plan=planned(rows, promise), noise=NoiseSource.seeded(0), **options
+    )
 
 
 @every_promise
@@ -157,12 +181,17 @@ def test_a_log_by_cell_follows_a_plan_of_bounds_to_its_end(rows, name: str) -> N
 
 @every_promise
 @pytest.mark.parametrize("cell", range(3))
-def test_one_group_above_the_bound_is_refused_and_nothing_is_charged(rows, name: str, cell: int) -> None:
+def test_one_group_above_the_bound_is_refused_and_nothing_is_charged(
+    rows, name: str, cell: int
+) -> None:
     curator = curator_of(rows, PROMISES[name])
     counts = CellCounts(rows.cells())
     curator.answer([(counts, 20.0)])
     coarser = [3.9 if k == cell else 4.0 for k in range(3)]
-    with pytest.raises(PrivacyError, match=r"^answer: expected the plan's next event.* or one by cell with no less noise"):
+    with pytest.raises(
+        PrivacyError,
+        match=r"^answer: expected the plan's next event.* or one by cell with no less noise",
+    ):
         curator.answer([(counts, coarser)])
     assert len(curator.log) == 1
     for _ in range(3):
@@ -173,7 +202,8 @@ def test_one_group_above_the_bound_is_refused_and_nothing_is_charged(rows, name:
 
 @every_promise
 def test_a_run_goes_on_after_a_finer_log(rows, name: str, tmp_path) -> None:
-    """With a journal and with entries; the journal says what was done, not only what was planned."""
+    """With a journal and with entries; the journal says what was done, not only what was
+    planned."""
     promise, counts = PROMISES[name], CellCounts(rows.cells())
     path = tmp_path / "j"
     one = curator_of(rows, promise, earlier=Journal(path))
@@ -189,7 +219,12 @@ def test_a_run_goes_on_after_a_finer_log(rows, name: str, tmp_path) -> None:
         two.answer([(counts, two.log.events[1].multipliers[0])])
         two.finish()
         assert two.statement().check() == []
-    assert [type(entry.event) for entry in Journal(path).entries] == [Gaussian, PerCell, PerCell, PerCell]
+    assert [type(entry.event) for entry in Journal(path).entries] == [
+        Gaussian,
+        PerCell,
+        PerCell,
+        PerCell,
+    ]
 
 
 @every_promise
@@ -232,7 +267,9 @@ def test_a_torn_line_of_a_finer_answer_is_charged_as_it_was_planned(rows, tmp_pa
 @pytest.mark.parametrize("name", ["add-remove", "replace-one"])
 def test_on_secret_batches_too(rows, name: str) -> None:
     promise, counts = PROMISES[name], CellCounts(rows.cells())
-    even, finer = (describe([(counts, m)], rows.layout, promise, Poisson(0.5)) for m in ([4.0] * 3, FINER))
+    even, finer = (
+        describe([(counts, m)], rows.layout, promise, Poisson(0.5)) for m in ([4.0] * 3, FINER)
+    )
     curator = Curator(rows, promise, plan=[Repeated(even, 3)], noise=NoiseSource.seeded(0))
     for multipliers in itertools.islice(itertools.permutations(FINER), 3):
         curator.answer([(counts, multipliers)], Poisson(0.5))

@@ -53,7 +53,8 @@ both = pytest.mark.parametrize("neighbours", NEIGHBOURS)
 
 
 def move(part: tuple[float, ...], spread: float, crossing: int, k: int, other: int) -> float:
-    """The largest squared move of one part, over its noise: searched for among contributions, not by the formula."""
+    """The largest squared move of one part, over its noise: searched for among contributions, not
+    by the formula."""
     if k == other:
         return (spread / part[k]) ** 2
     here, there = 1 / part[k], 1 / part[other]
@@ -62,8 +63,11 @@ def move(part: tuple[float, ...], spread: float, crossing: int, k: int, other: i
     return (here + crossing * there) ** 2
 
 
-def squares(releases: tuple[tuple[PerCell, int], ...], neighbours: str) -> dict[tuple[tuple[int, ...], ...], float]:
-    """mu^2 of every pair of neighbours: a person's cells, one a column, and her cells in the other table."""
+def squares(
+    releases: tuple[tuple[PerCell, int], ...], neighbours: str
+) -> dict[tuple[tuple[int, ...], ...], float]:
+    """mu^2 of every pair of neighbours: a person's cells, one a column, and her cells in the other
+    table."""
     columns = {event.column: event.cells for event, _ in releases}
     homes = list(itertools.product(*(range(cells) for cells in columns.values())))
     place = {column: at for at, column in enumerate(columns)}
@@ -73,9 +77,13 @@ def squares(releases: tuple[tuple[PerCell, int], ...], neighbours: str) -> dict[
         for event, times in releases:
             at = place[event.column]
             crossings = event.crossings or (0,) * len(event.spreads)
-            for part, spread, crossing in zip(event.multipliers, event.spreads, crossings, strict=True):
+            for part, spread, crossing in zip(
+                event.multipliers, event.spreads, crossings, strict=True
+            ):
                 gone = part[home[at]] ** -2
-                total += times * (gone if other is None else move(part, spread, crossing, home[at], other[at]))
+                total += times * (
+                    gone if other is None else move(part, spread, crossing, home[at], other[at])
+                )
         return total
 
     if neighbours == "add-remove":
@@ -87,7 +95,8 @@ def tree(releases: tuple[tuple[PerCell, int], ...]) -> Event:
     return Composed(tuple(Repeated(event, times) for event, times in releases))
 
 
-# What a person pays ---------------------------------------------------------------------------------------------------
+# What a person pays
+# --------------------------------------------------------------------------------------------------
 
 
 @both
@@ -104,31 +113,43 @@ def test_releases_over_the_same_cells_are_one_persons_and_over_other_columns_any
     first, second = (event for event, _ in RELEASES["opposite"])
     together = leaves.inventory(Composed((first, second)), "add-remove").gaussian
     assert together == pytest.approx(4.0**-2 + 90.0**-2)
-    apart = leaves.inventory(Composed((first, PerCell(second.multipliers, (0.0,), (), 1))), "add-remove").gaussian
+    apart = leaves.inventory(
+        Composed((first, PerCell(second.multipliers, (0.0,), (), 1))), "add-remove"
+    ).gaussian
     assert apart == pytest.approx(2 * 4.0**-2)
 
 
 @pytest.mark.parametrize("crossing", [0, 1, -1])
 def test_a_crossing_is_the_farthest_that_contributions_of_its_kind_can_move(crossing: int) -> None:
-    """Contributions of norm c_k to one sum, or to cells of their own, with one noise: the largest distance found."""
+    """Contributions of norm c_k to one sum, or to cells of their own, with one noise: the largest
+    distance found."""
     norms, deviation = np.array([1.0, 0.4, 2.5]), 5.0
     event = PerCell((tuple(deviation / norms),), (0.0,), (crossing,))
     angles = np.linspace(0, 2 * np.pi, 73)
     ways = np.stack([np.cos(angles), np.sin(angles)])
     for k, other in itertools.permutations(range(3), 2):
-        here, there = norms[k] * ways[:, :1], norms[other] * (ways[:, :1] if crossing == -1 else ways)
+        here, there = (
+            norms[k] * ways[:, :1],
+            norms[other] * (ways[:, :1] if crossing == -1 else ways),
+        )
         if crossing == 0:
             farthest = (here**2).sum() + (there**2).sum(axis=0).max()
         else:
             farthest = ((here - there) ** 2).sum(axis=0).max()
-        pair = PerCell(((event.multipliers[0][k], event.multipliers[0][other]),), (0.0,), event.crossings)
-        assert leaves.per_cell_squares(pair, "replace-one")[1] == pytest.approx(farthest / deviation**2, rel=1e-12)
+        pair = PerCell(
+            ((event.multipliers[0][k], event.multipliers[0][other]),), (0.0,), event.crossings
+        )
+        assert leaves.per_cell_squares(pair, "replace-one")[1] == pytest.approx(
+            farthest / deviation**2, rel=1e-12
+        )
     assert leaves.per_cell_squares(event, "add-remove")[1] == pytest.approx((2.5 / 5.0) ** 2)
 
 
 def test_on_one_batch_parts_are_one_persons_too() -> None:
     first, second = (event for event, _ in RELEASES["opposite"])
-    batch = leaves.one_batch(PoissonSampled(0.1, Composed((first, second, Gaussian(10.0)))), "replace-one")
+    batch = leaves.one_batch(
+        PoissonSampled(0.1, Composed((first, second, Gaussian(10.0)))), "replace-one"
+    )
     assert batch.replaced is not None
     assert batch.alone.mu**2 == pytest.approx(4.0**-2 + 90.0**-2 + 0.01)
     assert batch.replaced.mu**2 == pytest.approx(2 * (4.0**-2 + 90.0**-2) + 0.04)
@@ -140,10 +161,13 @@ def test_order_folding_and_many_cells(neighbours: str) -> None:
     events = [PerCell((tuple(rng.uniform(2, 9, 250)),), (2.0,), (int(c),)) for c in (0, 1, -1, 1)]
     found = epsilon(events, DELTA, neighbours)
     assert epsilon(events[::-1], DELTA, neighbours) == found
-    assert epsilon([Repeated(Composed(tuple(events)), 3)], DELTA, neighbours) == epsilon(events * 3, DELTA, neighbours)
+    assert epsilon([Repeated(Composed(tuple(events)), 3)], DELTA, neighbours) == epsilon(
+        events * 3, DELTA, neighbours
+    )
 
 
-# Files ----------------------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_older_files_lack_is_filled_in_and_the_rest_is_kept() -> None:
@@ -154,7 +178,12 @@ def test_what_older_files_lack_is_filled_in_and_the_rest_is_kept() -> None:
     assert PerCell(((2.0, 1.0),), (2.0,), (0,)) == plain
     for event in (GRADIENTS, CHANGED, SMALL, LOSSES):
         assert from_json_dict(to_json_dict(event)) == event
-    assert SMALL.to_dict() == {"kind": "per-cell", "multipliers": [[8.0, 11.0]], "spreads": [1.5], "column": 1}
+    assert SMALL.to_dict() == {
+        "kind": "per-cell",
+        "multipliers": [[8.0, 11.0]],
+        "spreads": [1.5],
+        "column": 1,
+    }
     with pytest.raises(InputError, match="fields"):
         from_dict({"kind": "per-cell", "multipliers": [[2.0, 1.0]]})
     with pytest.raises(InputError, match="fields"):
@@ -169,7 +198,8 @@ def test_crossings_are_one_of_three_a_part(wrong: object) -> None:
         PerCell(((2.0, 1.0),), (2.0,), (), -1)
 
 
-# What a group's people pay --------------------------------------------------------------------------------------------
+# What a group's people pay
+# --------------------------------------------------------------------------------------------
 
 
 @both
@@ -191,7 +221,8 @@ def test_a_groups_epsilon_is_that_of_its_worst_enumerated_pair(name: str, neighb
 
 
 def test_tailoring_shows_under_add_remove_and_is_diluted_under_replace_one() -> None:
-    """theory.md#cells: a person who may come from the best served group pays for it too; of two groups both pay the same."""
+    """theory.md#cells: a person who may come from the best served group pays for it too; of two
+    groups both pay the same."""
     event = Repeated(PerCell(((5.0, 20.0),), (0.0,)), 10)
     high, low = by_group(event, DELTA, "add-remove", 2)
     assert low < high / 3
@@ -217,16 +248,25 @@ def test_others_columns_and_widths_stay() -> None:
 
 SAMPLED: dict[str, tuple[str, Event]] = {
     "add-remove": ("add-remove", PoissonSampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))))),
-    "replace-one": ("replace-one", PoissonSampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))), (2.0, 2.0, 1.0))),
+    "replace-one": (
+        "replace-one",
+        PoissonSampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))), (2.0, 2.0, 1.0)),
+    ),
     "visible": ("replace-one", VisiblySampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))))),
-    "on parts": ("replace-one", Composed(tuple(OnPart(Composed((GRADIENTS, LOSSES)), part, 3) for part in range(3)))),
+    "on parts": (
+        "replace-one",
+        Composed(tuple(OnPart(Composed((GRADIENTS, LOSSES)), part, 3) for part in range(3))),
+    ),
     "selection": ("add-remove", PrivateSelection(Composed((GRADIENTS, LOSSES)), 3.0, 1.0)),
 }
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_inside_batches_parts_and_selections_a_group_pays_no_more_than_the_worst_and_no_less_than_its_own(name: str) -> None:
-    """Below: a release of one pair of cells alone, which every group with that cell sees. Above: everybody's price."""
+def test_inside_batches_parts_and_selections_a_group_pays_no_more_than_the_worst_and_no_less_than_its_own(
+    name: str,
+) -> None:
+    """Below: a release of one pair of cells alone, which every group with that cell sees. Above:
+    everybody's price."""
     neighbours, event = SAMPLED[name]
     found = by_group(Repeated(event, 5), DELTA, neighbours, 3)
     worst = epsilon(Repeated(event, 5), DELTA, neighbours)
@@ -234,7 +274,10 @@ def test_inside_batches_parts_and_selections_a_group_pays_no_more_than_the_worst
     assert all(one <= worst * (1 + 1e-9) for one in found)
 
     for cell in range(3):
-        stays, moves = only(event, (cell,), 1.0), [only(event, (cell, other), 0.0) for other in range(3) if other != cell]
+        stays, moves = (
+            only(event, (cell,), 1.0),
+            [only(event, (cell, other), 0.0) for other in range(3) if other != cell],
+        )
         pairs = [stays] if neighbours == "add-remove" else [stays, *moves]
         own = max(epsilon(Repeated(pair, 5), DELTA, neighbours) for pair in pairs)
         assert found[cell] >= own * (1 - 1e-3)
@@ -246,14 +289,21 @@ def only(event: Event, cells: tuple[int, ...], spread: float) -> Event:
     """The event where there are these cells alone, and spreads are so many times as large."""
     if isinstance(event, PerCell):
         chosen = tuple(tuple(part[k] for k in cells) for part in event.multipliers)
-        return PerCell(chosen, tuple(spread * s for s in event.spreads), event.crossings, event.column)
+        return PerCell(
+            chosen, tuple(spread * s for s in event.spreads), event.crossings, event.column
+        )
     if isinstance(event, Composed):
         return Composed(tuple(only(inner, cells, spread) for inner in event.events))
-    return dataclasses.replace(event, event=only(event.event, cells, spread)) if hasattr(event, "event") else event
+    return (
+        dataclasses.replace(event, event=only(event.event, cells, spread))
+        if hasattr(event, "event")
+        else event
+    )
 
 
 def test_different_releases_on_different_parts_are_never_paid_too_little() -> None:
-    """Two releases that look alike to a person for one other cell differ for the next: she is in either part."""
+    """Two releases that look alike to a person for one other cell differ for the next: she is in
+    either part."""
     one, two = PerCell(((9.0, 1.0, 9.0),), (0.0,)), PerCell(((9.0, 9.0, 1.0),), (0.0,))
     event = Composed((OnPart(one, 0, 2), OnPart(two, 1, 2)))
     found = by_group(event, DELTA, "replace-one", 3)
@@ -261,14 +311,16 @@ def test_different_releases_on_different_parts_are_never_paid_too_little() -> No
     assert all(a >= b * (1 - 1e-12) for a, b in zip(found, exact, strict=True))
 
 
-# Shares that were made of earlier answers -----------------------------------------------------------------------------
+# Shares that were made of earlier answers
+# -----------------------------------------------------------------------------
 
 COIN = 0.1
 """Of a randomised response: stage one, of which the shares are made."""
 
 
 def excess(chosen: Callable[[int], float], stated: Callable[[int], float], swap: bool) -> float:
-    """sum over o of max(0, P - e^E Q): a response o1 whose loss is +-COIN, then a Gaussian of mu = chosen(o1); exactly."""
+    """sum over o of max(0, P - e^E Q): a response o1 whose loss is +-COIN, then a Gaussian of mu =
+    chosen(o1); exactly."""
     likely = 1 / (1 + math.exp(-COIN))
     total = 0.0
     for o, chance, loss in ((1, likely, COIN), (0, 1 - likely, -COIN)):
@@ -279,7 +331,8 @@ def excess(chosen: Callable[[int], float], stated: Callable[[int], float], swap:
 
 
 def test_after_the_fact_the_stated_epsilon_holds_whatever_the_outcome_chose() -> None:
-    """Every pair of budgets, chosen by the response, both ways; and the price of all events at delta does not hold."""
+    """Every pair of budgets, chosen by the response, both ways; and the price of all events at
+    delta does not hold."""
     mus = [0.0, 0.01, 0.1, 0.3, 1.0, 3.0]
     delta = 1e-3
 
@@ -292,7 +345,9 @@ def test_after_the_fact_the_stated_epsilon_holds_whatever_the_outcome_chose() ->
     for zero, one in itertools.product(mus, repeat=2):
         for swap in (False, True):
             for name, prices in (("sound", sound), ("naive", naive)):
-                found = excess((zero, one).__getitem__, (prices[zero], prices[one]).__getitem__, swap)
+                found = excess(
+                    (zero, one).__getitem__, (prices[zero], prices[one]).__getitem__, swap
+                )
                 worst[name] = max(worst[name], found)
     assert worst["sound"] <= delta
     assert worst["naive"] > 1.3 * delta
@@ -308,7 +363,9 @@ def test_after_the_fact_is_common_and_own_at_half_of_delta_each() -> None:
     found = by_group(events, DELTA, "add-remove", 3, fixed=False)
     for cell in range(3):
         own = [Repeated(Gaussian(GRADIENTS.multipliers[0][cell]), 3)]
-        own += [PoissonSampled(0.1, Composed((Gaussian(9.0), Gaussian(LOSSES.multipliers[0][cell]))))]
+        own += [
+            PoissonSampled(0.1, Composed((Gaussian(9.0), Gaussian(LOSSES.multipliers[0][cell]))))
+        ]
         exact = epsilon(common, DELTA / 2) + epsilon(own, DELTA / 2)
         assert found[cell] == pytest.approx(exact, rel=1e-6)
         assert found[cell] > by_group(events, DELTA, "add-remove", 3)[cell]

@@ -1,4 +1,5 @@
-"""What a statement tells of groups whose noise differs: recomputed from the plan, or after the fact from the log."""
+"""What a statement tells of groups whose noise differs: recomputed from the plan, or after the fact
+from the log."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ def test_with_shares_fixed_before_a_group_has_the_plans_price() -> None:
     found = [group.epsilon for group in statement.groups]
     assert tuple(found[:3]) == by_group(PLAN, 1e-6, "add-remove", 3)
     assert tuple(found[3:]) == by_group(PLAN, 1e-6, "add-remove", 2, 1)
-    assert [(group.name, group.cell, group.column) for group in statement.groups][2:4] == [("c", 2, 0), ("old", 0, 1)]
+    assert [(group.name, group.cell, group.column) for group in statement.groups][2:4] == [
+        ("c", 2, 0),
+        ("old", 0, 1),
+    ]
     assert max(found) == statement.epsilon
     assert statement.check() == []
     begun = PrivacyStatement.of(PROMISE, PLAN[:2], plan=PLAN, groups=[NAMES, OTHERS])
@@ -67,7 +71,8 @@ def test_with_shares_fixed_before_a_group_has_the_plans_price() -> None:
 
 
 def test_after_the_fact_all_but_a_groups_own_releases_are_charged_as_planned() -> None:
-    """The other column's shares were made later too: its releases are no constants, their bounds are."""
+    """The other column's shares were made later too: its releases are no constants, their bounds
+    are."""
     statement = after()
     found = [group.epsilon for group in statement.groups]
     common, own = [Gaussian(15.0), Gaussian(25.0)], [*[Gaussian(9.0)] * 4]
@@ -91,7 +96,9 @@ def test_a_run_that_was_broken_off_tells_nothing_of_shares_that_were_made_later(
 
 @pytest.mark.parametrize("promise", [Promise(8.0, 1e-6), Promise(math.inf, 1e-6)])
 def test_without_a_plan_every_group_has_what_the_filter_allows(promise: Promise) -> None:
-    statement = PrivacyStatement.of(promise, PLAN if promise.is_private else [NonPrivate()], groups=[NAMES])
+    statement = PrivacyStatement.of(
+        promise, PLAN if promise.is_private else [NonPrivate()], groups=[NAMES]
+    )
     assert {group.epsilon for group in statement.groups} == {promise.epsilon}
     assert statement.check() == []
 
@@ -131,7 +138,8 @@ def test_a_log_that_says_fixed_of_shares_made_later_is_priced_as_everybody() -> 
     assert any("'c'" in sentence for sentence in grave(late))
 
 
-# Files and words ------------------------------------------------------------------------------------------------------
+# Files and words
+# --------------------------------------------------------------------------------------------------
 
 
 def test_files_keep_groups_and_older_ones_have_none() -> None:
@@ -166,14 +174,18 @@ def test_words_say_each_groups_number_rounded_up_and_that_more_is_weaker() -> No
 
 
 def test_without_named_groups_the_words_say_whether_noise_differs() -> None:
-    assert said(PrivacyStatement.of(PROMISE, [Gaussian(30.0)])) == "everybody has the same guarantee."
+    assert (
+        said(PrivacyStatement.of(PROMISE, [Gaussian(30.0)])) == "everybody has the same guarantee."
+    )
     for event in (CELLS, PoissonSampled(0.01, CELLS), Repeated(CELLS, 2)):
         assert "no group was named" in said(PrivacyStatement.of(PROMISE, [event], plan=[event]))
 
 
 def test_of_many_groups_the_words_tell_the_first_and_how_many_more() -> None:
     event = PerCell((tuple(np.linspace(5, 50, 47)),), (2.0,))
-    statement = PrivacyStatement.of(PROMISE, [event], plan=[event], groups=[NamedGroups([f"g{k}" for k in range(47)])])
+    statement = PrivacyStatement.of(
+        PROMISE, [event], plan=[event], groups=[NamedGroups([f"g{k}" for k in range(47)])]
+    )
     assert len(statement.groups) == 47
     words = said(statement)
     assert "g19: " in words
@@ -198,18 +210,25 @@ def test_named_groups_are_checked() -> None:
         GroupGuarantee("a", 0, 0, math.nan, True)
 
 
-# With a curator -------------------------------------------------------------------------------------------------------
+# With a curator
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "promise",
-    [Promise(9.0, 1e-6), Promise(9.0, 1e-6, neighbours="replace-one"), Promise(9.0, 1e-6, protects="sensitive_features")],
+    [
+        Promise(9.0, 1e-6),
+        Promise(9.0, 1e-6, neighbours="replace-one"),
+        Promise(9.0, 1e-6, protects="sensitive_features"),
+    ],
     ids=str,
 )
 def test_a_curator_tells_each_group_what_its_people_paid(promise: Promise) -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, 60)
-    rows = Rows.from_arrays(rng.normal(size=(60, 2)), rng.integers(0, 2, 60), [a], classes=(0, 1), groups=[(0, 1, 2)])
+    rows = Rows.from_arrays(
+        rng.normal(size=(60, 2)), rng.integers(0, 2, 60), [a], classes=(0, 1), groups=[(0, 1, 2)]
+    )
     counts, multipliers = CellCounts(rows.cells()), [6.0, 12.0, 20.0]
     event = describe([(counts, multipliers)], rows.layout, promise)
     assert isinstance(event, PerCell)
@@ -221,7 +240,9 @@ def test_a_curator_tells_each_group_what_its_people_paid(promise: Promise) -> No
     statement = curator.statement(groups=[NamedGroups(("a", "b", "c"), fixed=False)])
     assert statement.check() == []
     found = [group.epsilon for group in statement.groups]
-    assert tuple(found) == by_group([Gaussian(10.0), event], 1e-6, promise.neighbours, 3, fixed=False)
+    assert tuple(found) == by_group(
+        [Gaussian(10.0), event], 1e-6, promise.neighbours, 3, fixed=False
+    )
     assert found == sorted(found, reverse=True)
 
 
@@ -232,8 +253,12 @@ def test_limits_are_one_a_name(limits: Any) -> None:
 
 
 def test_a_limit_is_a_filter_of_gaussians_that_is_recomputed_from_the_log() -> None:
-    """Kept where the squared distances of all that a group's people see add up to no more than it allows, and by no others."""
-    own = [leaves.inventory(Gaussian(15.0), "add-remove").gaussian + 4.0 / m**2 + 1.0 / 25.0**2 for m in CELLS.multipliers[0]]
+    """Kept where the squared distances of all that a group's people see add up to no more than it
+    allows, and by no others."""
+    own = [
+        leaves.inventory(Gaussian(15.0), "add-remove").gaussian + 4.0 / m**2 + 1.0 / 25.0**2
+        for m in CELLS.multipliers[0]
+    ]
     at = [epsilon(Gaussian(square**-0.5), 1e-6, "add-remove") for square in own]
     kept = NamedGroups(NAMES.names, limits=(at[0] * (1.0 + 1e-6), None, at[2] * (1.0 + 1e-6)))
     statement = PrivacyStatement.of(PROMISE, PLAN, plan=PLAN, groups=[kept, OTHERS])
@@ -247,5 +272,7 @@ def test_a_limit_is_a_filter_of_gaussians_that_is_recomputed_from_the_log() -> N
 
     assert any("group 'c' has a limit" in sentence for sentence in grave(edited(statement, lower)))
     sampled = [PoissonSampled(0.5, CELLS)]
-    batch = PrivacyStatement.of(PROMISE, sampled, plan=sampled, groups=[NamedGroups(NAMES.names, limits=(7.9, None, None))])
+    batch = PrivacyStatement.of(
+        PROMISE, sampled, plan=sampled, groups=[NamedGroups(NAMES.names, limits=(7.9, None, None))]
+    )
     assert any("group 'a' has a limit" in sentence for sentence in grave(batch))

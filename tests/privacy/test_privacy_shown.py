@@ -1,4 +1,5 @@
-"""Epsilons in words: never above the limit beside them, never below the number, in no text of a statement, report or ledger."""
+"""Epsilons in words: never above the limit beside them, never below the number, in no text of a
+statement, report or ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +26,23 @@ RNG = np.random.default_rng(0)
 
 def epsilons(count: int) -> list[float]:
     """Round ones, crooked ones, and neighbours of round ones by the last bits."""
-    round_ones = [0.1, 0.3, 0.6, 0.7, 1.0, 1.1, 2.0, 3.0, 8.0, 10.0, 0.12345, 1 / 3, 2 / 3, 1.005, 123.456]
+    round_ones = [
+        0.1,
+        0.3,
+        0.6,
+        0.7,
+        1.0,
+        1.1,
+        2.0,
+        3.0,
+        8.0,
+        10.0,
+        0.12345,
+        1 / 3,
+        2 / 3,
+        1.005,
+        123.456,
+    ]
     crooked = (10 ** RNG.uniform(-3, 2, size=count)).tolist()
     beside = [math.nextafter(one, end) for one in round_ones for end in (0.0, 1e9)]
     return [*round_ones, *crooked, *beside]
@@ -59,7 +76,7 @@ def test_guarantee_3_three_digits_and_no_more() -> None:
     assert at_most(math.inf) == promised(math.inf) == at_least(math.inf) == "inf"
 
 
-# -- every text -------------------------------------------------------------------------------------------------------------
+# -- every text ------------------------------------------------------------------------------------
 
 SPENT = re.compile(r"(?:epsilon|ε) ?= ?([0-9.e+-]*[0-9])|^\S*\(([0-9.e+-]*[0-9]), ")
 
@@ -108,10 +125,16 @@ def test_groups_are_not_shown_above_their_limit_nor_above_everybody(fixed: bool)
             log = Repeated(PerCell(((small, z),), (1.0,)), 4)
             limits = (epsilon * share, None)
             groups = [NamedGroups(("small", "large"), 0, fixed, limits)]
-            statement = PrivacyStatement.of(promise, [log], plan=[plan if fixed else log], groups=groups)
-            words = dict(line.split(": ", 1) for line in str(statement).splitlines() if ": " in line)["Groups"]
+            statement = PrivacyStatement.of(
+                promise, [log], plan=[plan if fixed else log], groups=groups
+            )
+            words = dict(
+                line.split(": ", 1) for line in str(statement).splitlines() if ": " in line
+            )["Groups"]
             told = words.split(";")[0]
-            numbers = [float(one) for one in re.findall(r"(?:at most|epsilon =) ([0-9.]*[0-9])", told)]
+            numbers = [
+                float(one) for one in re.findall(r"(?:at most|epsilon =) ([0-9.]*[0-9])", told)
+            ]
             assert numbers
             assert max(numbers) <= float(promised(epsilon * share)), told
             assert max(shown_in(words), default=0.0) <= float(promised(epsilon)), words
@@ -121,7 +144,9 @@ def test_a_group_that_paid_more_than_it_was_told_after_the_fact_is_told_its_limi
     promise = Promise(1.0, 1e-6)
     z = full_batch(promise, 2)
     log = Repeated(PerCell(((z, z),), (1.0,)), 2)
-    statement = PrivacyStatement.of(promise, [log], plan=[log], groups=[NamedGroups(("a", "b"), 0, False, (0.6, None))])
+    statement = PrivacyStatement.of(
+        promise, [log], plan=[log], groups=[NamedGroups(("a", "b"), 0, False, (0.6, None))]
+    )
     words = str(statement)
     assert "a: at most 0.6, a limit fixed in advance;" in words
     assert "0.601" not in words

@@ -28,7 +28,9 @@ def test_a_promise_without_a_unit_is_written_as_before():
     assert "person" not in str(ROWS)
 
 
-@pytest.mark.parametrize("promise", [ADDED, REPLACED, Promise(1.0, 0.0, "sensitive_features", unit=Unit("id", 1))])
+@pytest.mark.parametrize(
+    "promise", [ADDED, REPLACED, Promise(1.0, 0.0, "sensitive_features", unit=Unit("id", 1))]
+)
 def test_a_promise_with_a_unit_reads_back(promise):
     written = json.loads(json.dumps(promise.to_dict()))
     assert Promise.from_dict(written) == promise
@@ -114,14 +116,18 @@ EARLIER = """{"format": "fairveil privacy statement", "version": 1, "promise": {
 [{"question": "cell counts", "norm": "L2", "sensitivity": 1.0, "reason": "a row counts once in each of its cells", "origin": "by
 definition"}], "not_covered": [], "tuning": null, "earlier_releases": null, "audit": null, "noise": "secure", "arithmetic":
 "exact", "user_code": "none", "versions": {"fairveil": "0.1.0", "python": "3.11.7", "numpy": "2.4.6", "scipy": "1.17.1"},
-"created": null, "checksum": "sha256:5f3feb4e7fcc4584a818f332534c8952ca0707d1e8fbc436c61be22455c23b94"}""".replace("\n", " ")
+"created": null, "checksum": "sha256:5f3feb4e7fcc4584a818f332534c8952ca0707d1e8fbc436c61be22455c23b94"}""".replace(
+    "\n", " "
+)
 """Written before there were units."""
 
 
 def test_a_statement_of_the_version_before_units_still_reads_and_checks():
     read = PrivacyStatement.from_json(EARLIER)
     assert read.promise == ROWS
-    assert [finding.sentence for finding in read.check()] == [f"written with fairveil 0.1.0, checked with {__version__}"]
+    assert [finding.sentence for finding in read.check()] == [
+        f"written with fairveil 0.1.0, checked with {__version__}"
+    ]
     assert json.loads(read.to_json()) == json.loads(EARLIER)
     assert "Unit: one row is one person" in read.summary()
 
@@ -129,7 +135,9 @@ def test_a_statement_of_the_version_before_units_still_reads_and_checks():
 def ledger_of(promise, **options):
     unit = promise.unit
     whose = {} if unit is None else {"unit": unit.name, "max_rows_per_unit": unit.max_rows}
-    return Ledger.create(None, "clinic", 5.0, 1e-5, promise.protects, promise.neighbours, **(whose | options))
+    return Ledger.create(
+        None, "clinic", 5.0, 1e-5, promise.protects, promise.neighbours, **(whose | options)
+    )
 
 
 def test_a_ledger_of_persons_takes_these_persons_whatever_their_cap():
@@ -153,9 +161,9 @@ def test_a_ledger_of_persons_refuses_rows_where_nobody_said_how_many():
 def test_a_ledger_of_rows_refuses_persons():
     for promise in (ADDED, REPLACED):
         with pytest.raises(LedgerError, match="a guarantee for rows"):
-            ledger_of(ROWS if promise is ADDED else Promise(1.0, 1e-6, neighbours="replace-one")).reserve(
-                [Gaussian(20.0)], promise
-            )
+            ledger_of(
+                ROWS if promise is ADDED else Promise(1.0, 1e-6, neighbours="replace-one")
+            ).reserve([Gaussian(20.0)], promise)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +171,12 @@ def test_a_ledger_of_rows_refuses_persons():
     [
         (ADDED, ROWS, "add-remove", 12),
         (REPLACED, ROWS, "add-remove", 24),
-        (Promise(1.0, 1e-6, "sensitive_features", unit=PATIENT), Promise(1.0, 1e-6, "sensitive_features"), "replace-one", 12),
+        (
+            Promise(1.0, 1e-6, "sensitive_features", unit=PATIENT),
+            Promise(1.0, 1e-6, "sensitive_features"),
+            "replace-one",
+            12,
+        ),
         (Promise(1.0, 1e-6, "sensitive_features", unit=PATIENT), ROWS, "add-remove", 24),
         (
             Promise(1.0, 1e-6, "sensitive_features", unit=PATIENT),
@@ -174,7 +187,8 @@ def test_a_ledger_of_rows_refuses_persons():
     ],
 )
 def test_rows_are_charged_to_persons_as_so_many_neighbours(ours, theirs, relation, times):
-    """Group privacy of what has a closed form: a Gaussian of mu is one of k mu, epsilon is k epsilon."""
+    """Group privacy of what has a closed form: a Gaussian of mu is one of k mu, epsilon is k
+    epsilon."""
     terms = Terms.create("clinic", replace(ours, epsilon=50.0))
     whole = Terms.create("clinic", replace(ours, epsilon=50.0))
     for event in (Gaussian(60.0), Pure(0.01)):

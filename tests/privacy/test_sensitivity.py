@@ -1,4 +1,5 @@
-"""Bounds are at least the real numbers that they stand for: compared as fractions, by their squares."""
+"""Bounds are at least the real numbers that they stand for: compared as fractions, by their
+squares."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ COUNTS = range(1, 1500)
 
 def above(found: float, square: Fraction | int) -> bool:
     """At least the square root, and within two steps of it."""
-    return Fraction(found) ** 2 >= square > Fraction(math.nextafter(math.nextafter(found, 0.0), 0.0)) ** 2
+    return (
+        Fraction(found) ** 2
+        >= square
+        > Fraction(math.nextafter(math.nextafter(found, 0.0), 0.0)) ** 2
+    )
 
 
 def test_guarantee_1_histograms_of_many_cells_a_person() -> None:
@@ -43,7 +48,10 @@ def test_guarantee_1_histograms_of_many_cells_a_person() -> None:
 
 @given(SIZES, SIZES, st.integers(1, 500))
 def test_guarantee_1_bounds_of_any_size(clip: float, weight: float, count: int) -> None:
-    signed, gram = sensitivity.of_signed(clip, weight, count), sensitivity.of_gram(clip, weight, count)
+    signed, gram = (
+        sensitivity.of_signed(clip, weight, count),
+        sensitivity.of_gram(clip, weight, count),
+    )
     counts, whole = (sensitivity.of_histogram(weight, count, order) for order in (2, 1))
     w, c = Fraction(weight) ** 2, Fraction(clip) ** 2
     assert above(signed.norm, c * w * count)
@@ -64,8 +72,13 @@ def test_what_is_exact_stays_exact() -> None:
     assert sensitivity.of_histogram(0.0) == Bound(0.0, 0.0)
 
 
-@pytest.mark.parametrize(("clip", "weight"), [(1e-200, 1.0), (1e-200, 1e200), (5e-324, 1.0), (1e200, 1e-200), (1e150, 3.0)])
-def test_guarantee_1_bounds_beyond_what_products_of_floats_can_hold(clip: float, weight: float) -> None:
+@pytest.mark.parametrize(
+    ("clip", "weight"),
+    [(1e-200, 1.0), (1e-200, 1e200), (5e-324, 1.0), (1e200, 1e-200), (1e150, 3.0)],
+)
+def test_guarantee_1_bounds_beyond_what_products_of_floats_can_hold(
+    clip: float, weight: float
+) -> None:
     bound = sensitivity.of_gram(clip, weight, 3)
     assert Fraction(bound.norm) ** 2 >= Fraction(clip) ** 4 * Fraction(weight) ** 2 * 3 > 0
     with pytest.raises(PrivacyError, match="give it a clip"):
@@ -76,7 +89,9 @@ def test_guarantee_1_bounds_beyond_what_products_of_floats_can_hold(clip: float,
 
 
 @given(SIZES, st.floats(1e-2, 1e4), st.integers(1, 300))
-def test_guarantee_2_noise_is_at_least_its_multiple_of_the_real_bound(weight: float, multiplier: float, count: int) -> None:
+def test_guarantee_2_noise_is_at_least_its_multiple_of_the_real_bound(
+    weight: float, multiplier: float, count: int
+) -> None:
     """On all rows, on a secret batch, and by cell."""
     scale = Scale(sensitivity.of_histogram(weight, count), 7)
     ask = Ask(CellCounts(Cells((("f", "m"),), names=("sex",))), multiplier)
@@ -89,18 +104,33 @@ def test_guarantee_2_noise_is_at_least_its_multiple_of_the_real_bound(weight: fl
         assert isinstance(hidden, float)
         assert real * moved <= Fraction(alike) ** 2 <= real * moved * (1 + Fraction(1, 2**36))
         assert real <= Fraction(hidden) ** 2 <= real * (1 + Fraction(1, 2**36))
-        by_cell: Any = noise_scale(Ask(ask.question, np.array([multiplier, 3.0])), scale, promise, Full(), (2,))
+        by_cell: Any = noise_scale(
+            Ask(ask.question, np.array([multiplier, 3.0])), scale, promise, Full(), (2,)
+        )
         assert Fraction(float(by_cell[0])) ** 2 >= real
 
 
 @given(st.floats(1e-2, 1e4), st.integers(1, 300))
-def test_guarantee_2_laplace_noise_of_whole_counts_is_rounded_outwards(multiplier: float, count: int) -> None:
-    """The scale times the sensitivity, which is three or more where a person is in as many cells."""
+def test_guarantee_2_laplace_noise_of_whole_counts_is_rounded_outwards(
+    multiplier: float, count: int
+) -> None:
+    """The scale times the sensitivity, which is three or more where a person is in as many
+    cells."""
     counts = CellCounts(Cells((("f", "m"),), names=("sex",)))
     ask = Ask(counts, multiplier, "discrete-laplace")
-    found = noise_scale(ask, Scale(sensitivity.of_histogram(per_row=count, order=1), 0), Promise(1.0, 0.0), Full(), (2,))
+    found = noise_scale(
+        ask,
+        Scale(sensitivity.of_histogram(per_row=count, order=1), 0),
+        Promise(1.0, 0.0),
+        Full(),
+        (2,),
+    )
     assert isinstance(found, float)
-    assert Fraction(multiplier) * count <= Fraction(found) <= Fraction(multiplier) * count * (1 + Fraction(1, 2**52))
+    assert (
+        Fraction(multiplier) * count
+        <= Fraction(found)
+        <= Fraction(multiplier) * count * (1 + Fraction(1, 2**52))
+    )
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 11])

@@ -19,8 +19,23 @@ import pytest
 pytest.importorskip("cryptography")
 
 import fairveil as fv
-from fairveil.errors import DataNotFoundError, ExposedKey, InputError, SignatureError, StatementError
-from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, Signature, new_key, sign, verify_signature
+from fairveil.errors import (
+    DataNotFoundError,
+    ExposedKey,
+    InputError,
+    SignatureError,
+    StatementError,
+)
+from fairveil.privacy import (
+    NamedGroups,
+    PrivacyStatement,
+    Promise,
+    PublicFact,
+    Signature,
+    new_key,
+    sign,
+    verify_signature,
+)
 from fairveil.privacy.events import Gaussian, PerCell
 from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED
 from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
@@ -76,7 +91,13 @@ def signed(tmp_path: Path, private: Path) -> Path:
 
 def leaves(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The places of all values that hold no others, empty ones among them."""
-    inner = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    inner = (
+        values.items()
+        if isinstance(values, dict)
+        else enumerate(values)
+        if isinstance(values, list)
+        else ()
+    )
     below = [leaf for name, value in inner for leaf in leaves(value, (*path, name))]
     yield from below or [path]
 
@@ -87,7 +108,13 @@ def changed(values: Any, path: tuple[Any, ...]) -> Any:
     for name in path[:-1]:
         at = at[name]
     old = at[path[-1]]
-    at[path[-1]] = (not old) if isinstance(old, bool) else old + 1 if isinstance(old, int | float) else f"{old or ''}x"
+    at[path[-1]] = (
+        (not old)
+        if isinstance(old, bool)
+        else old + 1
+        if isinstance(old, int | float)
+        else f"{old or ''}x"
+    )
     return out
 
 
@@ -117,7 +144,9 @@ def test_guarantee_1_no_field_of_the_statement_can_be_changed(signed: Path, key:
         with pytest.raises(SignatureError, match="changed since"):
             verify_signature(signed, key)
     for name in values:
-        signed.write_text(json.dumps({other: value for other, value in values.items() if other != name}), "utf-8")
+        signed.write_text(
+            json.dumps({other: value for other, value in values.items() if other != name}), "utf-8"
+        )
         with pytest.raises(SignatureError, match="changed since"):
             verify_signature(signed, key)
     signed.write_text(json.dumps(values | {"more": 1}), "utf-8")
@@ -168,17 +197,30 @@ def test_guarantee_2_of_another_key_or_statement(signed: Path, key: Path, tmp_pa
     moved.write_bytes((tmp_path / "statement.json.sig").read_bytes())
     with pytest.raises(SignatureError, match="changed since"):
         verify_signature(other, key)
-    claims = json.loads(moved.read_text("utf-8")) | {"signer": sign(other, tmp_path / "other.key", replace=True).signer}
+    claims = json.loads(moved.read_text("utf-8")) | {
+        "signer": sign(other, tmp_path / "other.key", replace=True).signer
+    }
     moved.write_text(json.dumps(claims), "utf-8")
     with pytest.raises(SignatureError, match="this key did not make"):
         verify_signature(other, tmp_path / "other.pub")
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[]", b"null", b'{"format": NaN}', b"[" * 1000, b" " * (2 << 20)])
-def test_a_malformed_signature_is_a_signature_error(signed: Path, key: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"\xff", b"[]", b"null", b'{"format": NaN}', b"[" * 1000, b" " * (2 << 20)],
+)
+def test_a_malformed_signature_is_a_signature_error(
+    signed: Path, key: Path, content: bytes
+) -> None:
     file = signed.with_name("statement.json.sig")
     whole = file.read_bytes()
-    for damaged in (content, whole[: len(whole) // 2], whole[:-5], whole + b"x", whole.replace(b"sha256:", b"sha1:", 1)):
+    for damaged in (
+        content,
+        whole[: len(whole) // 2],
+        whole[:-5],
+        whole + b"x",
+        whole.replace(b"sha256:", b"sha1:", 1),
+    ):
         file.write_bytes(damaged)
         with pytest.raises(SignatureError):
             verify_signature(signed, key)
@@ -191,7 +233,9 @@ def test_names_of_signed_files_stay_in_the_folder(signed: Path) -> None:
             Signature.from_json(json.dumps(values | {"files": {name: "sha256:" + "0" * 64}}))
 
 
-def test_guarantee_3_a_contradiction_is_not_signed_unasked(tmp_path: Path, private: Path, key: Path) -> None:
+def test_guarantee_3_a_contradiction_is_not_signed_unasked(
+    tmp_path: Path, private: Path, key: Path
+) -> None:
     values = json.loads(statement_of().to_json())
     values["stamps"].remove("seeded-noise")
     path = tmp_path / "statement.json"
@@ -203,7 +247,9 @@ def test_guarantee_3_a_contradiction_is_not_signed_unasked(tmp_path: Path, priva
     assert verify_signature(path, key)
 
 
-def test_guarantee_4_nothing_is_overwritten_unasked(signed: Path, private: Path, key: Path, tmp_path: Path) -> None:
+def test_guarantee_4_nothing_is_overwritten_unasked(
+    signed: Path, private: Path, key: Path, tmp_path: Path
+) -> None:
     file = signed.with_name("statement.json.sig")
     before = file.read_bytes()
     with pytest.raises(InputError, match="no signature yet"):
@@ -248,8 +294,11 @@ def test_keys(tmp_path: Path, signed: Path, key: Path, private: Path) -> None:
         verify_signature(signed, tmp_path / "missing.pub")
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 50, b"-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n",
-                                     b"-----BEGIN PRIVATE KEY-----\nMCow\n-----END PRIVATE KEY-----\n"])  # fmt: skip
+@pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 50, b"-----BEGIN PUBLIC "
+                                                              b"KEY-----\nMCow\n-----END PUBLIC "
+                                                              b"KEY-----\n",
+                                     b"-----BEGIN PRIVATE KEY-----\nMCow\n-----END PRIVATE "
+                                     b"KEY-----\n"])  # fmt: skip
 def test_malformed_keys_are_input_errors(signed: Path, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "wrong.pem"
     file.write_bytes(content)
@@ -266,7 +315,9 @@ def test_keys_of_another_kind(signed: Path, tmp_path: Path) -> None:
 
     other = ec.generate_private_key(ec.SECP256R1())
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    (tmp_path / "ec.key").write_bytes(other.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    (tmp_path / "ec.key").write_bytes(
+        other.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    )
     public = other.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
     (tmp_path / "ec.pub").write_bytes(public)
     with pytest.raises(InputError, match="ed25519"):
@@ -303,7 +354,10 @@ def test_without_the_library_the_error_says_how_to_get_it(
 
 
 def test_the_library_is_imported_only_where_it_is_used() -> None:
-    code = "import sys, fairveil.privacy.statement.signatures, fairveil.cli; assert 'cryptography' not in sys.modules"
+    code = (
+        "import sys, fairveil.privacy.statement.signatures, fairveil.cli; assert 'cryptography' "
+        "not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -311,7 +365,9 @@ def test_the_library_is_imported_only_where_it_is_used() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     X, A = rng.random((80, 2)), rng.choice(["a", "b"], 80)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", solver=fv.Descent(rounds=2), public_rows=80, delta=1e-4)
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.3", solver=fv.Descent(rounds=2), public_rows=80, delta=1e-4
+    )
     clf.fit(X, (X[:, 0] > 0.5).astype(int), sensitive_features=A)
     return Path(fv.save(clf, tmp_path_factory.mktemp("made") / "model"))
 
@@ -323,18 +379,24 @@ def folder(model: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(model, tmp_path / "model"))
 
 
-def test_a_folder_is_signed_in_place_and_loads_as_before(folder: Path, key: Path, private: Path) -> None:
+def test_a_folder_is_signed_in_place_and_loads_as_before(
+    folder: Path, key: Path, private: Path
+) -> None:
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     made = sign(folder, private)
     assert made.files is not None
     assert {name for name, _ in made.files} == set(before) - {"statement.json"}
-    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sig"} == before
+    assert {
+        file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sig"
+    } == before
     assert verify_signature(folder, key) == made == verify_signature(folder / "statement.json", key)
     assert fv.load(folder).predict(np.zeros((2, 2))).shape == (2,)
     assert not remarks(folder, made)
 
 
-def test_guarantee_2_a_folder_and_its_statement_belong_together(folder: Path, key: Path, private: Path, tmp_path: Path) -> None:
+def test_guarantee_2_a_folder_and_its_statement_belong_together(
+    folder: Path, key: Path, private: Path, tmp_path: Path
+) -> None:
     made = sign(folder, private)
     for file in sorted(folder.iterdir()):
         if file.suffix == ".sig" or file.name == "statement.json":
@@ -348,8 +410,12 @@ def test_guarantee_2_a_folder_and_its_statement_belong_together(folder: Path, ke
         file.unlink()
         with pytest.raises(SignatureError, match=f"{file.name}, got none"):
             verify_signature(folder, key)
-        assert verify_signature(folder / "statement.json", key)  # a statement may be published without its model
-        assert f"together with {file.name}, not found here" in remarks(folder / "statement.json", made)[0]
+        # a statement may be published without its model
+        assert verify_signature(folder / "statement.json", key)
+        assert (
+            f"together with {file.name}, not found here"
+            in remarks(folder / "statement.json", made)[0]
+        )
         file.symlink_to(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").write_bytes(whole)
         with pytest.raises(SignatureError, match=file.name):
@@ -358,10 +424,14 @@ def test_guarantee_2_a_folder_and_its_statement_belong_together(folder: Path, ke
         file.write_bytes(whole)
     assert verify_signature(folder, key) == made
     (folder / "later.txt").write_text("more")
-    assert remarks(folder, verify_signature(folder, key)) == ("later.txt was not signed: it came later",)
+    assert remarks(folder, verify_signature(folder, key)) == (
+        "later.txt was not signed: it came later",
+    )
 
 
-def test_guarantee_2_a_signature_of_the_statement_alone_is_none_of_the_folder(folder: Path, key: Path, private: Path) -> None:
+def test_guarantee_2_a_signature_of_the_statement_alone_is_none_of_the_folder(
+    folder: Path, key: Path, private: Path
+) -> None:
     sign(folder / "statement.json", private)
     assert verify_signature(folder / "statement.json", key)
     with pytest.raises(SignatureError, match="one of its statement alone"):
@@ -400,16 +470,24 @@ def test_what_can_be_compared_is_compared_both_ways(arithmetic: Any) -> None:
         "noise": _with(values, noise="secure"),
         "no seeded stamp": _with(values, stamps=[one for one in stamps if one != "seeded-noise"]),
         "user code": _with(values, user_code="none"),
-        "user code and stamp": _with(values, user_code="none", stamps=[one for one in stamps if one != "user-code-trusted"]),
-        "no user code stamp": _with(values, stamps=[one for one in stamps if one != "user-code-trusted"]),
+        "user code and stamp": _with(
+            values, user_code="none", stamps=[one for one in stamps if one != "user-code-trusted"]
+        ),
+        "no user code stamp": _with(
+            values, stamps=[one for one in stamps if one != "user-code-trusted"]
+        ),
         "bounds": _with(values, bounds=[]),
         "origin": _with(values, bounds=[{**values["bounds"][0], "origin": "argument"}]),
-        "no bounds stamp": _with(values, stamps=[one for one in stamps if one != "data-dependent-bounds"]),
+        "no bounds stamp": _with(
+            values, stamps=[one for one in stamps if one != "data-dependent-bounds"]
+        ),
         "not private": _with(values, stamps=["not-private", *stamps]),
         "arithmetic": _with(values, arithmetic="exact"),
         "no torch": _with(values, versions=exact),
         "delta": _with(values, delta=1e-5),
-        "neighbours": _with(values, accounting={**values["accounting"], "neighbours": "replace-one"}),
+        "neighbours": _with(
+            values, accounting={**values["accounting"], "neighbours": "replace-one"}
+        ),
     }
     assert not [finding for finding in examine(sealed(values))[1] if finding.grave]
     for name, lie in lies.items():

@@ -1,4 +1,5 @@
-"""The privacy statement. G1 to G4 are the numbered guarantees of fairveil/privacy/statement/statement.py."""
+"""The privacy statement. G1 to G4 are the numbered guarantees of
+fairveil/privacy/statement/statement.py."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def full() -> PrivacyStatement:
         PROMISE,
         GAUSSIANS[:3],
         plan=GAUSSIANS,
-        facts=[PublicFact("rows", "about 30000", "schema"), PublicFact("classes", "no, yes", READ_FROM_DATA)],
+        facts=[
+            PublicFact("rows", "about 30000", "schema"),
+            PublicFact("classes", "no, yes", READ_FROM_DATA),
+        ],
         bounds=[
             StatedBound("gradient sum", "L2", 1.5, "clipped to norm 1.5"),
             StatedBound("age", "L2", 2.0, "seen", READ_FROM_DATA),
@@ -92,7 +96,8 @@ def grave(statement: PrivacyStatement) -> list[str]:
     return [finding.sentence for finding in statement.check() if finding.grave]
 
 
-# What it says ---------------------------------------------------------------------------------------------------------
+# What it says
+# --------------------------------------------------------------------------------------------------
 
 
 def test_g1_only_words_and_checked_numbers_get_in() -> None:
@@ -128,7 +133,9 @@ def test_g2_epsilon_is_the_accountants_price() -> None:
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_g2_sampled_events_are_priced_under_the_promised_relation(neighbours: str) -> None:
     event = PoissonSampled(0.05, Gaussian(3.0))
-    statement = PrivacyStatement.of(Promise(5.0, 1e-6, neighbours=neighbours), [event], plan=[event])
+    statement = PrivacyStatement.of(
+        Promise(5.0, 1e-6, neighbours=neighbours), [event], plan=[event]
+    )
     assert statement.epsilon == pytest.approx(price([event], 1e-6, neighbours).epsilon)
 
 
@@ -158,13 +165,17 @@ def test_g2_a_filter_of_another_promise_bounds_nothing_here() -> None:
 
 def test_g2_a_sampler_error_inside_is_charged() -> None:
     event = VisiblySampled(0.5, Composed((Laplace(2.0), SamplerError(0.4))))
-    statement = PrivacyStatement.of(Promise(1.0, 1e-6, neighbours="replace-one"), [event], plan=[event])
+    statement = PrivacyStatement.of(
+        Promise(1.0, 1e-6, neighbours="replace-one"), [event], plan=[event]
+    )
     assert statement.epsilon == math.inf
     assert grave(statement)
 
 
 @pytest.mark.parametrize("error", [IndexError("no such index"), TypeError("not a number")])
-def test_g3_whatever_breaks_the_pricing_is_a_finding(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_g3_whatever_breaks_the_pricing_is_a_finding(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise error
 
@@ -218,7 +229,9 @@ def test_the_summary_of_a_bare_statement_has_every_item_too() -> None:
 
 
 def test_words_follow_the_contents() -> None:
-    sensitive = PrivacyStatement.of(Promise(1.0, 1e-6, protects="sensitive_features"), [Gaussian(9.0)])
+    sensitive = PrivacyStatement.of(
+        Promise(1.0, 1e-6, protects="sensitive_features"), [Gaussian(9.0)]
+    )
     assert "the sensitive columns only" in sensitive.summary()
     assert "treated as public" in sensitive.summary()
     assert "ChaCha20" in sensitive.summary()
@@ -236,7 +249,9 @@ def test_a_receipt_says_where_the_other_releases_are() -> None:
     alone = PrivacyStatement.of(PROMISE, GAUSSIANS, plan=GAUSSIANS)
     assert "is not counted" in dict(items(alone))["Earlier releases"]
     assert "ledger" not in alone.to_dict()
-    assert dict(items(edited(alone, ("ledger", RECEIPT.__dict__))))["Earlier releases"].startswith("the ledger of data set")
+    assert dict(items(edited(alone, ("ledger", RECEIPT.__dict__))))["Earlier releases"].startswith(
+        "the ledger of data set"
+    )
 
 
 def test_words_never_promise_more_than_the_number() -> None:
@@ -255,14 +270,19 @@ def test_no_privacy_is_said_everywhere() -> None:
     assert not statement.check()
 
 
-# What contradicts itself ------------------------------------------------------------------------------------------------
+# What contradicts itself
+# ------------------------------------------------------------------------------------------------
 
 
 CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]], str]] = [
     (full, [("epsilon", lambda e: e * 0.99)], "the events cost"),
     (full, [("epsilon", lambda e: e * (1 - 1e-7))], "the events cost"),
     (full, [("epsilon", 0.0)], "the events cost"),
-    (full, [("epsilon", "inf"), ("stamps", lambda s: ["not-private", *s])], "nothing in them is unprotected"),
+    (
+        full,
+        [("epsilon", "inf"), ("stamps", lambda s: ["not-private", *s])],
+        "nothing in them is unprotected",
+    ),
     (full, [("plan.event.events.0.noise_multiplier", 10.0)], "the events cost"),
     (full, [("plan.event.events.1.count", 6)], "the events cost"),
     (full, [("plan.event.events.1.event.noise_multiplier", 29.9)], "the events cost"),
@@ -276,14 +296,30 @@ CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]]
     (full, [("accounting.neighbours", "replace-one")], "priced under 'replace-one'"),
     (full, [("promise.neighbours", "replace-one")], "priced under 'add-remove'"),
     (full, [("stamps", [])], "'seeded-noise' is missing"),
-    (full, [("stamps", lambda s: [x for x in s if x != "user-code-trusted"])], "'user-code-trusted' is missing"),
-    (full, [("stamps", lambda s: [x for x in s if x != "data-dependent-bounds"])], "'data-dependent-bounds' is missing"),
+    (
+        full,
+        [("stamps", lambda s: [x for x in s if x != "user-code-trusted"])],
+        "'user-code-trusted' is missing",
+    ),
+    (
+        full,
+        [("stamps", lambda s: [x for x in s if x != "data-dependent-bounds"])],
+        "'data-dependent-bounds' is missing",
+    ),
     (full, [("stamps", lambda s: ["not-private", *s])], "'not-private' contradicts"),
     (full, [("noise", "secure")], "'seeded-noise' contradicts"),
     (full, [("audit.epsilon", 2.0)], "an audit shows"),
-    (full, [("versions", {"fairveil": "0.1.0", "python": "3.11.0", "numpy": "2.0"})], "scipy is not named"),
+    (
+        full,
+        [("versions", {"fairveil": "0.1.0", "python": "3.11.0", "numpy": "2.0"})],
+        "scipy is not named",
+    ),
     (sampled, [("plan.event.events.0.event.rate", 0.06)], "the events cost"),
-    (sampled, [("plan.event.events.0.event.event.events.1.noise_multiplier", 3.9)], "the events cost"),
+    (
+        sampled,
+        [("plan.event.events.0.event.event.events.1.noise_multiplier", 3.9)],
+        "the events cost",
+    ),
     (sampled, [("plan.event.events.0.count", 25)], "the events cost"),
     (sampled, [("promise.epsilon", 0.5)], "above the guarantee's"),
 ]
@@ -300,7 +336,9 @@ def test_g3_a_change_that_matters_is_found(
 def test_g3_a_relation_that_costs_more_is_found() -> None:
     event = PoissonSampled(0.05, Gaussian(3.0))
     cheap = PrivacyStatement.of(Promise(5.0, 1e-6), [event], plan=[event])
-    forged = edited(cheap, ("promise.neighbours", "replace-one"), ("accounting.neighbours", "replace-one"))
+    forged = edited(
+        cheap, ("promise.neighbours", "replace-one"), ("accounting.neighbours", "replace-one")
+    )
     assert any("the events cost" in sentence for sentence in grave(forged))
 
 
@@ -315,11 +353,14 @@ def test_g3_a_broken_promise_is_found() -> None:
     assert any("above the guarantee's 0.01" in sentence for sentence in grave(broken))
 
 
-# Without a plan -----------------------------------------------------------------------------------------------------------
+# Without a plan
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [None, *FILTERS])
-def test_g2_answers_chosen_one_after_another_are_charged_what_the_filter_allows(kind: str | None) -> None:
+def test_g2_answers_chosen_one_after_another_are_charged_what_the_filter_allows(
+    kind: str | None,
+) -> None:
     cap = None if kind is None else Filter.create(PROMISE, kind)
     log = [Pure(0.01), Pure(0.02)] if kind == "pure" else [Gaussian(30.0), Gaussian(40.0)]
     statement = PrivacyStatement.of(PROMISE, log, cap=cap)
@@ -380,7 +421,9 @@ EVENTS = st.lists(st.sampled_from([Gaussian(1.0), Gaussian(2.0), Pure(0.5)]), ma
 
 
 @given(log=EVENTS, plan=EVENTS, begins=st.booleans())
-def test_beginning_of_a_plan_is_what_it_is_when_spelled_out(log: list[Event], plan: list[Event], begins: bool) -> None:
+def test_beginning_of_a_plan_is_what_it_is_when_spelled_out(
+    log: list[Event], plan: list[Event], begins: bool
+) -> None:
     if begins:
         plan = log + plan
 
@@ -403,14 +446,17 @@ def test_a_plan_in_rounds_is_begun_by_a_log_of_single_answers() -> None:
 
 
 def test_long_plans_are_compared_quickly() -> None:
-    assert is_prefix((Repeated(Gaussian(1.0), 2**50),), (Repeated(Repeated(Gaussian(1.0), 2**50), 2),))
+    assert is_prefix(
+        (Repeated(Gaussian(1.0), 2**50),), (Repeated(Repeated(Gaussian(1.0), 2**50), 2),)
+    )
     assert not is_prefix((Repeated(Gaussian(1.0), 2**50 + 1),), (Repeated(Gaussian(1.0), 2**50),))
     assert is_prefix((), (Repeated(Composed((Composed(()), NoOp())), 2**50),))
     rounds = Composed((Gaussian(1.0), Gaussian(2.0)))
     assert not is_prefix((Repeated(rounds, 2**50),), (Repeated(rounds, 2**50), NoOp()))
 
 
-# Files --------------------------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 ANY_EVENT = st.one_of(
@@ -429,23 +475,40 @@ PRICED = full()
     delta=st.floats(0, 0.5),
     epsilon=st.floats(0, 1e300),
 )
-def test_g4_a_round_trip_changes_nothing(events: list[Event], words: str, delta: float, epsilon: float) -> None:
+def test_g4_a_round_trip_changes_nothing(
+    events: list[Event], words: str, delta: float, epsilon: float
+) -> None:
     from dataclasses import replace
 
     statement = replace(
-        PRICED, events=tuple(events), plan=None, not_covered=(words,), tuning=words, delta=delta, epsilon=epsilon, route=words
+        PRICED,
+        events=tuple(events),
+        plan=None,
+        not_covered=(words,),
+        tuning=words,
+        delta=delta,
+        epsilon=epsilon,
+        route=words,
     )
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 
 
-@pytest.mark.parametrize("make", [full, sampled, lambda: PrivacyStatement.of(Promise(math.inf, 0.0), [NonPrivate()])])
+@pytest.mark.parametrize(
+    "make", [full, sampled, lambda: PrivacyStatement.of(Promise(math.inf, 0.0), [NonPrivate()])]
+)
 def test_g4_a_round_trip_of_whole_statements(make: Callable[[], PrivacyStatement]) -> None:
     statement = make()
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 
 
 def leaves(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    entries = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    entries = (
+        values.items()
+        if isinstance(values, dict)
+        else enumerate(values)
+        if isinstance(values, list)
+        else ()
+    )
     for key, value in entries:
         yield from leaves(value, (*path, key))
     if not isinstance(values, dict | list):
@@ -470,7 +533,9 @@ def test_g4_any_changed_value_is_refused() -> None:
 def test_the_date_is_no_part_of_the_checksum() -> None:
     from dataclasses import replace
 
-    assert full().to_dict()["checksum"] == replace(full(), created="2030-12-31").to_dict()["checksum"]
+    assert (
+        full().to_dict()["checksum"] == replace(full(), created="2030-12-31").to_dict()["checksum"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -506,7 +571,9 @@ def test_g4_a_malformed_file_is_refused(old: str, new: str) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("inf"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=4,
 )
 
@@ -525,7 +592,11 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(data: st.DataObject) ->
         statement, found = examine(json.dumps(values))
     except FairveilError:
         return
-    assert statement == PRICED or any(finding.grave for finding in found) or statement.created != PRICED.created
+    assert (
+        statement == PRICED
+        or any(finding.grave for finding in found)
+        or statement.created != PRICED.created
+    )
 
 
 @given(text=st.text(max_size=200))
@@ -534,7 +605,9 @@ def test_any_text_is_refused_politely(text: str) -> None:
         PrivacyStatement.from_json(text)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' * 50_000, "1" * 10_000, "null", "[]", "{}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"format": ' * 50_000, "1" * 10_000, "null", "[]", "{}"]
+)
 def test_hostile_text_is_refused_politely(text: str) -> None:
     with pytest.raises(StatementError):
         PrivacyStatement.from_json(text)
@@ -544,11 +617,14 @@ def test_hostile_text_is_refused_politely(text: str) -> None:
     "event",
     [
         '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": '
-        '{"kind": "repeated", "count": 1125899906842624, "event": {"kind": "gaussian", "noise_multiplier": 1.0}}}',
+        '{"kind": "repeated", "count": 1125899906842624, "event": {"kind": "gaussian", '
+        '"noise_multiplier": 1.0}}}',
         '{"kind": "repeated", "count": 1000000000, "event": '
-        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": {"kind": "gaussian", "noise_multiplier": 1.0}}}',
+        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": {"kind": "gaussian", '
+        '"noise_multiplier": 1.0}}}',
         '{"kind": "gaussian", "noise_multiplier": 1e-300}',
-        '{"kind": "repeated", "count": 1000000, "event": {"kind": "exponential", "epsilon": 1e300}}',
+        '{"kind": "repeated", "count": 1000000, "event": {"kind": "exponential", "epsilon": '
+        "1e300}}",
         '{"kind": "composed", "events": [' * 400 + "]}" * 400,
     ],
 )
@@ -560,7 +636,11 @@ def test_hostile_events_are_refused_or_found_too_dear(event: str) -> None:
         _, found = examine(text)
     except StatementError:
         return
-    assert any("cost" in finding.sentence or "cannot be priced" in finding.sentence for finding in found if finding.grave)
+    assert any(
+        "cost" in finding.sentence or "cannot be priced" in finding.sentence
+        for finding in found
+        if finding.grave
+    )
 
 
 def test_writing_makes_a_file_that_reads_back(tmp_path: Path) -> None:
@@ -569,7 +649,9 @@ def test_writing_makes_a_file_that_reads_back(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["statement.json"]
 
 
-def test_a_broken_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_write_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "statement.json"
     sampled().write(path)
     before = path.read_bytes()
@@ -587,12 +669,16 @@ def test_a_broken_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
 def test_rounds_of_several_releases_that_were_all_made_are_told_as_the_plan_tells_them() -> None:
     a_round = Composed((Exponential(0.1), Gaussian(50.0)))
     statement = PrivacyStatement.of(
-        Promise(1.0, 1e-6), [Gaussian(40.0), *a_round.events * 3], plan=[Gaussian(40.0), Repeated(a_round, 3)]
+        Promise(1.0, 1e-6),
+        [Gaussian(40.0), *a_round.events * 3],
+        plan=[Gaussian(40.0), Repeated(a_round, 3)],
     )
     assert statement.events == statement.plan
     assert "all of them were made" in statement.summary()
     broken_off = PrivacyStatement.of(
-        Promise(1.0, 1e-6), [Gaussian(40.0), *a_round.events * 2], plan=[Gaussian(40.0), Repeated(a_round, 3)]
+        Promise(1.0, 1e-6),
+        [Gaussian(40.0), *a_round.events * 2],
+        plan=[Gaussian(40.0), Repeated(a_round, 3)],
     )
     assert "interrupted" in broken_off.summary()
     assert broken_off.epsilon == statement.epsilon

@@ -1,4 +1,5 @@
-"""Two steps: the second chosen after looking at the first. What the best adaptive strategy reaches is enumerated exactly."""
+"""Two steps: the second chosen after looking at the first. What the best adaptive strategy reaches
+is enumerated exactly."""
 
 from __future__ import annotations
 
@@ -39,12 +40,15 @@ Atoms = tuple[Floats, Floats, float]
 """Losses, their chances, and the chance of losing everything."""
 TWO, THREE = (Cells((tuple(range(groups)),), names=("group",)) for groups in (2, 3))
 
-# -- an enumeration of its own: losses of the first step as atoms, the second step as a delta at any epsilon
+# -- an enumeration of its own: losses of the first step as atoms, the second step as a delta at any
+# epsilon
 
 
 def gaussian_delta(mu: float, e: Floats) -> Floats:
     """Balle and Wang (2018), at any real epsilon."""
-    return np.asarray(special.ndtr(mu / 2 - e / mu) - np.exp(e + special.log_ndtr(-mu / 2 - e / mu)))
+    return np.asarray(
+        special.ndtr(mu / 2 - e / mu) - np.exp(e + special.log_ndtr(-mu / 2 - e / mu))
+    )
 
 
 def laplace_delta(multiplier: float, moved: int, e: Floats) -> Floats:
@@ -75,7 +79,8 @@ def pure_atoms(epsilon: float, lost: float = 0.0) -> Atoms:
 
 
 def gaussian_atoms(mu: float, cells: int = 1000) -> Atoms:
-    """Losses N(mu^2/2, mu^2), each cell at its lower end: what is reached is never counted too high."""
+    """Losses N(mu^2/2, mu^2), each cell at its lower end: what is reached is never counted too
+    high."""
     ends = np.linspace(-8, 8, cells + 1)
     return mu * mu / 2 + mu * ends[:-1], np.diff(special.ndtr(ends)), 0.0
 
@@ -88,9 +93,13 @@ def adaptive_delta(atoms: Atoms, branches: Sequence[Event], epsilon: float) -> f
 
 
 def branches_of(promise: Promise, spent: Event) -> list[Event]:
-    """What a post-processor may release after that: by weights, and by how many groups there are, another noise."""
+    """What a post-processor may release after that: by weights, and by how many groups there are,
+    another noise."""
     asked = [(TWO, False), (THREE, False), (TWO, True)]
-    return [postprocess.plan(promise, cells, 2, (spent,), weighted=weighted, looked_at=True).event for cells, weighted in asked]
+    return [
+        postprocess.plan(promise, cells, 2, (spent,), weighted=weighted, looked_at=True).event
+        for cells, weighted in asked
+    ]
 
 
 BASES: list[tuple[Event, list[Atoms]]] = [
@@ -115,10 +124,12 @@ def test_guarantee_1_no_choice_of_the_second_release_needs_more_delta(
 
 
 def test_guarantee_1_the_attack_that_the_tight_price_of_a_plan_does_not_stop() -> None:
-    """Base and counts as one plan: each branch keeps (0.5, 1e-3), choosing by the base's answer does not."""
+    """Base and counts as one plan: each branch keeps (0.5, 1e-3), choosing by the base's answer
+    does not."""
     base, promise = Exponential(0.1), Promise(0.5, 1e-3)
     naive, mended = (
-        [_least(promise, base, kind, looked) for kind in ("discrete-laplace", "gaussian")] for looked in (False, True)
+        [_least(promise, base, kind, looked) for kind in ("discrete-laplace", "gaussian")]
+        for looked in (False, True)
     )
     pairs = [choice_atoms(0.1, 0.1 * t) for t in (0.1, 0.3, 0.5, 0.7, 0.9)]
     assert max(adaptive_delta(atoms, naive, 0.5) for atoms in pairs) > 1.3e-3
@@ -135,29 +146,46 @@ def _least(promise: Promise, base: Event, kind: str, looked_at: bool) -> Event:
     if not looked_at:
         return event(calibrate(promise, lambda z: compose((base, event(z)))).multiplier)
     target = within(promise, base)
-    return event(calibrate(target, lambda z: compose((base, reference(event(z), promise.neighbours)))).multiplier)
+    return event(
+        calibrate(
+            target, lambda z: compose((base, reference(event(z), promise.neighbours)))
+        ).multiplier
+    )
 
 
-@pytest.mark.parametrize("base", [Gaussian(8.0), Exponential(0.4), Repeated(PoissonSampled(0.1, Gaussian(3.0)), 20)])
 @pytest.mark.parametrize(
-    "after", [DiscreteLaplace(3.0), DiscreteLaplace(3.0, 2), Gaussian(9.0), Composed((Gaussian(9.0),) * 2)]
+    "base", [Gaussian(8.0), Exponential(0.4), Repeated(PoissonSampled(0.1, Gaussian(3.0)), 20)]
+)
+@pytest.mark.parametrize(
+    "after",
+    [DiscreteLaplace(3.0), DiscreteLaplace(3.0, 2), Gaussian(9.0), Composed((Gaussian(9.0),) * 2)],
 )
 @pytest.mark.parametrize("delta", [1e-3, 1e-7])
-def test_guarantee_2_two_steps_cost_no_less_than_one_plan(base: Event, after: Event, delta: float) -> None:
+def test_guarantee_2_two_steps_cost_no_less_than_one_plan(
+    base: Event, after: Event, delta: float
+) -> None:
     plan = accounting.epsilon([base, after], delta)
     steps = price_after(base, after, delta)
-    assert plan * (1 - 1e-6) <= steps.epsilon <= accounting.epsilon([base, Pure(1 / 3.0), after], delta / 2)
+    assert (
+        plan * (1 - 1e-6)
+        <= steps.epsilon
+        <= accounting.epsilon([base, Pure(1 / 3.0), after], delta / 2)
+    )
     assert steps.delta == delta
     assert steps.route.endswith("in two steps")
 
 
 def test_what_costs_nothing_makes_no_second_step() -> None:
     assert price_after([], Gaussian(5.0), 1e-6).epsilon == accounting.epsilon(Gaussian(5.0), 1e-6)
-    assert price_after(Gaussian(5.0), NoOp(), 1e-6).epsilon == accounting.epsilon(Gaussian(5.0), 1e-6)
+    assert price_after(Gaussian(5.0), NoOp(), 1e-6).epsilon == accounting.epsilon(
+        Gaussian(5.0), 1e-6
+    )
 
 
 def test_without_delta_epsilons_add_up() -> None:
-    assert price_after(Exponential(0.4), DiscreteLaplace(2.0, 2), 0.0).epsilon == pytest.approx(0.9, rel=1e-12)
+    assert price_after(Exponential(0.4), DiscreteLaplace(2.0, 2), 0.0).epsilon == pytest.approx(
+        0.9, rel=1e-12
+    )
     assert math.isinf(price_after(Gaussian(4.0), DiscreteLaplace(2.0), 0.0).epsilon)
 
 
@@ -168,12 +196,18 @@ def test_what_is_lost_for_certain_is_lost_once() -> None:
     twice = Composed((Approximate(0.2, 1e-7), Approximate(0.1, 3e-7)))
     assert share_of(twice, 1e-6, "add-remove") == pytest.approx(7e-7)
     assert share_of(Gaussian(3.0), 1e-6, "add-remove") == 5e-7
-    assert price_after(Approximate(0.5, 1e-6), DiscreteLaplace(2.0), 1e-6).epsilon == pytest.approx(1.0)
+    assert price_after(Approximate(0.5, 1e-6), DiscreteLaplace(2.0), 1e-6).epsilon == pytest.approx(
+        1.0
+    )
     assert math.isinf(price_after(Approximate(0.5, 1.1e-6), DiscreteLaplace(2.0), 1e-6).epsilon)
 
 
 def test_what_is_neither_pure_nor_gaussian_needs_a_filter() -> None:
-    for after in (Composed((Gaussian(3.0), DiscreteLaplace(3.0))), PoissonSampled(0.1, Gaussian(3.0)), Approximate(0.1, 1e-9)):
+    for after in (
+        Composed((Gaussian(3.0), DiscreteLaplace(3.0))),
+        PoissonSampled(0.1, Gaussian(3.0)),
+        Approximate(0.1, 1e-9),
+    ):
         with pytest.raises(InputError, match="Filter"):
             price_after(Gaussian(8.0), after, 1e-6)
 
@@ -184,10 +218,14 @@ def test_the_epsilon_that_a_refusal_names_is_where_room_begins(base: Event, weig
     least = accounting.epsilon(base, share_of(base, 1e-6, "add-remove"))
     for epsilon in (least, 0.9 * least):
         with pytest.raises(BudgetError, match=r"left of epsilon.*pass it unfitted") as refusal:
-            postprocess.plan(Promise(epsilon, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True)
+            postprocess.plan(
+                Promise(epsilon, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True
+            )
     named = float(str(refusal.value).split("Pass epsilon above ")[1].split(",")[0])
     assert least <= named <= least * (1 + 2e-5)
-    plan = postprocess.plan(Promise(named * 1.001, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True)
+    plan = postprocess.plan(
+        Promise(named * 1.001, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True
+    )
     assert price_after(base, plan.event, 1e-6).epsilon <= named * 1.001
 
 
@@ -211,12 +249,18 @@ def test_rounds_are_taken_apart_before_the_last() -> None:
 def test_a_statement_of_two_steps_is_recomputed() -> None:
     promise = Promise(1.0, 1e-6)
     z = _least(promise, Gaussian(8.0), "gaussian", True)
-    for events in ([Gaussian(8.0), z], [Repeated(Gaussian(8.0 * math.sqrt(3)), 3), z], [Gaussian(8.0), DiscreteLaplace(2.1)]):
+    for events in (
+        [Gaussian(8.0), z],
+        [Repeated(Gaussian(8.0 * math.sqrt(3)), 3), z],
+        [Gaussian(8.0), DiscreteLaplace(2.1)],
+    ):
         statement = PrivacyStatement.of(promise, events, cap=TwoSteps(promise))
         assert (statement.plan, statement.epsilon, statement.route) == (None, 1.0, "two steps")
         assert statement.check() == []
         assert PrivacyStatement.from_json(statement.to_json()) == statement
-        composition = next(line for line in statement.summary().splitlines() if line.startswith("Composition"))
+        composition = next(
+            line for line in statement.summary().splitlines() if line.startswith("Composition")
+        )
         assert "the last was chosen afterwards" in composition
         assert "fixed in advance, and all" not in composition
 

@@ -1,4 +1,5 @@
-"""The page in a real browser: Chromium without a head. Skipped, with the reason, where there is none."""
+"""The page in a real browser: Chromium without a head. Skipped, with the reason, where there is
+none."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ pytestmark = needs_browser
 
 # 1280 pixels at 100 %; 640: the same window at 200 %; 320: at 400 %, or a small phone.
 @pytest.mark.parametrize("width", [1280, 640, 320])
-def test_nothing_is_cut_off_and_letters_stay_readable(full: Report, tmp_path: Path, look: Look, width: int) -> None:
+def test_nothing_is_cut_off_and_letters_stay_readable(
+    full: Report, tmp_path: Path, look: Look, width: int
+) -> None:
     page = write(tmp_path / "report.html", full).page.read_text("utf-8")
     seen = look(page, width)
     assert seen["client"] == width
@@ -36,7 +39,8 @@ def test_the_measurement_sees_what_is_cut_off(look: Look) -> None:
     assert seen["scroll"] > seen["client"]
     assert seen["beyond"]
     drawn = (
-        "<svg viewBox='0 0 100 20' width='100' height='20'><text x='80' y='15' font-size='4'>too far to the right</text></svg>"
+        "<svg viewBox='0 0 100 20' width='100' height='20'><text x='80' y='15' font-size='4'>too "
+        "far to the right</text></svg>"
     )
     (letter,) = look(f"<!DOCTYPE html><body>{drawn}", 640)["letters"]
     assert letter["out"]
@@ -44,7 +48,9 @@ def test_the_measurement_sees_what_is_cut_off(look: Look) -> None:
 
 
 @pytest.mark.parametrize(("width", "scale"), [(1280, 1.0), (640, 2.0)])
-def test_the_picture_is_a_page(full: Report, tmp_path: Path, shoot: Shoot, width: int, scale: float) -> None:
+def test_the_picture_is_a_page(
+    full: Report, tmp_path: Path, shoot: Shoot, width: int, scale: float
+) -> None:
     written = write(tmp_path / "report.html", full)
     picture = shoot(written.page, width, 1800, scale)
     assert picture.shape[1] == width * scale
@@ -56,13 +62,19 @@ def test_the_picture_is_a_page(full: Report, tmp_path: Path, shoot: Shoot, width
 
 
 def test_curves_are_told_apart_in_grey(tmp_path: Path, shoot: Shoot) -> None:
-    """Nine curves a kind, each mark cut out of a grey picture: no two look alike, whatever their shade, but the ninth that
-    has the first one's shape again (and another dash)."""
+    """Nine curves a kind, each mark cut out of a grey picture: no two look alike, whatever their
+    shade, but the ninth that has the first one's shape again (and another dash)."""
     made = FrontierFigure(
         "parity",
         "marks",
         tuple(
-            Series(f"{kind} {k}", 1.0, "records", (Point(0.1 + 0.02 * k + lift, 0.02 + 0.02 * k),), published=kind == "their")
+            Series(
+                f"{kind} {k}",
+                1.0,
+                "records",
+                (Point(0.1 + 0.02 * k + lift, 0.02 + 0.02 * k),),
+                published=kind == "their",
+            )
             for kind, lift in (("own", 0.0), ("their", 0.05))
             for k in range(9)
         ),
@@ -70,10 +82,18 @@ def test_curves_are_told_apart_in_grey(tmp_path: Path, shoot: Shoot) -> None:
     )
     file = tmp_path / "marks.html"
     drawing = svg_frontier(made, width=720)
-    file.write_text(f"<!DOCTYPE html><meta charset='utf-8'><body style='margin:0'>{drawing}", encoding="utf-8")
+    file.write_text(
+        f"<!DOCTYPE html><meta charset='utf-8'><body style='margin:0'>{drawing}", encoding="utf-8"
+    )
     grey = 255 - shoot(file, 720, 900, 2.0).mean(axis=2)
-    marks = {one.label: _cut(grey, x, y) for one, (x, y) in zip(made.series, _centres(made), strict=True)}
-    alike = {(a, b) for (a, one), (b, other) in combinations(marks.items(), 2) if _likeness(one, other) > 0.96}
+    marks = {
+        one.label: _cut(grey, x, y) for one, (x, y) in zip(made.series, _centres(made), strict=True)
+    }
+    alike = {
+        (a, b)
+        for (a, one), (b, other) in combinations(marks.items(), 2)
+        if _likeness(one, other) > 0.96
+    }
     assert alike == {("own 0", "own 8"), ("their 0", "their 8")}
 
 

@@ -1,4 +1,5 @@
-"""What is certain, on a page: the bounds of both kinds of guarantee, in words and numbers, with their conditions."""
+"""What is certain, on a page: the bounds of both kinds of guarantee, in words and numbers, with
+their conditions."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ from fairveil.learning.game.bounds import Guarantee
 from fairveil.learning.group_objective.exponential import Certain
 from fairveil.learning.postprocessing.mixing_bounds import MixingGuarantee
 from fairveil.metrics import group_table
-from fairveil.report import CertainLine, Certainty, GroupSection, Report, certain, render, to_dict, write
+from fairveil.report import (
+    CertainLine,
+    Certainty,
+    GroupSection,
+    Report,
+    certain,
+    render,
+    to_dict,
+    write,
+)
 
 CHOICE = Certain(0.03387, 0.7, 0.9)
 MIXING = MixingGuarantee(
@@ -48,7 +58,8 @@ def lines(found: Certainty) -> dict[str, tuple[float | None, float | None]]:
 
 def test_the_bounds_of_a_post_processor_are_told() -> None:
     found = certain(MIXING)
-    assert found.sentence.endswith("every constraint's training value is at most 7.1 points.")  # rounded up
+    # rounded up
+    assert found.sentence.endswith("every constraint's training value is at most 7.1 points.")
     assert lines(found) == {
         "Largest value of a constraint": (0.070301, 0.04),
         "Furthest above its bound": (pytest.approx(0.020301), None),
@@ -63,7 +74,9 @@ def test_the_bounds_of_a_post_processor_are_told() -> None:
 def test_the_bounds_of_a_game_are_told() -> None:
     found = certain(GAME)
     assert found.sentence.startswith("With probability 90% over the noise")
-    assert found.sentence.endswith("no constraint's training value is above its bound by more than 1.2 points.")
+    assert found.sentence.endswith(
+        "no constraint's training value is above its bound by more than 1.2 points."
+    )
     assert lines(found) == {
         "Largest value of a constraint": (0.0612, None),
         "Furthest above its bound": (0.0112, None),
@@ -75,7 +88,8 @@ def test_the_bounds_of_a_game_are_told() -> None:
 def test_the_bounds_of_a_choice_are_told() -> None:
     found = certain(CHOICE)
     assert found.sentence == (
-        "With probability 90% over the noise of the fit, the objective of the chosen decision is above that of the best one in "
+        "With probability 90% over the noise of the fit, the objective of the chosen decision is "
+        "above that of the best one in "
         "the list by at most 3.4 points."  # rounded up
     )
     assert lines(found) == {
@@ -90,15 +104,29 @@ def test_the_bounds_of_a_choice_are_told() -> None:
 @pytest.mark.parametrize(
     ("guarantee", "says"),
     [
-        (replace(GAME, error_excess=math.inf, nu=math.inf, learner_regret=math.inf), "this oracle's own regret is not"),
-        (replace(GAME, gap_excess=math.inf, worst=math.inf, measured=(math.inf,)), "no bound could be given"),
+        (
+            replace(GAME, error_excess=math.inf, nu=math.inf, learner_regret=math.inf),
+            "this oracle's own regret is not",
+        ),
+        (
+            replace(GAME, gap_excess=math.inf, worst=math.inf, measured=(math.inf,)),
+            "no bound could be given",
+        ),
         (replace(CHOICE, f=math.inf), "is not bounded: no bound could be given"),
         (replace(CHOICE, g=math.inf), "no bound could be given"),
-        (replace(MIXING, excess_bound=math.nan), "no table of chances is certain to keep the bounds"),
-        (replace(MIXING, values=(math.nan,) * 2, value_bounds=(math.nan,) * 2, error=math.nan), "every constraint"),
+        (
+            replace(MIXING, excess_bound=math.nan),
+            "no table of chances is certain to keep the bounds",
+        ),
+        (
+            replace(MIXING, values=(math.nan,) * 2, value_bounds=(math.nan,) * 2, error=math.nan),
+            "every constraint",
+        ),
     ],
 )
-def test_what_is_not_known_is_said_and_never_a_number(guarantee: object, says: str, tmp_path: Path) -> None:
+def test_what_is_not_known_is_said_and_never_a_number(
+    guarantee: object, says: str, tmp_path: Path
+) -> None:
     written = write(tmp_path / "report.html", Report("A model", guarantee=certain(guarantee)))
     twin = json.loads(written.twin.read_text("utf-8"))
     assert says in html.unescape(written.page.read_text("utf-8"))

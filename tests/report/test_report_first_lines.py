@@ -1,4 +1,5 @@
-"""The first lines of a page: warnings, fairness, privacy, error, other gaps; what is known is said, first, in words."""
+"""The first lines of a page: warnings, fairness, privacy, error, other gaps; what is known is said,
+first, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ from fairveil.figures import GapFigure, Measure
 from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
-from fairveil.report import Baseline, Baselines, GroupSection, Report, baselines, first_lines, render, to_dict
+from fairveil.report import (
+    Baseline,
+    Baselines,
+    GroupSection,
+    Report,
+    baselines,
+    first_lines,
+    render,
+    to_dict,
+)
 from fairveil.report.baselines import against_constant
 from fairveil.report.first_lines import ERROR_NOT_KNOWN, NOT_RATED, NOTHING_REQUIRED, verdict
 from fairveil.report.other_gaps import gaps_of
@@ -35,13 +45,18 @@ RATE = GapFigure(
 GAP = GapFigure("demographic parity", 0.05, 0.03, 0.049, 0.03, 0.07, training_noise=0.005)
 
 
-def table_of(wrong: float, share: float, *, rows: int = 2000, seed: int = 1, errs: str = "any") -> GroupTable:
-    """Decisions that are wrong in a share of rows; `share`: of positives. errs="no": all are decided "no"."""
+def table_of(
+    wrong: float, share: float, *, rows: int = 2000, seed: int = 1, errs: str = "any"
+) -> GroupTable:
+    """Decisions that are wrong in a share of rows; `share`: of positives. errs="no": all are
+    decided "no"."""
     rng = np.random.default_rng(seed)
     y = rng.random(rows) < share
     decided = np.zeros(rows, bool) if errs == "no" else np.where(rng.random(rows) < wrong, ~y, y)
     sex = np.where(np.arange(rows) % 2 == 0, "f", "m")
-    return group_table(np.where(y, "yes", "no"), np.where(decided, "yes", "no"), sex, classes=("no", "yes"))
+    return group_table(
+        np.where(y, "yes", "no"), np.where(decided, "yes", "no"), sex, classes=("no", "yes")
+    )
 
 
 def labels(report: Report) -> list[str]:
@@ -58,7 +73,12 @@ def statement(epsilon: float = 1.0, noise: str = "secure", **promise: Any) -> Pr
 
 
 def test_the_lines_stand_in_order_above_all_else() -> None:
-    report = Report("t", statement=statement(noise="seeded"), gaps=(GAP, RATE), tables=(GroupSection(table_of(0.2, 0.5)),))
+    report = Report(
+        "t",
+        statement=statement(noise="seeded"),
+        gaps=(GAP, RATE),
+        tables=(GroupSection(table_of(0.2, 0.5)),),
+    )
     assert labels(report) == ["Warning", "Fairness", "Privacy", "Error", "Other gaps"]
     page = render(report)
     heads = [page.index(f"<dt>{label}</dt>") for label in labels(report)]
@@ -66,7 +86,9 @@ def test_the_lines_stand_in_order_above_all_else() -> None:
     assert heads[-1] < page.index("<nav") < page.index("<figure")
     twin = to_dict(report)
     assert [one["label"] for one in twin["first_lines"]] == labels(report)
-    assert twin["verdict"] == " ".join(one["words"] for one in twin["first_lines"]) == verdict(report)
+    assert (
+        twin["verdict"] == " ".join(one["words"] for one in twin["first_lines"]) == verdict(report)
+    )
 
 
 def test_each_constraint_has_its_sentence_and_two_verdicts_apart() -> None:
@@ -76,8 +98,13 @@ def test_each_constraint_has_its_sentence_and_two_verdicts_apart() -> None:
         [None, "not met", "not met"],
     ]
     assert line.paragraphs[0][0].words == "Demographic parity gap, required: at most 5.0 points."
-    assert line.paragraphs[1][0].words == "Required: at most 20.0% of each sex's positives are missed."
-    assert line.paragraphs[1][1].words == "Training rows: 25.0% (95% interval over the noise 23.0 to 27.0%)"
+    assert (
+        line.paragraphs[1][0].words == "Required: at most 20.0% of each sex's positives are missed."
+    )
+    assert (
+        line.paragraphs[1][1].words
+        == "Training rows: 25.0% (95% interval over the noise 23.0 to 27.0%)"
+    )
     assert line.paragraphs[1][2].words == "Held-out people: 26.0% (95% interval 22.0 to 30.0%)"
 
 
@@ -86,14 +113,18 @@ def test_where_nothing_is_known_that_is_said() -> None:
     assert words(report, "Fairness") == NOTHING_REQUIRED
     assert words(report, "Error") == ERROR_NOT_KNOWN
     assert "Rates by group are not known: no rows were held out" in html.unescape(render(report))
-    assert "Rates by group are not known" not in render(replace(report, tables=(GroupSection(table_of(0.2, 0.5)),)))
+    assert "Rates by group are not known" not in render(
+        replace(report, tables=(GroupSection(table_of(0.2, 0.5)),))
+    )
 
 
 # The best constant on the same rows
 
 
 def test_a_model_that_is_worse_than_a_constant_is_named_in_the_first_line() -> None:
-    report = Report("t", statement=statement(noise="seeded"), tables=(GroupSection(table_of(0.3, 0.1)),))
+    report = Report(
+        "t", statement=statement(noise="seeded"), tables=(GroupSection(table_of(0.3, 0.1)),)
+    )
     first = first_lines(report)[0]
     assert first.label == "Warning"
     assert first.paragraphs[0][0].words.startswith("WORSE THAN THE BEST CONSTANT: ")
@@ -105,8 +136,13 @@ def test_a_model_that_is_worse_than_a_constant_is_named_in_the_first_line() -> N
 
 def test_a_model_that_answers_as_a_constant_does_is_named_too() -> None:
     report = Report("t", tables=(GroupSection(table_of(0.0, 0.3, errs="no")),))
-    assert words(report, "Warning") == "A CONSTANT: the model decides all 2,000 held-out people alike, no."
-    assert "They are the decisions of the best constant on these rows, always no" in words(report, "Error")
+    assert (
+        words(report, "Warning")
+        == "A CONSTANT: the model decides all 2,000 held-out people alike, no."
+    )
+    assert "They are the decisions of the best constant on these rows, always no" in words(
+        report, "Error"
+    )
 
 
 def test_the_constant_is_compared_row_by_row() -> None:
@@ -122,7 +158,9 @@ def test_the_constant_is_compared_row_by_row() -> None:
     assert found.difference == pytest.approx(each.mean())
     draws = np.random.default_rng(0)
     means = [draws.choice(each, 1500).mean() for _ in range(2000)]
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.006)
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(means, [0.025, 0.975])), abs=0.006
+    )
 
 
 def test_the_interval_of_the_difference_covers() -> None:
@@ -174,7 +212,12 @@ FOUND = Found(
     (
         Line("the best constant", "always 'no'", 0.10, 0.17, 0.01, "worse"),
         Line(
-            "mixing", "the unconstrained model with 37 % of its answers replaced by 'no'", 0.265, 0.005, 0.01, "cannot be told"
+            "mixing",
+            "the unconstrained model with 37 % of its answers replaced by 'no'",
+            0.265,
+            0.005,
+            0.01,
+            "cannot be told",
         ),
     ),
 )
@@ -183,31 +226,56 @@ FOUND = Found(
 def test_what_an_estimator_says_of_baselines_is_on_the_page() -> None:
     report = Report("t", method="descent", baselines=baselines(FOUND))
     assert words(report, "Warning") == (
-        "WORSE THAN THE BEST CONSTANT (always 'no'): error 27.0% against 10.0% on the training rows, through noise."
+        "WORSE THAN THE BEST CONSTANT (always 'no'): error 27.0% against 10.0% on the training "
+        "rows, through noise."
     )
     error = words(report, "Error")
-    assert error.startswith("Of the training rows, 27.0% are decided wrongly (95% interval over the noise 25.0 to 29.0%).")
+    assert error.startswith(
+        "Of the training rows, 27.0% are decided wrongly (95% interval over the noise 25.0 to "
+        "29.0%)."
+    )
     assert "Against the best constant, always 'no', 10.0%: worse." in error
     assert error.endswith("replaced by 'no', 26.5%: cannot be told.")
     assert ERROR_NOT_KNOWN not in error
     twin = to_dict(report)["baselines"]
-    assert (twin["handed_out"], [line["worse"] for line in twin["lines"]]) == ("model", [True, False])
-    nan = replace(FOUND, noise=math.inf, lines=(Line("mixing", "x", math.nan, math.nan, math.nan, "cannot be told"),))
+    assert (twin["handed_out"], [line["worse"] for line in twin["lines"]]) == (
+        "model",
+        [True, False],
+    )
+    nan = replace(
+        FOUND,
+        noise=math.inf,
+        lines=(Line("mixing", "x", math.nan, math.nan, math.nan, "cannot be told"),),
+    )
     unknown = Report("t", baselines=baselines(nan))
     assert words(unknown, "Error").endswith("(noise unknown). Against mixing, x: cannot be told.")
     handed = replace(
         report,
-        baselines=baselines(replace(FOUND, handed_out="mixing", remark="70 % the model without constraints, 30 % always 'no'")),
+        baselines=baselines(
+            replace(
+                FOUND,
+                handed_out="mixing",
+                remark="70 % the model without constraints, 30 % always 'no'",
+            )
+        ),
     )
-    said = "Handed out is not the model that was found, but 70 % the model without constraints, 30 % always 'no'."
+    said = (
+        "Handed out is not the model that was found, but 70 % the model without constraints, 30 % "
+        "always 'no'."
+    )
     assert said in words(handed, "Error")
     assert to_dict(handed)["baselines"]["remark"].startswith("70 %")
 
 
 def test_a_regressors_error_is_no_share() -> None:
-    squared = Found(26946.0, 10.0, "mean squared error", (Line("the mean", "", 134.0, 26812.0, 10.0, "worse"),))
+    squared = Found(
+        26946.0, 10.0, "mean squared error", (Line("the mean", "", 134.0, 26812.0, 10.0, "worse"),)
+    )
     report = Report("t", baselines=baselines(squared))
-    assert "WORSE THAN THE MEAN: mean squared error 2.69e+04 against 134 on the training rows" in words(report, "Warning")
+    assert (
+        "WORSE THAN THE MEAN: mean squared error 2.69e+04 against 134 on the training rows"
+        in words(report, "Warning")
+    )
     assert "%" not in words(report, "Error").replace("95%", "")
 
 
@@ -225,20 +293,28 @@ def test_what_are_no_baselines_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "said"), [(0.5, "strong"), (1.0, "strong"), (1.01, "reasonable"), (10.0, "reasonable"), (11, "weak")]
+    ("epsilon", "said"),
+    [(0.5, "strong"), (1.0, "strong"), (1.01, "reasonable"), (10.0, "reasonable"), (11, "weak")],
 )
 def test_an_epsilon_has_a_word(epsilon: float, said: str) -> None:
     assert word(epsilon) == said
-    assert f"This is {said} privacy by the scale of Ponomareva" in strength(epsilon, 1e-6, Promise(epsilon, 1e-6))
+    assert f"This is {said} privacy by the scale of Ponomareva" in strength(
+        epsilon, 1e-6, Promise(epsilon, 1e-6)
+    )
 
 
 def test_the_best_guess_is_that_of_randomised_response() -> None:
-    """Which reaches the bound: one bit, told rightly with probability e^eps / (1 + e^eps); with delta it is given away."""
+    """Which reaches the bound: one bit, told rightly with probability e^eps / (1 + e^eps); with
+    delta it is given away."""
     for epsilon in (0.1, 1.0, 5.0):
-        assert right_guess(epsilon, 0.0) == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
+        assert right_guess(epsilon, 0.0) == pytest.approx(
+            math.exp(epsilon) / (1 + math.exp(epsilon))
+        )
         assert right_guess(epsilon, 0.1) == pytest.approx(0.1 + 0.9 * right_guess(epsilon, 0.0))
     assert "at most 73.2%" in strength(1.0, 1e-6, Promise(1.0, 1e-6)), "rounded up"
-    assert "at most 100.0%" not in strength(9.0, 1e-6, Promise(9.0, 1e-6)), "what is below 1 is not shown as 1"
+    assert "at most 100.0%" not in strength(9.0, 1e-6, Promise(9.0, 1e-6)), (
+        "what is below 1 is not shown as 1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +322,10 @@ def test_the_best_guess_is_that_of_randomised_response() -> None:
     [
         ({}, "whether one row was in the table"),
         ({"neighbours": "replace-one"}, "which of two rows was in the table"),
-        ({"protects": "sensitive_features"}, "which of two values one person's sensitive attribute has"),
+        (
+            {"protects": "sensitive_features"},
+            "which of two values one person's sensitive attribute has",
+        ),
     ],
 )
 def test_what_is_guessed_is_what_is_protected(promise: dict[str, Any], said: str) -> None:
@@ -273,7 +352,10 @@ def apart() -> GroupTable:
 def test_gaps_that_were_not_asked_for_are_told_the_largest_first() -> None:
     report = Report("t", gaps=(GAP,), tables=(GroupSection(apart()),))
     told = words(report, "Other gaps")
-    assert told.startswith("Largest other gaps on held-out people, with 95% intervals: true positive rate 30.0 points (")
+    assert told.startswith(
+        "Largest other gaps on held-out people, with 95% intervals: true positive rate 30.0 points "
+        "("
+    )
     assert "; f 90.0%, m 60.0%), error 15.0 points (" in told
     assert "false positive rate 0.0 points" in told
     assert "selection rate" not in told, "it was asked for"
@@ -311,7 +393,9 @@ def test_of_many_classes_every_rate_is_looked_at() -> None:
     report = Report("t", tables=(GroupSection(table),))
     assert "true positive rate of d 100.0 points" in words(report, "Other gaps")
     note = to_dict(report)["tables"][0]["panels"]["note"]
-    assert "Of 4 classes, the selection rates of those in which groups differ most are drawn." in note
+    assert (
+        "Of 4 classes, the selection rates of those in which groups differ most are drawn." in note
+    )
     assert len(to_dict(report)["tables"][0]["panels"]["axes"]) == 4
     three = group_table(["a", "b", "c"] * 10, ["a", "b", "c"] * 10, ["f", "m"] * 15)
     assert (

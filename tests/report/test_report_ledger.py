@@ -1,4 +1,5 @@
-"""A ledger on a page: terms, shares, the course of time, releases and findings; and a fit's receipt."""
+"""A ledger on a page: terms, shares, the course of time, releases and findings; and a fit's
+receipt."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.statement.checks import Finding
 from fairveil.report import LedgerSection, Report, ledger, render, to_dict, write
-from fairveil.report.ledger import AGREES, CONTRADICTS, MOST_SPENDS, NOT_RECORDED, budget_figure, course_figure
+from fairveil.report.ledger import (
+    AGREES,
+    CONTRADICTS,
+    MOST_SPENDS,
+    NOT_RECORDED,
+    budget_figure,
+    course_figure,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -61,11 +69,19 @@ def test_page_and_twin_hold_all_of_a_ledger(kept: Ledger, tmp_path: Path) -> Non
     assert str(tmp_path) not in page, "a page shows no folders"
     assert "no privacy statement" not in page
     assert twin["verdict"].startswith("Of the budget of census, epsilon = 2 at delta = 1e-6, ")
-    assert [fact["name"] for fact in twin["key_facts"]] == ["Budget spent", "Budget left", "Releases", "Protected"]
+    assert [fact["name"] for fact in twin["key_facts"]] == [
+        "Budget spent",
+        "Budget left",
+        "Releases",
+        "Protected",
+    ]
 
 
 def test_a_ledger_that_contradicts_itself_is_stamped(kept: Ledger) -> None:
-    found = [Finding(True, "line 5 is not what its hash was made of\x1b[2J"), Finding(False, "a note")]
+    found = [
+        Finding(True, "line 5 is not what its hash was made of\x1b[2J"),
+        Finding(False, "a note"),
+    ]
     section = ledger(kept, found)
     twin, page = to_dict(Report("A budget", ledger=section)), page_of(section)
     assert twin["stamps"] == [CONTRADICTS]
@@ -87,13 +103,17 @@ def test_of_a_long_ledger_the_newest_are_shown_and_all_are_counted(kept: Ledger)
     section = ledger(kept)
     (spend, _) = section.account.spends
     many = tuple(replace(spend, entry=k, purpose=f"purpose {k}") for k in range(MOST_SPENDS + 50))
-    told = to_dict(Report("t", ledger=replace(section, account=replace(section.account, spends=many))))["ledger"]
+    told = to_dict(
+        Report("t", ledger=replace(section, account=replace(section.account, spends=many)))
+    )["ledger"]
     assert [one["entry"] for one in told["spends"]] == list(range(MOST_SPENDS + 49, 49, -1))
     assert (told["spends_shown"], told["spends_in_all"]) == (MOST_SPENDS, MOST_SPENDS + 50)
 
 
 def test_the_budget_is_drawn_part_after_part() -> None:
-    figure = BudgetFigure("census", (Part("records, add-remove", 0.25), Part("sensitive features", 0.125)), 0.625)
+    figure = BudgetFigure(
+        "census", (Part("records, add-remove", 0.25), Part("sensitive features", 0.125)), 0.625
+    )
     for width in (720, 330):
         drawing = ElementTree.fromstring(svg_budget(figure, width=width))
         groups = [one for one in drawing.iter(f"{SVG}g") if one.get("data-share")]
@@ -104,7 +124,10 @@ def test_the_budget_is_drawn_part_after_part() -> None:
             assert following == pytest.approx(x + wide, abs=0.02)
         whole = sum(wide for _, wide in spans)
         assert [wide / whole for _, wide in spans] == pytest.approx([0.25, 0.125, 0.625], abs=1e-3)
-    assert figure.description == "records, add-remove: 25.00%; sensitive features: 12.50%; left: 62.50%."
+    assert (
+        figure.description
+        == "records, add-remove: 25.00%; sensitive features: 12.50%; left: 62.50%."
+    )
 
 
 def test_each_release_has_a_segment_and_what_was_given_back_has_none(kept: Ledger) -> None:
@@ -129,9 +152,17 @@ def test_of_many_releases_the_oldest_are_one_segment() -> None:
     assert [part.label for part in figure.segments[:2]] == ["40 older releases", "release 40"]
     assert len(figure.segments) == 101
     drawing = ElementTree.fromstring(svg_budget(figure, width=350))
-    shares = [float(str(one.get("data-share"))) for one in drawing.iter(f"{SVG}g") if one.get("data-share")]
+    shares = [
+        float(str(one.get("data-share")))
+        for one in drawing.iter(f"{SVG}g")
+        if one.get("data-share")
+    ]
     assert sum(shares) == pytest.approx(1.0)
-    listed = [text.text for text in drawing.iter(f"{SVG}text") if (text.text or "").startswith(("release", "40 older"))]
+    listed = [
+        text.text
+        for text in drawing.iter(f"{SVG}text")
+        if (text.text or "").startswith(("release", "40 older"))
+    ]
     assert len(listed) == 12, "the largest have a line each"
 
 
@@ -183,9 +214,13 @@ def test_what_is_no_ledger_is_refused(make: Any) -> None:
 def test_a_fits_page_says_where_it_is_recorded(kept: Ledger) -> None:
     spend = kept.reserve(Gaussian(20.0))
     bare = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(20.0)], plan=[Gaussian(20.0)])
-    report = Report("A model", statement=replace(bare, ledger=spend.receipt), statement_file="statement.json")
+    report = Report(
+        "A model", statement=replace(bare, ledger=spend.receipt), statement_file="statement.json"
+    )
     twin, page = to_dict(report), html.unescape(render(report))
-    assert {"name": "Recorded", "value": "line 4", "remark": "of the ledger of census"} in twin["key_facts"]
+    assert {"name": "Recorded", "value": "line 4", "remark": "of the ledger of census"} in twin[
+        "key_facts"
+    ]
     assert "fairveil ledger check LEDGER --statement statement.json" in page
     assert spend.receipt.hash in page
     without = to_dict(replace(report, statement=bare))

@@ -1,4 +1,5 @@
-"""The page: numbers equal to the twin's, words escaped, nothing loaded, figures with text alternatives, a sound outline."""
+"""The page: numbers equal to the twin's, words escaped, nothing loaded, figures with text
+alternatives, a sound outline."""
 
 from __future__ import annotations
 
@@ -25,7 +26,20 @@ from fairveil.report import Coefficient, GroupSection, Report, render, to_dict
 from fairveil.report.page import counted, shown
 
 MARKS = "“”().,:;"
-VOID = {"meta", "br", "link", "img", "input", "hr", "line", "rect", "circle", "polygon", "polyline", "path"}
+VOID = {
+    "meta",
+    "br",
+    "link",
+    "img",
+    "input",
+    "hr",
+    "line",
+    "rect",
+    "circle",
+    "polygon",
+    "polyline",
+    "path",
+}
 HOSTILE = "<script>alert('x')</script> & \"<b>\""
 
 
@@ -87,13 +101,26 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def strays(page: Page, twin: dict[str, Any]) -> tuple[list[str], int]:
-    """Numbers of the page that are not the twin's, or not rounded from it; and how many were looked at."""
-    numbers = {leaf for leaf in leaves(twin) if isinstance(leaf, (int, float)) and not isinstance(leaf, bool)}
-    found = [(text, float(inside[-1][1]["value"])) for text, inside in page.texts if inside[-1][0] == "data"]
+    """Numbers of the page that are not the twin's, or not rounded from it; and how many were looked
+    at."""
+    numbers = {
+        leaf
+        for leaf in leaves(twin)
+        if isinstance(leaf, (int, float)) and not isinstance(leaf, bool)
+    }
+    found = [
+        (text, float(inside[-1][1]["value"]))
+        for text, inside in page.texts
+        if inside[-1][0] == "data"
+    ]
     wrong = []
     for text, value in found:
-        plain, decimals = float(text.replace("−", "-").replace(",", "")), len(text.partition(".")[2])
-        # To the nearest; up where it is a bound or what was spent of a budget, down what is left of it.
+        plain, decimals = (
+            float(text.replace("−", "-").replace(",", "")),
+            len(text.partition(".")[2]),
+        )
+        # To the nearest; up where it is a bound or what was spent of a budget, down what is left of
+        # it.
         slack = 1.001 if decimals else 0.501
         rounded = any(abs(plain - factor * value) <= slack * 10.0**-decimals for factor in (1, 100))
         if value not in numbers or not rounded:
@@ -109,16 +136,24 @@ def test_every_number_in_the_page_is_the_twins(page: Page, twin: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"), [(">400</data>", ">401</data>"), ('<data value="0.0493">', '<data value="0.0494">')]
+    ("right", "wrong"),
+    [(">400</data>", ">401</data>"), ('<data value="0.0493">', '<data value="0.0494">')],
 )
-def test_a_number_that_is_not_the_twins_is_found(html: str, twin: dict[str, Any], right: str, wrong: str) -> None:
+def test_a_number_that_is_not_the_twins_is_found(
+    html: str, twin: dict[str, Any], right: str, wrong: str
+) -> None:
     assert right in html
     assert strays(Page(html.replace(right, wrong, 1)), twin)[0]
 
 
-def test_digits_outside_of_data_elements_are_sentences_of_the_twin(page: Page, twin: dict[str, Any]) -> None:
-    """Guarantee 3, for words: each text with a digit stands letter for letter in the twin, or is made of its words."""
-    words = [leaf for leaf in leaves(twin) if isinstance(leaf, str)] + list(twin["versions"].values())
+def test_digits_outside_of_data_elements_are_sentences_of_the_twin(
+    page: Page, twin: dict[str, Any]
+) -> None:
+    """Guarantee 3, for words: each text with a digit stands letter for letter in the twin, or is
+    made of its words."""
+    words = [leaf for leaf in leaves(twin) if isinstance(leaf, str)] + list(
+        twin["versions"].values()
+    )
     whole = {re.sub(r"\s+", " ", one).strip() for one in words}
     tokens = {token.strip(MARKS) for one in words for token in one.split()}
     unknown = []
@@ -134,8 +169,17 @@ def test_digits_outside_of_data_elements_are_sentences_of_the_twin(page: Page, t
 
 
 def test_numbers_in_figures_are_the_twins(page: Page, twin: dict[str, Any]) -> None:
-    numbers = {leaf for leaf in leaves(twin) if isinstance(leaf, (int, float)) and not isinstance(leaf, bool)}
-    drawn = [attributes[name] for _, attributes in page.elements for name in attributes if name.startswith("data-")]
+    numbers = {
+        leaf
+        for leaf in leaves(twin)
+        if isinstance(leaf, (int, float)) and not isinstance(leaf, bool)
+    }
+    drawn = [
+        attributes[name]
+        for _, attributes in page.elements
+        for name in attributes
+        if name.startswith("data-")
+    ]
     assert len(drawn) > 100
     assert all(float(value) in numbers for value in drawn)
     drawn_of = [figure for section in ("frontiers", "gaps", "tables") for figure in twin[section]]
@@ -174,7 +218,11 @@ def test_nothing_is_loaded_and_nothing_runs(page: Page, html: str) -> None:
     style = "".join(text for text, inside in page.texts if inside[-1][0] == "style")
     assert "url(" not in style
     assert "@import" not in style
-    outside = [one for one in re.findall(r"https?://[^\s\"'<]+", html) if one != "http://www.w3.org/2000/svg"]
+    outside = [
+        one
+        for one in re.findall(r"https?://[^\s\"'<]+", html)
+        if one != "http://www.w3.org/2000/svg"
+    ]
     assert not outside
 
 
@@ -182,7 +230,9 @@ def test_hostile_words_are_escaped(html: str, page: Page) -> None:
     """Guarantee 2."""
     assert "<script" not in html
     assert "<b>" not in html
-    assert any(HOSTILE in text and inside[-1][0] == "th" for text, inside in page.texts), "the group is named as it is"
+    assert any(HOSTILE in text and inside[-1][0] == "th" for text, inside in page.texts), (
+        "the group is named as it is"
+    )
     assert any(text == f"Income {HOSTILE}" and inside[-1][0] == "h1" for text, inside in page.texts)
 
 
@@ -195,7 +245,11 @@ def test_the_outline_is_sound(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = [attributes["href"][1:] for tag, attributes in page.elements if tag == "a"]
-    named = [one for _, attributes in page.elements for one in attributes.get("aria-labelledby", "").split()]
+    named = [
+        one
+        for _, attributes in page.elements
+        for one in attributes.get("aria-labelledby", "").split()
+    ]
     assert set(targets) | set(named) <= set(ids)
     assert [tag for tag, _ in page.elements if tag in {"header", "main", "footer", "nav"}] == [
         "header",
@@ -209,7 +263,9 @@ def test_every_figure_has_a_text_alternative_and_a_table(page: Page, full: Repor
     drawings = [attributes for tag, attributes in page.elements if tag == "svg"]
     figures = len(full.frontiers) + len(full.gaps) + len(full.tables) + 2  # and two of the ledger
     assert len(drawings) == 2 * figures, "one for wide pages and one for narrow ones"
-    assert all(one["role"] == "img" and len(one["aria-labelledby"].split()) == 2 for one in drawings)
+    assert all(
+        one["role"] == "img" and len(one["aria-labelledby"].split()) == 2 for one in drawings
+    )
     assert sum(tag == "caption" for tag, _ in page.elements) >= figures
     heads = [attributes for tag, attributes in page.elements if tag == "th"]
     assert all(one.get("scope") in {"row", "col"} for one in heads)
@@ -236,7 +292,9 @@ def test_counts_stand_beside_rates_and_undefined_is_said(page: Page, table: Grou
     assert f"{100 * selected.low:.1f}" in rows["f"]
 
 
-def test_the_statement_is_told_and_what_is_not_covered(page: Page, statement: PrivacyStatement) -> None:
+def test_the_statement_is_told_and_what_is_not_covered(
+    page: Page, statement: PrivacyStatement
+) -> None:
     texts = {text for text, _ in page.texts}
     for heading, words in items(statement):
         assert heading in texts or heading == "Not covered"
@@ -245,22 +303,31 @@ def test_the_statement_is_told_and_what_is_not_covered(page: Page, statement: Pr
     whole = " ".join(texts)
     assert "the split into two parts; sex was read from the data" in whole
     assert "The choice of columns." in texts
-    assert "The group table (held-out people): exact counts and rates of these rows, without noise." in texts
+    assert (
+        "The group table (held-out people): exact counts and rates of these rows, without noise."
+        in texts
+    )
     assert any(text.startswith("The held-out gaps: measured exactly") for text in texts)
     assert "fairveil verify 'statement of mine.json'" in texts
     assert "BOUNDS READ FROM THE DATA" not in texts or "data-dependent-bounds" in statement.stamps
 
 
 def test_stamps_head_the_page(table: GroupTable) -> None:
-    seeded = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)], noise="seeded")
-    assert "INSECURE (seeded noise)." in {text for text, _ in Page(render(Report("t", statement=seeded))).texts}
+    seeded = PrivacyStatement.of(
+        Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)], noise="seeded"
+    )
+    assert "INSECURE (seeded noise)." in {
+        text for text, _ in Page(render(Report("t", statement=seeded))).texts
+    }
     none = PrivacyStatement.of(Promise(math.inf, 0.0), [NonPrivate()])
     made = render(Report("t", statement=none))
     assert "NOT PRIVATE" in made
     assert "nobody has a guarantee" in made
     broken = PrivacyStatement.of(Promise(0.1, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)])
     assert "MORE WAS SPENT THAN THE BUDGET" in render(Report("t", statement=broken))
-    assert "no privacy statement was handed to this page" in render(Report("t", tables=(GroupSection(table),)))
+    assert "no privacy statement was handed to this page" in render(
+        Report("t", tables=(GroupSection(table),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,11 +338,26 @@ def test_stamps_head_the_page(table: GroupTable) -> None:
             GapFigure("parity", 0.05, held_out=0.052, held_out_low=0.045, held_out_high=0.06),
             "(95% interval 4.5 to 6.0 points): cannot be told.",
         ),
-        (GapFigure("parity", 0.05, held_out=0.03, held_out_low=0.02, held_out_high=0.04), "2.0 to 4.0 points): met."),
-        (GapFigure("parity", 0.05, 0.048, training_noise=0.004), "over the noise 4.0 to 5.6 points): cannot be told."),
-        (GapFigure("parity", 0.05, 0.03, training_noise=0.004), "over the noise 2.2 to 3.8 points): met."),
-        (GapFigure("parity", 0.05, 0.07, training_noise=0.004), "over the noise 6.2 to 7.8 points): not met."),
-        (GapFigure("parity", 0.05, held_out=0.09, held_out_low=0.08, held_out_high=0.1), "8.0 to 10.0 points): not met."),
+        (
+            GapFigure("parity", 0.05, held_out=0.03, held_out_low=0.02, held_out_high=0.04),
+            "2.0 to 4.0 points): met.",
+        ),
+        (
+            GapFigure("parity", 0.05, 0.048, training_noise=0.004),
+            "over the noise 4.0 to 5.6 points): cannot be told.",
+        ),
+        (
+            GapFigure("parity", 0.05, 0.03, training_noise=0.004),
+            "over the noise 2.2 to 3.8 points): met.",
+        ),
+        (
+            GapFigure("parity", 0.05, 0.07, training_noise=0.004),
+            "over the noise 6.2 to 7.8 points): not met.",
+        ),
+        (
+            GapFigure("parity", 0.05, held_out=0.09, held_out_low=0.08, held_out_high=0.1),
+            "8.0 to 10.0 points): not met.",
+        ),
         (GapFigure("parity", 0.05, 0.047), "No held-out people were measured"),
         (GapFigure("parity", None, held_out=0.03), "Parity gap. Held-out people: 3.0 points."),
     ],
@@ -289,7 +371,9 @@ def test_a_verdict_of_ones_own_is_taken(full: Report) -> None:
 
 
 def test_spent_epsilon_is_rounded_up(full: Report, statement: PrivacyStatement) -> None:
-    (spent,) = (fact["value"] for fact in to_dict(full)["key_facts"] if fact["name"] == "Privacy spent")
+    (spent,) = (
+        fact["value"] for fact in to_dict(full)["key_facts"] if fact["name"] == "Privacy spent"
+    )
     assert 0 <= float(spent.removeprefix("ε = ")) - statement.epsilon < 0.01 * statement.epsilon
 
 
@@ -310,21 +394,33 @@ def test_where_many_models_are_shown_their_price_comes_first(
     )
     assert all_cost != one_costs
     said = f"Looking at all models of this page costs epsilon = {all_cost} at delta = 1e-9"
-    assert f"{said}; the one shown in full alone: epsilon = {one_costs}; protected: records." in twin["verdict"]
+    assert (
+        f"{said}; the one shown in full alone: epsilon = {one_costs}; protected: records."
+        in twin["verdict"]
+    )
     assert "of a budget of" not in twin["verdict"]
-    assert [fact["value"] for fact in twin["key_facts"][:2]] == [f"ε = {all_cost}", f"ε = {one_costs}"]
+    assert [fact["value"] for fact in twin["key_facts"][:2]] == [
+        f"ε = {all_cost}",
+        f"ε = {one_costs}",
+    ]
     assert twin["all_models"] == together.to_dict()
     assert not any("was not handed to this page" in sentence for sentence in twin["not_covered"])
-    insecure = PrivacyStatement.of(together.promise, together.events, plan=together.events, noise="seeded")
+    insecure = PrivacyStatement.of(
+        together.promise, together.events, plan=together.events, noise="seeded"
+    )
     seeded = to_dict(replace(full, all_models=insecure))
     assert STAMP_WORDS["seeded-noise"] in seeded["stamps"]
     assert STAMP_WORDS["seeded-noise"] in seeded["verdict"]
 
 
 def test_a_price_of_many_models_that_is_not_known_is_said(full: Report) -> None:
-    (sentence,) = (words for words in to_dict(full)["not_covered"] if "was not handed to this page" in words)
+    (sentence,) = (
+        words for words in to_dict(full)["not_covered"] if "was not handed to this page" in words
+    )
     assert "looking at all of them" in sentence
-    assert not any("handed" in words for words in to_dict(replace(full, frontiers=()))["not_covered"])
+    assert not any(
+        "handed" in words for words in to_dict(replace(full, frontiers=()))["not_covered"]
+    )
 
 
 def test_models_of_which_some_are_not_private_promise_nothing(full: Report) -> None:
@@ -336,7 +432,8 @@ def test_models_of_which_some_are_not_private_promise_nothing(full: Report) -> N
 
 def test_an_article_fits_its_notion() -> None:
     verdicts = [
-        to_dict(Report("t", gaps=(GapFigure(n, 0.05, None, 0.04),)))["verdict"] for n in ("equalized odds", "error rate")
+        to_dict(Report("t", gaps=(GapFigure(n, 0.05, None, 0.04),)))["verdict"]
+        for n in ("equalized odds", "error rate")
     ]
     assert verdicts[0].startswith("Equalized odds gap, required: at most")
     assert verdicts[1].startswith("Error rate gap, required: at most")

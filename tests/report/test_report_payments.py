@@ -1,4 +1,5 @@
-"""What each group spends, on a page: shares and epsilons of a fit's `tailoring_`, with what they mean."""
+"""What each group spends, on a page: shares and epsilons of a fit's `tailoring_`, with what they
+mean."""
 
 from __future__ import annotations
 
@@ -37,7 +38,16 @@ def test_each_group_has_its_share_and_its_epsilon() -> None:
 
 
 def test_shares_that_were_fixed_hold_beforehand() -> None:
-    found = payments(replace(MEASURED, rule="equal", why="equal shares", errors=(NAN, NAN), counts=(NAN, NAN), fixed=True))
+    found = payments(
+        replace(
+            MEASURED,
+            rule="equal",
+            why="equal shares",
+            errors=(NAN, NAN),
+            counts=(NAN, NAN),
+            fixed=True,
+        )
+    )
     assert [(one.standard_error, one.count) for one in found.lines] == [(None, None)] * 2
     assert len(found.conditions) == 1
     assert "twice" not in found.conditions[0]
@@ -53,9 +63,16 @@ def test_page_and_twin_hold_every_line() -> None:
         "standard_error": 0.25,
         "count": 18991.3,
     }
-    assert '<data value="0.41721">0.418</data>' in page, "rounded up: a page promises no more than the fit does"
+    assert '<data value="0.41721">0.418</data>' in page, (
+        "rounded up: a page promises no more than the fit does"
+    )
     assert '<data value="18991.3">18,991</data>' in page
-    for words in ("What each group spends", "a weaker guarantee", *twin["payments"]["conditions"], twin["payments"]["rule"]):
+    for words in (
+        "What each group spends",
+        "a weaker guarantee",
+        *twin["payments"]["conditions"],
+        twin["payments"]["rule"],
+    ):
         assert words in page
     bare = Report("A model")
     assert to_dict(bare)["payments"] is None
@@ -63,9 +80,13 @@ def test_page_and_twin_hold_every_line() -> None:
 
 
 def test_a_fit_without_privacy_says_infinity() -> None:
-    twin = to_dict(Report("A model", payments=payments(replace(MEASURED, epsilons=(math.inf, math.inf)))))
+    twin = to_dict(
+        Report("A model", payments=payments(replace(MEASURED, epsilons=(math.inf, math.inf))))
+    )
     assert [one["epsilon"] for one in twin["payments"]["lines"]] == ["inf", "inf"]
-    assert ">∞<" in html.unescape(render(Report("A model", payments=Payments("r", (GroupPayment("f", 1.0, math.inf),)))))
+    assert ">∞<" in html.unescape(
+        render(Report("A model", payments=Payments("r", (GroupPayment("f", 1.0, math.inf),))))
+    )
 
 
 def test_hostile_names_of_groups_are_escaped_and_printable() -> None:
@@ -80,6 +101,12 @@ def test_what_is_no_tailoring_is_refused() -> None:
         payments(None)
     with pytest.raises(InputError, match="payments"):
         Report("A model", payments=MEASURED)  # type: ignore[arg-type]
-    for wrong in ({"share": NAN}, {"epsilon": NAN}, {"epsilon": -1.0}, {"count": math.inf}, {"group": ""}):
+    for wrong in (
+        {"share": NAN},
+        {"epsilon": NAN},
+        {"epsilon": -1.0},
+        {"count": math.inf},
+        {"group": ""},
+    ):
         with pytest.raises(InputError):
             GroupPayment(**({"group": "f", "share": 0.5, "epsilon": 1.0} | wrong))  # type: ignore[arg-type]

@@ -12,7 +12,8 @@ from fairveil.serving.analyst import connection
 
 
 def fit(url: str, token: str, key: str, told: Any, number: int = 0, when: str = "") -> None:
-    """Sends the statement, in a list, or the error's words; nothing, where it is killed at the `number`-th request."""
+    """Sends the statement, in a list, or the error's words; nothing, where it is killed at the
+    `number`-th request."""
     connection.WAIT = 0.2
     if number:
         kill_at("sent", number, when)

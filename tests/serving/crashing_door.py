@@ -1,4 +1,5 @@
-"""Serves a place on a port, and is killed at a chosen point: `python crashing_door.py holder.toml PORT [POINT NUMBER WHEN]`."""
+"""Serves a place on a port, and is killed at a chosen point:
+`python crashing_door.py holder.toml PORT [POINT NUMBER WHEN]`."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def kill_at(point: str, number: int, when: str) -> None:
     setattr(owner, name, called)
 
 
-def main(config: str, port: str, *point: str, up: Callable[[], object] = lambda: print("up", flush=True)) -> None:
+def main(
+    config: str, port: str, *point: str, up: Callable[[], object] = lambda: print("up", flush=True)
+) -> None:
     if point:
         kill_at(point[0], int(point[1]), point[2])
     holder = replace(Holder.load(Path(config)), port=int(port))

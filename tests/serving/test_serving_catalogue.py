@@ -29,7 +29,15 @@ from fairveil.curator import (
 )
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowLayout
-from fairveil.serving.wire.catalogue import KINDS, MOST_NUMBERS, Reading, ask_described, ask_of, described, question_of
+from fairveil.serving.wire.catalogue import (
+    KINDS,
+    MOST_NUMBERS,
+    Reading,
+    ask_described,
+    ask_of,
+    described,
+    question_of,
+)
 from fairveil.serving.wire.messages import Packing, unpacked
 
 LAYOUT = RowLayout(2, (3,), ("no", "yes"), (("f", "m"),), ("sex",))
@@ -52,7 +60,9 @@ QUESTIONS: list[Question] = [
     GroupLosses(Linear(W), CELLS, "log", 5.0),
     GradientSum(Linear(W), 1.0, CELLS, np.arange(8.0).reshape(2, 2, 2), "log", 0.5),
     GradientSum(Linear(np.stack([W, W])[:, np.newaxis]), 1.0, loss_weight=np.array([1.0, 2.0])),
-    GradientSum(Linear(W), None, CELLS, loss="log", cell_weights=np.array([1.0, 2.0]), loss_clip=3.0),
+    GradientSum(
+        Linear(W), None, CELLS, loss="log", cell_weights=np.array([1.0, 2.0]), loss_clip=3.0
+    ),
     ByCell(GradientSum(Linear(W), 1.0), CELLS),
     Weighed(GradientSum(Linear(W), 1.0), CELLS, np.array([0.5, 1.0])),
 ]
@@ -70,9 +80,15 @@ def same(one: Any, other: Any) -> bool:
         one, other = np.asarray(one), np.asarray(other)
         return one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, Linear):
-        return same(one.array, other.array) and one.many == other.many and one.sharpness == other.sharpness
+        return (
+            same(one.array, other.array)
+            and one.many == other.many
+            and one.sharpness == other.sharpness
+        )
     if isinstance(one, Question):
-        return all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one) if f.init)  # type: ignore[arg-type]
+        return all(
+            same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one) if f.init
+        )  # type: ignore[arg-type]
     return bool(one == other)
 
 
@@ -127,8 +143,20 @@ def test_code_of_the_caller_has_no_description() -> None:
             },
             "distinct names",
         ),
-        ({"kind": "codes", "attached": {"handle": 0}, "cells": None, "by_label": False, "group": None}, "handle"),
-        ({"kind": "sums by cell", "cells": None, "inner": {"kind": "row count", "copies": None}}, "groups"),
+        (
+            {
+                "kind": "codes",
+                "attached": {"handle": 0},
+                "cells": None,
+                "by_label": False,
+                "group": None,
+            },
+            "handle",
+        ),
+        (
+            {"kind": "sums by cell", "cells": None, "inner": {"kind": "row count", "copies": None}},
+            "groups",
+        ),
     ],
 )
 def test_a_strange_description_is_refused(content: dict[str, Any], words: str) -> None:
@@ -139,7 +167,15 @@ def test_a_strange_description_is_refused(content: dict[str, Any], words: str) -
 
 def test_an_answer_that_is_too_large_is_refused_before_it_is_made() -> None:
     message = unpacked(
-        Packing().packed({"kind": "cell counts", "cells": None, "by_label": True, "group": None, "copies": MOST_NUMBERS})
+        Packing().packed(
+            {
+                "kind": "cell counts",
+                "cells": None,
+                "by_label": True,
+                "group": None,
+                "copies": MOST_NUMBERS,
+            }
+        )
     )
     with pytest.raises(InputError, match="at most 4194304 numbers"):
         question_of(message.content, Reading(message, LAYOUT, {}))
@@ -148,7 +184,11 @@ def test_an_answer_that_is_too_large_is_refused_before_it_is_made() -> None:
 def test_questions_inside_questions_end() -> None:
     deep: dict[str, Any] = {"kind": "row count", "copies": None}
     for _ in range(5):
-        deep = {"kind": "sums by cell", "inner": deep, "cells": {"columns": [["f", "m"]], "mode": "product", "names": ["sex"]}}
+        deep = {
+            "kind": "sums by cell",
+            "inner": deep,
+            "cells": {"columns": [["f", "m"]], "mode": "product", "names": ["sex"]},
+        }
     message = unpacked(Packing().packed(deep))
     with pytest.raises(InputError):
         question_of(message.content, Reading(message, LAYOUT, {}))

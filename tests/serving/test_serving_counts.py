@@ -1,4 +1,5 @@
-"""Counts of finished models through the door: certificates, tables, post-processing. The same numbers as beside the rows."""
+"""Counts of finished models through the door: certificates, tables, post-processing. The same
+numbers as beside the rows."""
 
 from __future__ import annotations
 
@@ -40,19 +41,32 @@ def models(place: Place) -> dict[str, Any]:
     """Fitted beside the rows, by the holder's schema; an analyst may have them from anywhere."""
 
     def make(**how: Any) -> Any:
-        return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", solver=fv.Descent(rounds=10), random_state=3, **how)
+        return made(
+            fv.RateConstrainedClassifier,
+            "demographic_parity:0.1",
+            solver=fv.Descent(rounds=10),
+            random_state=3,
+            **how,
+        )
 
     found = {
         "linear": make(randomised=False),
         "additive": make(randomised=False, model="additive"),
         "fermi": fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=1),
     }
-    return {name: copy.copy(model.fit(place.rows)) for name, model in found.items()}  # a copy's own rows are not known
+    # a copy's own rows are not known
+    return {name: copy.copy(model.fit(place.rows)) for name, model in found.items()}
 
 
 @pytest.mark.parametrize("name", ["linear", "additive", "fermi"])
-def test_a_certificate_through_the_door_is_that_beside_the_rows(name: str, place: Place, data: RemoteData, models: Any) -> None:
-    how: dict[str, Any] = {"constraints": ["demographic_parity:0.3", "equalized_odds:0.3"], "epsilon": 1.0, "random_state": 5}
+def test_a_certificate_through_the_door_is_that_beside_the_rows(
+    name: str, place: Place, data: RemoteData, models: Any
+) -> None:
+    how: dict[str, Any] = {
+        "constraints": ["demographic_parity:0.3", "equalized_odds:0.3"],
+        "epsilon": 1.0,
+        "random_state": 5,
+    }
     here, there = (fv.certify(models[name], rows, **how) for rows in (place.rows, data))
     assert here.counts.tobytes() == there.counts.tobytes()
     assert here.certified == there.certified
@@ -66,8 +80,14 @@ def test_a_constraint_alone_and_a_period_are_counted_as_beside_the_rows(
     """Selection rates read no label: the door's rule must not either."""
     counts = []
     for at, rows in enumerate((place.rows, data)):
-        found = fv.certify(models["linear"], rows, constraints=constraints, epsilon=1.0, random_state=5)
-        fixed: dict[str, Any] = {"groups": {"sex": ["f", "m"]}, "classes": ["no", "yes"], "epsilon": 1.0}
+        found = fv.certify(
+            models["linear"], rows, constraints=constraints, epsilon=1.0, random_state=5
+        )
+        fixed: dict[str, Any] = {
+            "groups": {"sex": ["f", "m"]},
+            "classes": ["no", "yes"],
+            "epsilon": 1.0,
+        }
         watch = fv.Monitor.create(tmp_path / f"{at}.json", constraints, **fixed)
         period = watch.add("May", models["linear"], rows, random_state=5)
         assert watch.privacy_ is not None
@@ -78,10 +98,17 @@ def test_a_constraint_alone_and_a_period_are_counted_as_beside_the_rows(
     assert min(counts[1][0]) > 10  # every part has people
 
 
-def test_a_private_table_through_the_door_is_that_beside_the_rows(place: Place, data: RemoteData, models: Any) -> None:
-    here, there = (fv.private_audit(models["linear"], rows, epsilon=1.0, random_state=5) for rows in (place.rows, data))
+def test_a_private_table_through_the_door_is_that_beside_the_rows(
+    place: Place, data: RemoteData, models: Any
+) -> None:
+    here, there = (
+        fv.private_audit(models["linear"], rows, epsilon=1.0, random_state=5)
+        for rows in (place.rows, data)
+    )
     assert here.counts.tobytes() == there.counts.tobytes()
-    assert str(here.difference("selection_rate[yes]")) == str(there.difference("selection_rate[yes]"))
+    assert str(here.difference("selection_rate[yes]")) == str(
+        there.difference("selection_rate[yes]")
+    )
 
 
 def test_outcomes_are_counted_without_a_model(data: RemoteData) -> None:
@@ -90,9 +117,13 @@ def test_outcomes_are_counted_without_a_model(data: RemoteData) -> None:
     assert found.counts.min() > 100  # all groups and outcomes have people
 
 
-def test_a_post_processor_through_the_door_is_that_beside_the_rows(place: Place, data: RemoteData) -> None:
+def test_a_post_processor_through_the_door_is_that_beside_the_rows(
+    place: Place, data: RemoteData
+) -> None:
     def fitted(rows: Any) -> Any:
-        return fv.OddsPostProcessor(constraints="equalized_odds:0.1", epsilon=2.0, random_state=4).fit(rows)
+        return fv.OddsPostProcessor(
+            constraints="equalized_odds:0.1", epsilon=2.0, random_state=4
+        ).fit(rows)
 
     here, there = fitted(place.rows), fitted(data)
     assert here.model_.mixing.tobytes() == there.model_.mixing.tobytes()
@@ -100,14 +131,30 @@ def test_a_post_processor_through_the_door_is_that_beside_the_rows(place: Place,
 
 
 def test_a_fitted_base_is_post_processed_too(place: Place, data: RemoteData, models: Any) -> None:
-    how: dict[str, Any] = {"constraints": "demographic_parity:0.1", "epsilon": 2.0, "random_state": 4}
-    here, there = (made(fv.OddsPostProcessor, models["linear"], **how).fit(rows) for rows in (place.rows, data))
+    how: dict[str, Any] = {
+        "constraints": "demographic_parity:0.1",
+        "epsilon": 2.0,
+        "random_state": 4,
+    }
+    here, there = (
+        made(fv.OddsPostProcessor, models["linear"], **how).fit(rows) for rows in (place.rows, data)
+    )
     assert here.model_.mixing.tobytes() == there.model_.mixing.tobytes()
 
 
-def test_offsets_through_the_door_are_those_beside_the_rows(place: Place, data: RemoteData, models: Any) -> None:
+def test_offsets_through_the_door_are_those_beside_the_rows(
+    place: Place, data: RemoteData, models: Any
+) -> None:
     def fitted(rows: Any, base: Any = None, **how: Any) -> Any:
-        clf = made(fv.ParityPostProcessor, base, 0.1, epsilon=2.0, solver=fv.Offsets(rounds=6), random_state=4, **how)
+        clf = made(
+            fv.ParityPostProcessor,
+            base,
+            0.1,
+            epsilon=2.0,
+            solver=fv.Offsets(rounds=6),
+            random_state=4,
+            **how,
+        )
         return clf.fit(rows)
 
     for base, how in ((None, {}), (models["linear"], {"public_base": True})):
@@ -130,16 +177,21 @@ def test_code_that_would_run_beside_the_rows_is_refused(place: Place, data: Remo
 def test_a_model_of_another_coding_is_refused(data: RemoteData) -> None:
     rng = np.random.default_rng(0)
     other = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
-        rng.normal(size=(400, 3)), rng.integers(2, size=400), sensitive_features=rng.integers(2, size=400)
+        rng.normal(size=(400, 3)),
+        rng.integers(2, size=400),
+        sensitive_features=rng.integers(2, size=400),
     )
     with pytest.raises(InputError, match="a model of the holder's schema"):
         fv.certify(other, data, constraints="demographic_parity:0.1", epsilon=1.0)
 
 
 def test_which_columns_a_code_reads_is_found_from_its_table() -> None:
-    """A hostile analyst says that codes of groups read features alone: under attribute privacy they would be free."""
+    """A hostile analyst says that codes of groups read features alone: under attribute privacy they
+    would be free."""
     layout_of = place_layout()
-    model = LinearModel(np.zeros((1, layout_of.width)), [0.0], classes=("no", "yes"), layout=layout_of)
+    model = LinearModel(
+        np.zeros((1, layout_of.width)), [0.0], classes=("no", "yes"), layout=layout_of
+    )
     cells = Cells((("f", "m"),), names=("sex",))
     by_group = np.arange(4).reshape(2, 1, 2)
     by_label = np.arange(4).reshape(1, 2, 2).repeat(2, axis=0)

@@ -1,4 +1,5 @@
-"""The server is killed in the middle, and another one takes its place: the fit goes on, and is paid once."""
+"""The server is killed in the middle, and another one takes its place: the fit goes on, and is paid
+once."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def test_a_killed_server_loses_nothing_and_charges_once(
     watching = threading.Thread(target=follow)
     watching.start()
     try:
-        data = fv.remote(f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key)
+        data = fv.remote(
+            f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key
+        )
         clf = fv.FermiClassifier(solver=fv.Descent(rounds=6), epsilon=1.0).fit(data)
         data.close()
     finally:

@@ -1,4 +1,5 @@
-"""Rows set aside behind the door, by the holder's coins: certified fits and searches with the same bits, and hostility."""
+"""Rows set aside behind the door, by the holder's coins: certified fits and searches with the same
+bits, and hostility."""
 
 from __future__ import annotations
 
@@ -37,8 +38,12 @@ def door(place: Place) -> Iterator[Opened]:
 
 
 CERTIFIED: dict[str, Any] = {
-    "constraint": lambda: fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=5), random_state=3),
-    "beside": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=3, certify=PARITY),
+    "constraint": lambda: fv.RateConstrainedClassifier(
+        PARITY, solver=fv.Descent(rounds=5), random_state=3
+    ),
+    "beside": lambda: fv.FermiClassifier(
+        solver=fv.Descent(rounds=5), random_state=3, certify=PARITY
+    ),
     "objective": lambda: fv.GroupObjectiveClassifier(constraint=PARITY, random_state=3),
 }
 
@@ -51,19 +56,29 @@ def test_a_certified_fit_is_the_local_one_to_the_bit(name: str, place: Place, do
         assert here.certificate_.counts.tobytes() == there.certificate_.counts.tobytes()
         assert here.certificate_.certified == there.certificate_.certified
     assert here.privacy_.promise == there.privacy_.promise
-    assert "each row with probability 0.7" in {fact.name: fact.value for fact in there.privacy_.facts}["rows read"]
+    assert (
+        "each row with probability 0.7"
+        in {fact.name: fact.value for fact in there.privacy_.facts}["rows read"]
+    )
     assert place.ledger().balance().open == 0
 
 
 @pytest.mark.parametrize("way", ["all", "auto"])
 def test_a_search_is_the_local_one_to_the_bit(way: str, place: Place, door: Opened) -> None:
-    """Of all candidates: every answer reaches the analyst, so no other price is true (theory.md#search)."""
+    """Of all candidates: every answer reaches the analyst, so no other price is true
+    (theory.md#search)."""
     one = fv.FermiClassifier(solver=fv.Descent(rounds=3))
     how: dict[str, Any] = {"epsilon": 3.0, "way": way, "random_state": 3}
-    here, there = (fv.PrivateSearchCV(one, {"clip": [0.5, 2.0]}, **how).fit(rows) for rows in (place.rows, door[0]))
+    here, there = (
+        fv.PrivateSearchCV(one, {"clip": [0.5, 2.0]}, **how).fit(rows)
+        for rows in (place.rows, door[0])
+    )
     assert there.price_.way == "all"
     assert here.price_.epsilon == there.price_.epsilon
-    assert here.cv_results_["mean_test_score"].tobytes() == there.cv_results_["mean_test_score"].tobytes()
+    assert (
+        here.cv_results_["mean_test_score"].tobytes()
+        == there.cv_results_["mean_test_score"].tobytes()
+    )
     assert here.best_params_ == there.best_params_
     assert here.predict_proba(place.rows).tobytes() == there.predict_proba(place.rows).tobytes()
     assert here.privacy_.epsilon == there.privacy_.epsilon
@@ -115,8 +130,12 @@ def test_sizes_of_parts_are_told_where_the_number_of_rows_is_public(tmp_path: Pa
         data.close()
 
 
-@pytest.mark.parametrize("forged", ["another token's", "one that is not there", "a path", "of another data set"])
-def test_anothers_division_is_told_as_one_that_is_not_there(forged: str, place: Place, door: Opened) -> None:
+@pytest.mark.parametrize(
+    "forged", ["another token's", "one that is not there", "a path", "of another data set"]
+)
+def test_anothers_division_is_told_as_one_that_is_not_there(
+    forged: str, place: Place, door: Opened
+) -> None:
     data, opened, _ = door
     owner = opened.tokens.issue("owner")
     theirs = fv.remote(data.address, "applicants", token=owner)
@@ -170,7 +189,10 @@ def test_a_hostile_part_is_refused(number: Any, door: Opened) -> None:
 def test_a_repeated_request_names_the_same_division(door: Opened) -> None:
     connection, key = door[0]._connection, secrets.token_hex(16)
     body = packed({"share": 0.5, "seed": None, "coins": "search"})
-    first, again = (connection.act("datasets", "applicants", "divide", body=body, key=key).content for _ in range(2))
+    first, again = (
+        connection.act("datasets", "applicants", "divide", body=body, key=key).content
+        for _ in range(2)
+    )
     assert first["division"].text() == again["division"].text()
     other = packed({"share": 0.25, "seed": None, "coins": "search"})
     with pytest.raises(PrivacyError, match="key"):
@@ -206,7 +228,9 @@ def test_a_persons_rows_are_not_parted(tmp_path: Path) -> None:
     with remote_data(place) as (data, _, _):
         kept, _ = data.parted(0.5)
         with pytest.raises((InputError, PrivacyError), match="persons"):
-            fv.FermiClassifier(solver=fv.Descent(rounds=3), unit="person", max_rows_per_unit=2, public_rows=900).fit(kept)
+            fv.FermiClassifier(
+                solver=fv.Descent(rounds=3), unit="person", max_rows_per_unit=2, public_rows=900
+            ).fit(kept)
         assert place.ledger().balance().open == 0
 
 
@@ -217,6 +241,9 @@ def test_a_fit_without_room_for_its_certificate_begins_nothing(tmp_path: Path) -
             fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=3)).fit(data)
         with pytest.raises(Overspent):
             fv.PrivateSearchCV(
-                fv.FermiClassifier(solver=fv.Descent(rounds=3)), {"clip": [0.5, 2.0]}, epsilon=1.5, way="all"
+                fv.FermiClassifier(solver=fv.Descent(rounds=3)),
+                {"clip": [0.5, 2.0]},
+                epsilon=1.5,
+                way="all",
             ).fit(data)
         assert place.ledger().balance().spent_share == 0.0

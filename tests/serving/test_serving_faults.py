@@ -1,5 +1,5 @@
-"""Faults inside a door that goes on: a disk that fails, a ledger that is away, requests that wait meanwhile. None is charged
-twice, none is answered twice, and no run is left open."""
+"""Faults inside a door that goes on: a disk that fails, a ledger that is away, requests that wait
+meanwhile. None is charged twice, none is answered twice, and no run is left open."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Watched:
 def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_curator(
     place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails under one request while another waits for its turn: two curators of one run must not both answer."""
+    """The disk fails under one request while another waits for its turn: two curators of one run
+    must not both answer."""
     one, inside, go, plain = Analyst(door), threading.Event(), threading.Event(), Records.keep
     run = one.open()
 
@@ -95,7 +96,9 @@ def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_cur
     assert faults(place) == []
 
 
-def test_a_full_disk_refuses_a_reply_and_the_run_goes_on_when_there_is_room(place: Place, door: Door) -> None:
+def test_a_full_disk_refuses_a_reply_and_the_run_goes_on_when_there_is_room(
+    place: Place, door: Door
+) -> None:
     one, records = Analyst(door), door.records
     run = one.open(Repeated(Gaussian(4000.0), 8000))
     pages = int(records.rows("PRAGMA page_count")[0][0])
@@ -117,7 +120,9 @@ def test_a_full_disk_refuses_a_reply_and_the_run_goes_on_when_there_is_room(plac
     assert faults(place) == []
 
 
-def test_a_run_whose_opening_fails_by_anything_is_given_back(place: Place, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_opening_fails_by_anything_is_given_back(
+    place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, plain = Analyst(door), Records.put
 
     def failing(records: Records, run: str, **values: Any) -> None:
@@ -137,7 +142,8 @@ def test_a_run_whose_opening_fails_by_anything_is_given_back(place: Place, door:
 def test_a_finished_run_whose_ledger_was_away_is_finished_there_later(
     place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger is told of the end by the clock, as of a whole run; any server gives its statement."""
+    """The ledger is told of the end by the clock, as of a whole run; any server gives its
+    statement."""
     one = Analyst(door)
     run = one.open()
     for _ in range(4):
@@ -157,7 +163,8 @@ def test_a_finished_run_whose_ledger_was_away_is_finished_there_later(
     two.token = one.token
     statement = two.statement(run)
     assert place.ledger().check([statement.ledger]) == []  # type: ignore[list-item]
-    assert with_next.runs._held[run].ended is not None  # taken up for its statement alone, it is let go of after a while
+    # taken up for its statement alone, it is let go of after a while
+    assert with_next.runs._held[run].ended is not None
     with_next.close()
 
 
@@ -168,7 +175,8 @@ def _away(*_: Any, **__: Any) -> None:
 def test_a_ledger_that_is_away_is_busy_and_says_nothing_of_where_it_is(
     place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither an opening nor a run that is taken up again is lost by it: the same request goes on later."""
+    """Neither an opening nor a run that is taken up again is lost by it: the same request goes on
+    later."""
     one = Analyst(door)
     monkeypatch.setattr("fairveil.privacy.ledger.Ledger.reserve", _away)
     with pytest.raises(LedgerAway) as error:
@@ -196,7 +204,8 @@ def test_a_ledger_that_is_away_is_busy_and_says_nothing_of_where_it_is(
 def test_a_run_that_ended_while_it_was_being_taken_up_is_not_asked(
     place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between a request's look at the run and its turn the clock ends it, and the ledger is away: nothing more is released."""
+    """Between a request's look at the run and its turn the clock ends it, and the ledger is away:
+    nothing more is released."""
     one = Analyst(door)
     run = one.open(Gaussian(20.0))
     door.runs._held.clear()  # as after a start
@@ -222,7 +231,8 @@ def test_a_run_that_ended_while_it_was_being_taken_up_is_not_asked(
 def test_open_runs_are_charged_whole_when_their_machine_was_started_anew(
     how: str, place: Place, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power cut the last replies may be missing: no run goes on, and none is charged less than it can have released."""
+    """After a power cut the last replies may be missing: no run goes on, and none is charged less
+    than it can have released."""
     one = Analyst(door)
     run, done = one.open(), one.open(key="another-run")
     reserved = place.ledger().balance().spent_share

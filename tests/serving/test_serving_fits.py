@@ -1,4 +1,5 @@
-"""Fits through the door: the same model to the bit, the same statement, signed; and no row on this side."""
+"""Fits through the door: the same model to the bit, the same statement, signed; and no row on this
+side."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ FITS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_a_fit_through_the_door_is_the_local_fit_to_the_bit(name: str, place: Place, data: RemoteData) -> None:
+def test_a_fit_through_the_door_is_the_local_fit_to_the_bit(
+    name: str, place: Place, data: RemoteData
+) -> None:
     here, there = FITS[name]().fit(place.rows), FITS[name]().fit(data)
     assert here.predict_proba(place.rows).tobytes() == there.predict_proba(place.rows).tobytes()
     if hasattr(here, "coef_"):
@@ -62,20 +65,36 @@ def test_a_fit_through_the_door_is_the_local_fit_to_the_bit(name: str, place: Pl
     else:
         assert name in ("game", "group objective")
     assert here.groups_ == there.groups_
-    for field in ("promise", "epsilon", "events", "plan", "bounds", "releases", "noise", "stamps", "groups"):
+    for field in (
+        "promise",
+        "epsilon",
+        "events",
+        "plan",
+        "bounds",
+        "releases",
+        "noise",
+        "stamps",
+        "groups",
+    ):
         assert getattr(here.privacy_, field) == getattr(there.privacy_, field), field
 
 
-def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(place: Place, data: RemoteData, tmp_path: Path) -> None:
+def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
+    place: Place, data: RemoteData, tmp_path: Path
+) -> None:
     clf = fv.FermiClassifier(solver=fv.Descent(rounds=5)).fit(data)
     assert data.signature is not None
-    assert data.signature.signer == signing_keys.fingerprint(signing_keys.public_key(place.public_key))
+    assert data.signature.signer == signing_keys.fingerprint(
+        signing_keys.public_key(place.public_key)
+    )
     assert clf.privacy_.ledger is not None
     assert place.ledger().check([clf.privacy_.ledger]) == []
     assert clf.privacy_.noise == "secure"
 
 
-def test_another_key_is_refused(data: RemoteData, door: tuple[RemoteData, Door, str], tmp_path: Path) -> None:
+def test_another_key_is_refused(
+    data: RemoteData, door: tuple[RemoteData, Door, str], tmp_path: Path
+) -> None:
     signing_keys.new_key(tmp_path / "other.key")
     with pytest.raises(SignatureError, match="the door of the holder of this key"):
         fv.remote(data.address, "applicants", token=door[2], key=tmp_path / "other.pub")
@@ -98,7 +117,10 @@ def test_the_budget_is_the_holders(place: Place, data: RemoteData) -> None:
 
 
 def test_groups_may_be_named(place: Place, data: RemoteData) -> None:
-    make = lambda: fv.RateConstrainedClassifier("demographic_parity:0.2", solver=fv.Descent(rounds=5), random_state=1)  # noqa: E731
+    def make() -> fv.RateConstrainedClassifier:
+        solver = fv.Descent(rounds=5)
+        return fv.RateConstrainedClassifier("demographic_parity:0.2", solver=solver, random_state=1)
+
     here = make().fit(place.rows, sensitive_features="sex")
     assert here.coef_.tobytes() == make().fit(data, sensitive_features="sex").coef_.tobytes()
 
@@ -111,7 +133,9 @@ def test_groups_may_be_named(place: Place, data: RemoteData) -> None:
         ({"sensitive_features": np.zeros(3)}, "None beside remote data"),
     ],
 )
-def test_labels_groups_and_weights_are_the_holders(how: dict[str, Any], words: str, data: RemoteData) -> None:
+def test_labels_groups_and_weights_are_the_holders(
+    how: dict[str, Any], words: str, data: RemoteData
+) -> None:
     with pytest.raises(InputError, match=words):
         fv.RateConstrainedClassifier(solver=fv.Descent(rounds=5)).fit(data, **how)
 
@@ -128,14 +152,18 @@ def test_labels_groups_and_weights_are_the_holders(how: dict[str, Any], words: s
         lambda: fv.GroupObjectiveRegressor(),
     ],
 )
-def test_what_the_door_cannot_do_is_refused_before_anything_is_reserved(make: Any, place: Place, data: RemoteData) -> None:
+def test_what_the_door_cannot_do_is_refused_before_anything_is_reserved(
+    make: Any, place: Place, data: RemoteData
+) -> None:
     before = place.ledger().balance().to_dict()["entries"]
     with pytest.raises((InputError, PrivacyError)):
         make().fit(data)
     assert place.ledger().balance().to_dict()["entries"] == before
 
 
-def test_a_choice_by_a_function_is_refused_with_the_reason_and_the_run_is_given_back(place: Place, data: RemoteData) -> None:
+def test_a_choice_by_a_function_is_refused_with_the_reason_and_the_run_is_given_back(
+    place: Place, data: RemoteData
+) -> None:
     with pytest.raises(InputError, match="a choice by a function"):
         fv.GroupObjectiveClassifier(method="exponential", random_state=1).fit(data)
     assert place.ledger().balance().open == 0
@@ -156,7 +184,10 @@ def test_a_frontier_is_the_local_one_to_the_bit(place: Place, data: RemoteData) 
     here, there = (fv.frontier(rows, **how) for rows in (place.rows, data))
     assert len(here.models) == 4
     for key, model in here.models.items():
-        assert model.predict_proba(place.rows).tobytes() == there.models[key].predict_proba(place.rows).tobytes()
+        assert (
+            model.predict_proba(place.rows).tobytes()
+            == there.models[key].predict_proba(place.rows).tobytes()
+        )
 
 
 def test_a_frontier_through_a_door_of_secret_noise_needs_no_argument(tmp_path: Path) -> None:
@@ -168,7 +199,9 @@ def test_a_frontier_through_a_door_of_secret_noise_needs_no_argument(tmp_path: P
         assert all(model.privacy_.noise == "secure" for model in found.models.values())
 
 
-def test_a_statement_is_handed_on_with_its_signature(place: Place, data: RemoteData, tmp_path: Path) -> None:
+def test_a_statement_is_handed_on_with_its_signature(
+    place: Place, data: RemoteData, tmp_path: Path
+) -> None:
     first, second = (fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data) for _ in range(2))
     for clf in (first, second):
         path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
@@ -177,4 +210,7 @@ def test_a_statement_is_handed_on_with_its_signature(place: Place, data: RemoteD
         )
         assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
     with pytest.raises(InputError, match="that this holder signed"):
-        data.write_statement(fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(place.rows).privacy_, tmp_path / "other.json")
+        data.write_statement(
+            fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(place.rows).privacy_,
+            tmp_path / "other.json",
+        )

@@ -26,7 +26,9 @@ def test_places_are_relative_to_the_file(tmp_path: Path) -> None:
     holder = Holder.load(tmp_path / "holder.toml")
     assert holder.folder == tmp_path / "door"
     assert holder.datasets[0].rows == str(tmp_path / "applicants.csv")
-    (tmp_path / "other.toml").write_text(GOOD.replace('"budget.db"', '"postgresql://me@db/budgets"'))
+    (tmp_path / "other.toml").write_text(
+        GOOD.replace('"budget.db"', '"postgresql://me@db/budgets"')
+    )
     assert Holder.load(tmp_path / "other.toml").datasets[0].ledger == "postgresql://me@db/budgets"
 
 
@@ -67,7 +69,9 @@ def test_https_or_a_named_proxy_may_leave_this_machine(tmp_path: Path) -> None:
     assert Holder.load(tmp_path / "holder.toml").behind_proxy
 
 
-def test_a_table_that_does_not_fit_its_schema_is_refused_before_the_door_opens(tmp_path: Path) -> None:
+def test_a_table_that_does_not_fit_its_schema_is_refused_before_the_door_opens(
+    tmp_path: Path,
+) -> None:
     place = place_in(tmp_path)
     with (tmp_path / "applicants.csv").open("a") as table:
         table.write("0.1,0.1,nowhere,f,yes\n")

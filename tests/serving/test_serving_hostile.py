@@ -1,4 +1,5 @@
-"""A hostile analyst: forged, malformed, huge and nested requests. Typed refusals, nothing released, nothing lost."""
+"""A hostile analyst: forged, malformed, huge and nested requests. Typed refusals, nothing released,
+nothing lost."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def one(door: Door) -> Analyst:
 def refused(one: Analyst, run: str, act: str, body: bytes) -> Refusal:
     """The refusal, which is typed and no fault of the door's."""
     with pytest.raises((FairveilError, Refusal)) as found:
-        one.door.runs.act(one.token, run, act, f"key-{random.random()}"[:20].replace(".", "-"), body)
+        one.door.runs.act(
+            one.token, run, act, f"key-{random.random()}"[:20].replace(".", "-"), body
+        )
     refusal = refusal_of(found.value)
     assert 400 <= refusal.status < 500, refusal.sentence
     return refusal
@@ -50,23 +53,44 @@ def refused(one: Analyst, run: str, act: str, body: bytes) -> Refusal:
 
 WIDTH = 6
 FULL = {"kind": "full"}
-NO_WORDS: dict[str, Any] = {"not_covered": [], "tuning": None, "earlier_releases": None, "groups": []}
+NO_WORDS: dict[str, Any] = {
+    "not_covered": [],
+    "tuning": None,
+    "earlier_releases": None,
+    "groups": [],
+}
 
 
 def rows(multiplier: float = 20.0, noise: str = "gaussian", **more: Any) -> dict[str, Any]:
     """An ask about the number of rows."""
-    ask = {"question": {"kind": "row count", "copies": None}, "multiplier": multiplier, "noise": noise, "column": 0}
+    ask = {
+        "question": {"kind": "row count", "copies": None},
+        "multiplier": multiplier,
+        "noise": noise,
+        "column": 0,
+    }
     return {"asks": [ask], "batch": FULL, "purpose": "", **more}
 
 
 def model(described: Any, count: int = 2) -> dict[str, Any]:
     """A model to be attached."""
-    return {"model": described, "edges": None, "cells": None, "table": None, "count": count, "title": "", "handle": "codes"}
+    return {
+        "model": described,
+        "edges": None,
+        "cells": None,
+        "table": None,
+        "count": count,
+        "title": "",
+        "handle": "codes",
+    }
 
 
 HUGE = [
     Ask(GradientSum(Linear(np.full(WIDTH, 1e308)), 1.0), 20.0),
-    Ask(ScoreHistogram(Linear(np.zeros(WIDTH)), tuple(np.linspace(-1, 1, 1000).tolist()), CELLS), 20.0),
+    Ask(
+        ScoreHistogram(Linear(np.zeros(WIDTH)), tuple(np.linspace(-1, 1, 1000).tolist()), CELLS),
+        20.0,
+    ),
 ]
 
 
@@ -83,7 +107,10 @@ HUGE = [
         ("ask", rows(batch={"kind": "poisson", "rate": 7.0})),
         ("ask", rows(batch={"kind": "part", "number": 0, "parts": 1500})),
         ("ask", rows(purpose="x\x1b[2J")),
-        ("choose", {"questions": [], "epsilon": 1.0, "cell_weights": None, "costs": None, "purpose": ""}),
+        (
+            "choose",
+            {"questions": [], "epsilon": 1.0, "cell_weights": None, "costs": None, "purpose": ""},
+        ),
         ("attach", model(None, count=1 << 40)),
         ("attach", model({"files": "{}", "arrays": {"array": 0}})),
         ("attach", model({"files": "import os", "arrays": {"array": 1}})),
@@ -92,11 +119,16 @@ HUGE = [
         ("table", {"most": 100}),
         ("finish", {}),
         ("statement", {**NO_WORDS, "not_covered": ["a\nb"]}),
-        ("statement", {**NO_WORDS, "groups": [{"names": [], "column": 0, "fixed": True, "limits": []}]}),
+        (
+            "statement",
+            {**NO_WORDS, "groups": [{"names": [], "column": 0, "fixed": True, "limits": []}]},
+        ),
         ("nothing", {}),
     ],
 )
-def test_a_hostile_request_is_refused_and_the_run_goes_on(act: str, content: Any, one: Analyst) -> None:
+def test_a_hostile_request_is_refused_and_the_run_goes_on(
+    act: str, content: Any, one: Analyst
+) -> None:
     run = one.open()
     packing = Packing()
     packing.put(np.array([np.nan, np.inf]))
@@ -109,7 +141,9 @@ def test_a_hostile_request_is_refused_and_the_run_goes_on(act: str, content: Any
 
 
 @pytest.mark.parametrize("ask", HUGE, ids=["weights", "edges"])
-def test_extreme_but_well_formed_questions_are_answered_in_their_bounds(ask: Ask, one: Analyst) -> None:
+def test_extreme_but_well_formed_questions_are_answered_in_their_bounds(
+    ask: Ask, one: Analyst
+) -> None:
     run = one.open(Repeated(Gaussian(20.0), 1))
     assert np.isfinite(one.ask(run, ask)[0]).all()
     one.act(run, "close", {})
@@ -120,7 +154,9 @@ def test_numbers_that_are_none_are_refused(one: Analyst) -> None:
     packing = Packing()
     told = ask_described(Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 20.0), packing)
     packing.arrays[0] = np.full(WIDTH, np.nan)
-    refused(one, run, "ask", packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""}))
+    refused(
+        one, run, "ask", packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""})
+    )
     one.act(run, "close", {})
 
 
@@ -135,12 +171,18 @@ def test_groups_that_are_not_the_rows_own_are_refused(one: Analyst) -> None:
         ([["x" * 10_000] * 2], ["sex"]),
     ):
         told["question"]["cells"] = {"columns": columns, "mode": "product", "names": names}
-        refused(one, run, "ask", packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""}))
+        refused(
+            one,
+            run,
+            "ask",
+            packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""}),
+        )
     one.act(run, "close", {})
 
 
 def test_changed_bytes_of_good_requests_are_typed_refusals_or_answers(one: Analyst) -> None:
-    """1,500 mutations of an ask and an open, in one process: no error but the family's, and no release that no reply told."""
+    """1,500 mutations of an ask and an open, in one process: no error but the family's, and no
+    release that no reply told."""
     run, rng = one.open(Repeated(Gaussian(20.0), 400), Promise(8.0, 1e-6)), random.Random(0)
     packing = Packing()
     content = {
@@ -149,7 +191,17 @@ def test_changed_bytes_of_good_requests_are_typed_refusals_or_answers(one: Analy
         "purpose": "",
     }
     good, answered, statuses = packing.packed(content), 0, set[int]()
-    words = [b"null", b"1e999", b"-1", b'"x"', b"[]", b"{}", b"true", b"99999999999999999999", b'"\\ud800"']
+    words = [
+        b"null",
+        b"1e999",
+        b"-1",
+        b'"x"',
+        b"[]",
+        b"{}",
+        b"true",
+        b"99999999999999999999",
+        b'"\\ud800"',
+    ]
     for number in range(1500):
         raw = bytearray(good)
         for _ in range(rng.randint(1, 3)):

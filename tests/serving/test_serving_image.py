@@ -1,6 +1,8 @@
-"""The image and the compose file, line by line, without an engine for them: each of their commands is run here by hand.
+"""The image and the compose file, line by line, without an engine for them: each of their commands
+is run here by hand.
 
-`docker build` is run by whoever has docker. What is not run here: the base image, and pip against its registry.
+`docker build` is run by whoever has docker. What is not run here: the base image, and pip against
+its registry.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def environment(**more: str) -> dict[str, str]:
 
 def done(command: list[str], **how: Any) -> str:
     """What a command prints; it has to succeed."""
-    found = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, **how)
+    found = subprocess.run(
+        command, capture_output=True, text=True, timeout=SECONDS, check=False, **how
+    )
     assert found.returncode == 0, (command, found.stdout, found.stderr)
     return found.stdout
 
@@ -67,12 +71,15 @@ def test_all_that_is_copied_is_there_and_every_instruction_is_known() -> None:
         if name == "COPY":
             assert all((ROOT / source).exists() for source in rest.split()[:-1]), rest
     image = the("FROM").removeprefix("python:").removesuffix("-slim")
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"]
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "requires-python"
+    ]
     assert tuple(map(int, image.split("."))) >= tuple(map(int, re.findall(r"\d+", wanted)))
 
 
 def test_what_is_installed_is_pinned() -> None:
-    """Extras that exist, of packages that constraints.txt has. pip itself wants a registry: it is not run here."""
+    """Extras that exist, of packages that constraints.txt has. pip itself wants a registry: it is
+    not run here."""
     install = shlex.split(the("RUN").partition(" && ")[0])
     assert install[:2] == ["pip", "install"]
     assert install[install.index("-c") + 1] == "constraints.txt"
@@ -84,11 +91,16 @@ def test_what_is_installed_is_pinned() -> None:
         *(one for extra in extras[1].split(",") for one in project["optional-dependencies"][extra]),
     ]
     names = {re.split(r"[<>=\[; ]", one)[0].lower().replace("_", "-") for one in needed}
-    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    pinned = {
+        line.partition("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+    }
     assert {name.partition("[")[0] for name in pinned} >= names
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("useradd") is None, reason="useradd is the superuser's")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("useradd") is None, reason="useradd is the superuser's"
+)
 def test_the_account_is_made(tmp_path: Path) -> None:
     """The line itself, in a system of files of its own."""
     (tmp_path / "etc").mkdir()
@@ -109,9 +121,13 @@ def test_the_command_serves_and_its_health_is_seen(tmp_path: Path) -> None:
     place.config.write_text(place.config.read_text().replace("port = 0", f"port = {port}"))
     check = health.partition("CMD ")[2].replace(exposed, str(port))
     where: dict[str, Any] = {"cwd": tmp_path, "env": environment()}
-    before = subprocess.run(["sh", "-c", check], capture_output=True, timeout=SECONDS, check=False, **where)
+    before = subprocess.run(
+        ["sh", "-c", check], capture_output=True, timeout=SECONDS, check=False, **where
+    )
     assert before.returncode != 0, "nobody answers yet"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **where) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **where
+    ) as server:
         try:
             assert server.stdout is not None
             assert str(port) in next(line for line in server.stdout if "http://" in line)
@@ -120,8 +136,11 @@ def test_the_command_serves_and_its_health_is_seen(tmp_path: Path) -> None:
             server.terminate()
 
 
-def test_the_services_of_the_compose_file_fit_each_other(compose: Any, postgres: Any, tmp_path: Path) -> None:
-    """Its database, its password file, the ledger that its head begins, and a door that is paid there."""
+def test_the_services_of_the_compose_file_fit_each_other(
+    compose: Any, postgres: Any, tmp_path: Path
+) -> None:
+    """Its database, its password file, the ledger that its head begins, and a door that is paid
+    there."""
     budget, door = compose["services"]["budget"], compose["services"]["door"]
     assert (PLACE / door["build"]["context"]).resolve() == ROOT
     assert (ROOT / door["build"]["dockerfile"]).is_file()
@@ -167,7 +186,9 @@ def test_the_services_of_the_compose_file_fit_each_other(compose: Any, postgres:
         done([str(name), *words[1:]], cwd=tmp_path, env=env)
     restored = fv.Ledger.open(f"{known.removesuffix(base)}restored", "applicants")
     assert restored.balance() == ledger.balance()
-    assert [line.to_dict() for line in restored.history()] == [line.to_dict() for line in ledger.history()]
+    assert [line.to_dict() for line in restored.history()] == [
+        line.to_dict() for line in ledger.history()
+    ]
     with restored.spend(Gaussian(20.0), purpose="after it"):
         pass
     for one in (ledger, restored):

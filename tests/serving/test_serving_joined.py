@@ -1,4 +1,5 @@
-"""A data set whose attribute lies in another table, through the door: the joined table's own bits, under its own rules."""
+"""A data set whose attribute lies in another table, through the door: the joined table's own bits,
+under its own rules."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from fairveil.serving.door.holder import Holder
 from knobs import made
 
 JOINED = Schema(
-    {**SCHEMA.columns, "sex": Category(("f", "m", "unknown"), missing="unknown")}, target="hired", sensitive="sex", rows=1500
+    {**SCHEMA.columns, "sex": Category(("f", "m", "unknown"), missing="unknown")},
+    target="hired",
+    sensitive="sex",
+    rows=1500,
 )
 CONFIG = """[door]
 name = "Office"
@@ -43,7 +47,8 @@ features_served = true
 
 
 def prepared(folder: Path, *, protects: str = "sensitive_features", config: str = CONFIG) -> Place:
-    """The company's table, the holder's register of four in five of them and of others, and the table that both make."""
+    """The company's table, the holder's register of four in five of them and of others, and the
+    table that both make."""
     folder.mkdir(parents=True, exist_ok=True)
     doors.write_table(folder / "all.csv")
     table, rng = pd.read_csv(folder / "all.csv"), np.random.default_rng(0)
@@ -83,7 +88,9 @@ FITS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(name: str, place: Place, data: RemoteData) -> None:
+def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(
+    name: str, place: Place, data: RemoteData
+) -> None:
     here, there = FITS[name]().fit(place.rows), FITS[name]().fit(data)
     assert here.groups_ == there.groups_ == ("f", "m", "unknown")
     assert here.predict_proba(place.rows).tobytes() == there.predict_proba(place.rows).tobytes()
@@ -97,7 +104,12 @@ def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(name: str, pla
 @pytest.mark.parametrize("how", [HOW, {}], ids=["sensitive features", "records"])
 def test_guarantee_2_the_attribute_is_no_feature(how: dict[str, Any], data: RemoteData) -> None:
     with pytest.raises((InputError, PrivacyError), match="sensitive_as_feature"):
-        made(fv.RateConstrainedClassifier, solver=fv.Descent(rounds=5), sensitive_as_feature=True, **how).fit(data)
+        made(
+            fv.RateConstrainedClassifier,
+            solver=fv.Descent(rounds=5),
+            sensitive_as_feature=True,
+            **how,
+        ).fit(data)
 
 
 def test_guarantee_2_a_ledger_of_records_is_refused(tmp_path: Path) -> None:
@@ -107,7 +119,9 @@ def test_guarantee_2_a_ledger_of_records_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_without_an_entry_may_be_left_out(tmp_path: Path) -> None:
-    place = prepared(tmp_path, config=CONFIG.replace('id = "person"', 'id = "person"\nunmatched = "drop"'))
+    place = prepared(
+        tmp_path, config=CONFIG.replace('id = "person"', 'id = "person"\nunmatched = "drop"')
+    )
     with remote_data(place) as (data, _, _):
         assert data.exact_rows == 1200
         clf = FITS["fermi"]().fit(data)

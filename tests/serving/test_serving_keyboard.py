@@ -1,4 +1,5 @@
-"""The holder's page by keyboard alone, in a real Chromium: what the focus reaches, in which order, and that one sees it.
+"""The holder's page by keyboard alone, in a real Chromium: what the focus reaches, in which order,
+and that one sees it.
 
 Skipped where there is no chromedriver.
 """
@@ -36,11 +37,17 @@ def until(driver: Driver, name: str) -> list[dict[str, Any]]:
 
 @needs_driver
 @pytest.mark.parametrize("width", [400, 1200])
-def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(width: int, tmp_path: Path) -> None:
+def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
+    width: int, tmp_path: Path
+) -> None:
     place = place_in(tmp_path / "holder", epsilon=10.0)
     door = place.door()
-    with running(door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()) as url:
-        token = door.tokens.issue("R. Weber, a university with a long name, department of statistics")
+    with running(
+        door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()
+    ) as url:
+        token = door.tokens.issue(
+            "R. Weber, a university with a long name, department of statistics"
+        )
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
         fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
         data.close()
@@ -60,7 +67,8 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(width: int, 
             for stop in met:
                 assert stop["outline"] >= 3 or stop["href"] == "#main", stop
                 assert stop["seen"], stop
-            places = [stop["top"] for stop in met[5:]]  # the links and the button of the head stand in one line
+            # the links and the button of the head stand in one line
+            places = [stop["top"] for stop in met[5:]]
             assert all(after > before - 10 for before, after in pairwise(places)), (
                 "the focus goes up the page"
             )  # by more than a line's part

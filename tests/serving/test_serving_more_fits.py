@@ -37,11 +37,17 @@ def weights_in(place: Place) -> Any:
 
 REGRESSORS: dict[str, Any] = {
     "group objective": lambda: fv.GroupObjectiveRegressor(random_state=3),
-    "squared, bounded": lambda: fv.GroupObjectiveRegressor(objective="largest_group_loss", random_state=3),
-    "frank-wolfe": lambda: fv.GroupObjectiveRegressor(method="frank-wolfe", solver=fv.Moments(rounds=3), random_state=3),
+    "squared, bounded": lambda: fv.GroupObjectiveRegressor(
+        objective="largest_group_loss", random_state=3
+    ),
+    "frank-wolfe": lambda: fv.GroupObjectiveRegressor(
+        method="frank-wolfe", solver=fv.Moments(rounds=3), random_state=3
+    ),
     "tailored": lambda: fv.TailoredRegressor(random_state=4),
     "tailored moments": lambda: fv.TailoredRegressor(solver=fv.Moments(), random_state=4),
-    "additive": lambda: fv.TailoredRegressor(solver=fv.GroupDescent(rounds=5), model="additive", random_state=4),
+    "additive": lambda: fv.TailoredRegressor(
+        solver=fv.GroupDescent(rounds=5), model="additive", random_state=4
+    ),
 }
 
 
@@ -50,7 +56,9 @@ REGRESSORS: dict[str, Any] = {
 def test_a_regressor_through_the_door_is_the_local_one_to_the_bit(
     name: str, weighted: bool, wide: Place, numbers: RemoteData
 ) -> None:
-    here, there = (REGRESSORS[name]().set_params(max_sample_weight=2.5 if weighted else 1.0) for _ in range(2))
+    here, there = (
+        REGRESSORS[name]().set_params(max_sample_weight=2.5 if weighted else 1.0) for _ in range(2)
+    )
     here.fit(wide.rows, sample_weight=weights_in(wide) if weighted else None)
     there.fit(numbers, sample_weight="weight" if weighted else None)
     assert here.coef_.tobytes() == there.coef_.tobytes()
@@ -102,16 +110,24 @@ def test_only_the_holders_column_is_a_weight(
 ) -> None:
     data, before = classes[0], weighed.ledger().balance().to_dict()["entries"]
     clf = fv.FermiClassifier(solver=fv.Descent(rounds=3))
-    for given, words in (("a", "the holder's 'weight'"), (np.ones(3), "sample_weight='weight'"), ("hired", "the holder's")):
+    for given, words in (
+        ("a", "the holder's 'weight'"),
+        (np.ones(3), "sample_weight='weight'"),
+        ("hired", "the holder's"),
+    ):
         with pytest.raises(InputError, match=words):
             clf.fit(data, sample_weight=given)
     with pytest.raises((InputError, PrivacyError), match="max_sample_weight"):
-        fv.FermiClassifier(solver=fv.Descent(rounds=3), max_sample_weight=float("inf")).fit(data, sample_weight="weight")
+        fv.FermiClassifier(solver=fv.Descent(rounds=3), max_sample_weight=float("inf")).fit(
+            data, sample_weight="weight"
+        )
     assert weighed.ledger().balance().to_dict()["entries"] == before
 
 
 @pytest.mark.parametrize("cap", [0.0, -1.0, "2", True])
-def test_a_hostile_cap_is_refused(cap: Any, classes: tuple[RemoteData, Door, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_cap_is_refused(
+    cap: Any, classes: tuple[RemoteData, Door, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairveil.serving.analyst import remote as there
 
     plain = there.view_of
@@ -123,23 +139,31 @@ def test_a_hostile_cap_is_refused(cap: Any, classes: tuple[RemoteData, Door, str
 def test_an_analyst_who_claims_a_smaller_cap_gets_more_cut_and_no_less_noise(
     weighed: Place, classes: tuple[RemoteData, Door, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The holder's curator knows the cap by itself: the statement has it, whatever the analyst's side believed."""
+    """The holder's curator knows the cap by itself: the statement has it, whatever the analyst's
+    side believed."""
     from fairveil.serving.analyst import remote as there
 
     plain = there.view_of
     monkeypatch.setattr(there, "view_of", lambda *how: {**plain(*how), "weight_cap": 0.25})
     made = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=1).fit(classes[0])
     monkeypatch.undo()
-    honest = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=1, max_sample_weight=0.25).fit(
-        classes[0], sample_weight="weight"
-    )
+    honest = fv.FermiClassifier(
+        solver=fv.Descent(rounds=3), random_state=1, max_sample_weight=0.25
+    ).fit(classes[0], sample_weight="weight")
     assert made.privacy_.bounds == honest.privacy_.bounds
 
 
 @pytest.mark.parametrize(
-    ("line", "words"), [("weights = 'a'", "no feature"), ("weights = 'person_2'", "person_2"), ("weights = 3", "weights")]
+    ("line", "words"),
+    [
+        ("weights = 'a'", "no feature"),
+        ("weights = 'person_2'", "person_2"),
+        ("weights = 3", "weights"),
+    ],
 )
-def test_a_holder_names_a_column_of_weights_that_is_there(line: str, words: str, tmp_path: Path) -> None:
+def test_a_holder_names_a_column_of_weights_that_is_there(
+    line: str, words: str, tmp_path: Path
+) -> None:
     place = place_in(tmp_path)
     place.config.write_text(place.config.read_text() + line + "\n")
     with pytest.raises((InputError, SchemaError), match=words):
@@ -147,7 +171,9 @@ def test_a_holder_names_a_column_of_weights_that_is_there(line: str, words: str,
 
 
 @pytest.mark.parametrize("cell", ["", "-1", "inf", "nan", "many"])
-def test_a_weight_that_is_none_is_refused_by_its_row_and_not_shown(cell: str, tmp_path: Path) -> None:
+def test_a_weight_that_is_none_is_refused_by_its_row_and_not_shown(
+    cell: str, tmp_path: Path
+) -> None:
     place = place_in(tmp_path, weights="weight")
     lines = (tmp_path / "applicants.csv").read_text().splitlines()
     cells = lines[7].split(",")
@@ -159,7 +185,7 @@ def test_a_weight_that_is_none_is_refused_by_its_row_and_not_shown(cell: str, tm
     assert "many" not in str(found.value)
 
 
-# -- persons -----------------------------------------------------------------------------------------------------------------
+# -- persons ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -182,13 +208,17 @@ OF_PERSONS: dict[str, Any] = {
         random_state=3,
         **how,
     ),
-    "fermi": lambda **how: made(fv.FermiClassifier, solver=fv.Descent(rounds=5), public_rows=1500, random_state=4, **how),
+    "fermi": lambda **how: made(
+        fv.FermiClassifier, solver=fv.Descent(rounds=5), public_rows=1500, random_state=4, **how
+    ),
 }
 
 
 @pytest.mark.parametrize("most", [2, 4])
 @pytest.mark.parametrize("name", OF_PERSONS)
-def test_a_fit_for_persons_is_the_local_one_to_the_bit(name: str, most: int, patients: Place, people: RemoteData) -> None:
+def test_a_fit_for_persons_is_the_local_one_to_the_bit(
+    name: str, most: int, patients: Place, people: RemoteData
+) -> None:
     how: dict[str, Any] = {"unit": "person", "max_rows_per_unit": most}
     here, there = OF_PERSONS[name](**how).fit(patients.rows), OF_PERSONS[name](**how).fit(people)
     assert here.coef_.tobytes() == there.coef_.tobytes()
@@ -199,7 +229,12 @@ def test_a_fit_for_persons_is_the_local_one_to_the_bit(name: str, most: int, pat
 
 def test_people_are_counted_by_person(patients: Place, people: RemoteData) -> None:
     clf = OF_PERSONS["fermi"](unit="person", max_rows_per_unit=2).fit(people)
-    how: dict[str, Any] = {"epsilon": 1.0, "unit": "person", "max_rows_per_unit": 1, "random_state": 5}
+    how: dict[str, Any] = {
+        "epsilon": 1.0,
+        "unit": "person",
+        "max_rows_per_unit": 1,
+        "random_state": 5,
+    }
     here, there = fv.private_audit(clf, patients.rows, **how), fv.private_audit(clf, people, **how)
     assert here.counts.tobytes() == there.counts.tobytes()
     assert there.privacy_.promise.unit is not None
@@ -214,15 +249,20 @@ def test_people_are_counted_by_person(patients: Place, people: RemoteData) -> No
         ({"unit": "person"}, "the most rows of one person"),
     ],
 )
-def test_who_is_protected_is_the_holders_to_say(how: dict[str, Any], words: str, patients: Place, people: RemoteData) -> None:
+def test_who_is_protected_is_the_holders_to_say(
+    how: dict[str, Any], words: str, patients: Place, people: RemoteData
+) -> None:
     before = patients.ledger().balance().to_dict()["entries"]
     with pytest.raises((InputError, PrivacyError), match=words):
         made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **how).fit(people)
     assert patients.ledger().balance().to_dict()["entries"] == before
 
 
-def test_a_hostile_promise_for_rows_of_persons_reserves_nothing(patients: Place, people: RemoteData) -> None:
-    """Past the checks of the analyst's own side: the door compares the guarantee with its schema."""
+def test_a_hostile_promise_for_rows_of_persons_reserves_nothing(
+    patients: Place, people: RemoteData
+) -> None:
+    """Past the checks of the analyst's own side: the door compares the guarantee with its
+    schema."""
     from fairveil.curator.elsewhere import curator_of
     from fairveil.data import Encoding
     from fairveil.privacy.events import Gaussian

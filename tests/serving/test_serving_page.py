@@ -1,4 +1,5 @@
-"""The holder's page in a real browser: at two widths, under axe-core, by keyboard. Skipped where there is no Chromium."""
+"""The holder's page in a real browser: at two widths, under axe-core, by keyboard. Skipped where
+there is no Chromium."""
 
 from __future__ import annotations
 
@@ -22,12 +23,17 @@ from fairveil.serving.door.service import Service
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What the door serves: to enter, an overview with an open and an ended run, and each of these."""
+    """What the door serves: to enter, an overview with an open and an ended run, and each of
+    these."""
     place = place_in(tmp_path_factory.mktemp("holder"), epsilon=10.0)
     door = place.door()
-    with running(door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()) as url:
+    with running(
+        door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()
+    ) as url:
         port = int(url.rpartition(":")[2])
-        token = door.tokens.issue("R. Weber, a university with a long name, department of statistics")
+        token = door.tokens.issue(
+            "R. Weber, a university with a long name, department of statistics"
+        )
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
         fv.FermiClassifier(solver=fv.Descent(rounds=4)).fit(data)
         data.close()
@@ -64,7 +70,10 @@ def test_nothing_is_cut_off(pages: dict[str, str], look: Look, width: int) -> No
 
 
 @needs_axe
-@pytest.mark.parametrize(("kind", "width", "dark"), [("overview", 400, False), ("ended", 1200, True), ("enter", 400, True)])
+@pytest.mark.parametrize(
+    ("kind", "width", "dark"),
+    [("overview", 400, False), ("ended", 1200, True), ("enter", 400, True)],
+)
 def test_axe_finds_nothing_wrong(
     pages: dict[str, str],
     audit: Audit,
@@ -79,11 +88,14 @@ def test_axe_finds_nothing_wrong(
 
 
 def test_a_keyboard_reaches_all_that_can_be_done(pages: dict[str, str]) -> None:
-    """Links, buttons and what scrolls, in the order of the page; no order of its own, and no script."""
+    """Links, buttons and what scrolls, in the order of the page; no order of its own, and no
+    script."""
     for kind in KINDS:
         page = pages[kind]
         assert "<script" not in page
-        assert " on" not in "".join(re.findall(r"<[a-z]+ ([^>]*)>", page)).replace(" one", "").replace("role", "")
+        assert " on" not in "".join(re.findall(r"<[a-z]+ ([^>]*)>", page)).replace(
+            " one", ""
+        ).replace("role", "")
         assert set(re.findall(r'tabindex="([^"]*)"', page)) <= {"0"}
         assert page.index('class="skip"') < page.index("<header")
     overview = pages["overview"]
@@ -91,13 +103,21 @@ def test_a_keyboard_reaches_all_that_can_be_done(pages: dict[str, str]) -> None:
     buttons = re.findall(r"<button([^>]*)>", overview)
     named = [one for one in buttons if "aria-label" in one]
     assert len(named) == len(set(named)) == 1 + 3  # one open run, three tokens
-    assert overview.index("Stop run") < overview.index("R. Weber"), "the button stands where a narrow window shows it"
+    assert overview.index("Stop run") < overview.index("R. Weber"), (
+        "the button stands where a narrow window shows it"
+    )
 
 
 def test_a_statement_is_one_view_and_a_file(pages: dict[str, str]) -> None:
     view, statement = pages["ended"], PrivacyStatement.from_json(pages["statement"])
     assert "computed again" in view
-    for heading in ("Definition and parameters", "What is protected", "Noise source", "Not covered", "Signed by"):
+    for heading in (
+        "Definition and parameters",
+        "What is protected",
+        "Noise source",
+        "Not covered",
+        "Signed by",
+    ):
         assert f"<dt>{heading}</dt>" in view
     assert str(statement.ledger.spend if statement.ledger else "none") in view
     assert "The analyst asked for no statement yet." in pages["open"]

@@ -23,7 +23,9 @@ def in_postgres(place: Place, url: str, name: str) -> Place:
     """The place, with its ledger in a database."""
     fv.Ledger.create(url, name, 5.0, 1e-6).close()
     text = place.config.read_text()
-    place.config.write_text(text.replace('ledger = "budget.db"', f'ledger = "{url}"\nledger_name = "{name}"'))
+    place.config.write_text(
+        text.replace('ledger = "budget.db"', f'ledger = "{url}"\nledger_name = "{name}"')
+    )
     return place
 
 
@@ -46,9 +48,13 @@ def opened(data: RemoteData) -> RemoteCurator:
 def test_a_database_that_is_restarted_under_runs_loses_nothing(
     tmp_path: Path, postgres: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It crashes while one run is asked: the run goes on and is settled later. One that is opened meanwhile waits for it."""
+    """It crashes while one run is asked: the run goes on and is settled later. One that is opened
+    meanwhile waits for it."""
     monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.3)
-    place, ask = in_postgres(place_in(tmp_path, seeded=False), postgres.url, "restarted"), [Ask(CellCounts(CELLS), 20.0)]
+    place, ask = (
+        in_postgres(place_in(tmp_path, seeded=False), postgres.url, "restarted"),
+        [Ask(CellCounts(CELLS), 20.0)],
+    )
     plain, refused = Connection._once, threading.Event()
 
     def watched(self: Connection, *request: Any) -> tuple[int, bytes]:

@@ -16,7 +16,9 @@ from fairveil.errors import PrivacyError
 from fairveil.privacy.events import Gaussian
 from fairveil.serving.door.records import ENDED, OPEN, Records, Reply, RunRecord
 
-RUN = RunRecord("r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None)
+RUN = RunRecord(
+    "r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None
+)
 ENTRY = Entry(0, Gaussian(20.0), ("row count",), "all rows", "why")
 
 
@@ -76,12 +78,18 @@ def test_replies_of_ended_runs_are_forgotten_and_what_was_released_is_not(tmp_pa
         records.keep(run, Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), touched)
         records.put(run, state=state)
     assert records.forget(50.0) == 1
-    assert [records.reply(run, "key") is None for run in ("old", "late", "open")] == [True, False, False]
+    assert [records.reply(run, "key") is None for run in ("old", "late", "open")] == [
+        True,
+        False,
+        False,
+    ]
     assert records.entries("old") == [ENTRY]
     records.close()
 
 
-def test_replies_wait_for_the_disk_where_boots_have_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_wait_for_the_disk_where_boots_have_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full, normal = 2, 1
     for named, wanted in ((tmp_path / "boot", normal), (tmp_path / "nothing", full)):
         (tmp_path / "boot").write_text("this one\n")
@@ -93,7 +101,9 @@ def test_replies_wait_for_the_disk_where_boots_have_no_name(tmp_path: Path, monk
         records.note_boot()
         records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), 1.0)
         assert records.rows("PRAGMA synchronous")[0][0] == wanted
-        records.keep("r1", Reply("last", b"x", "finish", None, b"body"), [], (), (), 1.0, state=ENDED)
+        records.keep(
+            "r1", Reply("last", b"x", "finish", None, b"body"), [], (), (), 1.0, state=ENDED
+        )
         assert records.rows("PRAGMA synchronous")[0][0] == full
         records.close()
         again = Records(tmp_path / f"door of {named.name}")

@@ -1,4 +1,5 @@
-"""What no door does is refused with a typed error that says why, reserves nothing for long, and stands on the page."""
+"""What no door does is refused with a typed error that says why, reserves nothing for long, and
+stands on the page."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "selection": (
         'PrivateSearchCV(way="selection")',
         lambda data: fv.PrivateSearchCV(
-            BY(solver=fv.Descent(rounds=3)), {"solver__clip": [0.5, 2.0]}, epsilon=3.0, way="selection"
+            BY(solver=fv.Descent(rounds=3)),
+            {"solver__clip": [0.5, 2.0]},
+            epsilon=3.0,
+            way="selection",
         ).fit(data),
         "a search of all",
     ),
@@ -71,8 +75,16 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         ).fit(data),
         "no steps before remote data",
     ),
-    "groups": ("release_groups", lambda data: fv.release_groups(data, epsilon=1.0), "features and labels"),
-    "released": ("ReleasedClassifier", lambda data: fv.ReleasedClassifier().fit(data), "a ReleasedGroups"),
+    "groups": (
+        "release_groups",
+        lambda data: fv.release_groups(data, epsilon=1.0),
+        "features and labels",
+    ),
+    "released": (
+        "ReleasedClassifier",
+        lambda data: fv.ReleasedClassifier().fit(data),
+        "a ReleasedGroups",
+    ),
     "persons": (
         "`unit=`",
         lambda data: BY(unit="town", max_rows_per_unit=3, solver=fv.Descent(rounds=3)).fit(data),
@@ -98,17 +110,31 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         lambda data: fv.GroupObjectiveRegressor().fit(data),
         "a target that is a number",
     ),
-    "tailored regressor": ("a target of classes", lambda data: fv.TailoredRegressor().fit(data), "a target that is a number"),
+    "tailored regressor": (
+        "a target of classes",
+        lambda data: fv.TailoredRegressor().fit(data),
+        "a target that is a number",
+    ),
     "choice of a number": (
         'method="exponential"',
         lambda data: fv.GroupObjectiveRegressor(method="exponential").fit(data),
         "by a function",
     ),
-    "bounds": ("unsafe_data_dependent_bounds", lambda data: BY(unsafe_data_dependent_bounds=True).fit(data), "a door can do"),
-    "no privacy": ("epsilon=inf", lambda data: BY(epsilon=float("inf"), solver=fv.Descent(rounds=3)).fit(data), "expected"),
+    "bounds": (
+        "unsafe_data_dependent_bounds",
+        lambda data: BY(unsafe_data_dependent_bounds=True).fit(data),
+        "a door can do",
+    ),
+    "no privacy": (
+        "epsilon=inf",
+        lambda data: BY(epsilon=float("inf"), solver=fv.Descent(rounds=3)).fit(data),
+        "expected",
+    ),
     "ledger": (
         "ledger=",
-        lambda data: BY(solver=fv.Descent(rounds=3), ledger=fv.Ledger.create(None, "m", 9.0, 1e-6)).fit(data),
+        lambda data: BY(
+            solver=fv.Descent(rounds=3), ledger=fv.Ledger.create(None, "m", 9.0, 1e-6)
+        ).fit(data),
         "the holder's",
     ),
     "checkpoint": (
@@ -125,7 +151,9 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_door_does_is_refused_with_its_reason(name: str, place: Place, data: RemoteData) -> None:
+def test_what_no_door_does_is_refused_with_its_reason(
+    name: str, place: Place, data: RemoteData
+) -> None:
     written, call, words = REFUSED[name]
     before = place.ledger().balance().spent_share
     with pytest.raises((InputError, PrivacyError), match=words):

@@ -1,4 +1,5 @@
-"""Runs: what is reserved, answered, charged; repeated requests; who may ask; where the records lie."""
+"""Runs: what is reserved, answered, charged; repeated requests; who may ask; where the records
+lie."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from doors import SCHEMA, Place, place_in
 
 from fairveil.curator import Ask, CellCounts, NumberMoments, RowCount, Rows
 from fairveil.data import Encoding
-from fairveil.errors import BudgetError, FairveilError, InputError, LedgerError, Overspent, PrivacyError
+from fairveil.errors import (
+    BudgetError,
+    FairveilError,
+    InputError,
+    LedgerError,
+    Overspent,
+    PrivacyError,
+)
 from fairveil.facts import Cells
 from fairveil.privacy.events import Event, Gaussian, Repeated, compose, to_json_dict
 from fairveil.privacy.promise import Promise
@@ -36,7 +44,9 @@ class Analyst:
         self.door = door
         self.token: Token = door.tokens.of(door.tokens.issue("somebody", role, scope=scope))
 
-    def open(self, plan: Event = PLAN, promise: Promise = PROMISE, key: str = "open-key", **more: Any) -> str:
+    def open(
+        self, plan: Event = PLAN, promise: Promise = PROMISE, key: str = "open-key", **more: Any
+    ) -> str:
         content = {
             "dataset": "applicants",
             "promise": promise.to_dict(),
@@ -51,9 +61,18 @@ class Analyst:
         }
         return unpacked(self.door.runs.open(self.token, key, packed(content))).content["run"].text()
 
-    def act(self, run: str, act: str, content: dict[str, Any], key: str = "", packing: Packing | None = None) -> Message:
+    def act(
+        self,
+        run: str,
+        act: str,
+        content: dict[str, Any],
+        key: str = "",
+        packing: Packing | None = None,
+    ) -> Message:
         body = (packing or Packing()).packed(content)
-        return unpacked(self.door.runs.act(self.token, run, act, key or f"key-{time.monotonic_ns()}", body))
+        return unpacked(
+            self.door.runs.act(self.token, run, act, key or f"key-{time.monotonic_ns()}", body)
+        )
 
     def ask(self, run: str, *asks: Ask, key: str = "") -> list[Any]:
         packing = Packing()
@@ -63,7 +82,13 @@ class Analyst:
         return [message.array(one) for one in message.content["answers"].list()]
 
     def statement(self, run: str, **more: Any) -> PrivacyStatement:
-        content = {"not_covered": [], "tuning": None, "earlier_releases": None, "groups": [], **more}
+        content = {
+            "not_covered": [],
+            "tuning": None,
+            "earlier_releases": None,
+            "groups": [],
+            **more,
+        }
         import json
 
         found = self.act(run, "statement", content).content["statement"].mapping()
@@ -86,7 +111,9 @@ def spent(place: Place) -> float:
     return place.ledger().balance().spent_share
 
 
-def test_a_run_reserves_its_whole_plan_first_and_pays_what_it_asked(place: Place, door: Door) -> None:
+def test_a_run_reserves_its_whole_plan_first_and_pays_what_it_asked(
+    place: Place, door: Door
+) -> None:
     one, before = Analyst(door), spent(place)
     run = one.open()
     reserved = spent(place) - before
@@ -154,12 +181,16 @@ def test_what_the_plan_has_no_room_for_is_refused(door: Door) -> None:
         ({"plan": compose(Gaussian(20.0 + i / 100) for i in range(5000))}, InputError),
     ],
 )
-def test_a_run_that_may_not_be_is_refused_and_reserves_nothing(how: Any, error: Any, place: Place, door: Door) -> None:
+def test_a_run_that_may_not_be_is_refused_and_reserves_nothing(
+    how: Any, error: Any, place: Place, door: Door
+) -> None:
     before = place.ledger().balance().to_dict()["entries"]
     with pytest.raises(error):
         Analyst(door).open(**how)
     assert place.ledger().balance().to_dict()["entries"] == before
-    assert not door.records.runs(("opening", "open")) or all(run.key != "open-key-bad" for run in door.records.runs(("open",)))
+    assert not door.records.runs(("opening", "open")) or all(
+        run.key != "open-key-bad" for run in door.records.runs(("open",))
+    )
 
 
 def test_another_run_and_no_run_look_alike(door: Door) -> None:
@@ -192,26 +223,41 @@ def test_the_clock_ends_a_run_that_nobody_asks(place: Place, door: Door) -> None
 
 
 def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
-    """The server stops in the middle: the analyst goes on with the next one, and the statement is of the whole run."""
+    """The server stops in the middle: the analyst goes on with the next one, and the statement is
+    of the whole run."""
     first = place.door()
     one = Analyst(first)
     before = spent(place)
-    run = one.open(compose([compose([Gaussian(20.0), Gaussian(20.0)]), Repeated(Gaussian(20.0), 3)]))
+    run = one.open(
+        compose([compose([Gaussian(20.0), Gaussian(20.0)]), Repeated(Gaussian(20.0), 3)])
+    )
     moments = Ask(NumberMoments(clip=2.0), 20.0)
     told = one.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")
-    one.act(run, "rescale", {"scale": {"array": 0}, "shift": {"array": 1}}, packing=_arrays([2.0, 3.0], [0.5, 0.0]))
+    one.act(
+        run,
+        "rescale",
+        {"scale": {"array": 0}, "shift": {"array": 1}},
+        packing=_arrays([2.0, 3.0], [0.5, 0.0]),
+    )
     first.close()
     second = place.door()
     two = Analyst(second)
     two.token = one.token
-    assert two.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")[0].tobytes() == told[0].tobytes()
+    assert (
+        two.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")[0].tobytes()
+        == told[0].tobytes()
+    )
     assert second.runs._run(run, two.token, "ask").curator.scalings[0][0].tolist() == [2.0, 3.0]
     for _ in range(3):
         two.ask(run)
     two.act(run, "finish", {})
     statement = two.statement(run)
     assert statement.noise == "secure"
-    assert [bound.question for bound in statement.bounds] == ["row count", "number moments", "cell counts"]
+    assert [bound.question for bound in statement.bounds] == [
+        "row count",
+        "number moments",
+        "cell counts",
+    ]
     assert sum(release.times for release in statement.releases) == 5
     assert not [finding for finding in statement.check() if finding.grave]
     assert spent(place) - before == pytest.approx(5 / 5 * (spent(place) - before))
@@ -231,7 +277,9 @@ def test_words_of_the_analyst_are_marked(door: Door) -> None:
     run = one.open(Gaussian(20.0))
     one.ask(run)
     one.act(run, "finish", {})
-    statement = one.statement(run, not_covered=["the ministry approves of this model"], tuning="none was done")
+    statement = one.statement(
+        run, not_covered=["the ministry approves of this model"], tuning="none was done"
+    )
     assert "said by the analyst: the ministry approves of this model" in statement.not_covered
     assert statement.tuning == "said by the analyst: none was done"
     for bad in ("x" * 2000, "two\nlines", ""):
@@ -263,13 +311,21 @@ def test_the_length_of_a_reply_is_public(place: Place, door: Door) -> None:
         one = Analyst(door)
         run = one.open(key=f"open-{number}-key")
         packing = Packing()
-        content = {"asks": [ask_described(Ask(CellCounts(CELLS), 20.0), packing)], "batch": {"kind": "full"}, "purpose": ""}
-        lengths.append(len(door.runs.act(one.token, run, "ask", "ask-key-1", packing.packed(content))))
+        content = {
+            "asks": [ask_described(Ask(CellCounts(CELLS), 20.0), packing)],
+            "batch": {"kind": "full"},
+            "purpose": "",
+        }
+        lengths.append(
+            len(door.runs.act(one.token, run, "ask", "ask-key-1", packing.packed(content)))
+        )
         one.act(run, "close", {})
     assert lengths[0] == lengths[1]
 
 
-def test_the_number_of_rows_is_not_told_where_it_is_private(place: Place, door: Door, tmp_path: Path) -> None:
+def test_the_number_of_rows_is_not_told_where_it_is_private(
+    place: Place, door: Door, tmp_path: Path
+) -> None:
     assert door.datasets["applicants"].facts()["exact_rows"] is None
     public = place_in(tmp_path / "public", epsilon=5.0, neighbours="replace-one")
     other = public.door()
@@ -283,7 +339,9 @@ def test_the_door_describes_rows_as_their_encoding_does(door: Door) -> None:
     assert door.datasets["applicants"].layout_of(View(None, False)) == Encoding(SCHEMA).layout
 
 
-def test_a_failed_answer_ends_the_run_and_is_charged_whole(place: Place, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_answer_ends_the_run_and_is_charged_whole(
+    place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, before = Analyst(door), spent(place)
     run = one.open()
     reserved = spent(place) - before
@@ -303,7 +361,9 @@ def _broken(*_: Any) -> None:
     raise MemoryError
 
 
-def test_a_ledger_that_is_away_at_the_end_is_told_later(place: Place, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_away_at_the_end_is_told_later(
+    place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, before = Analyst(door), spent(place)
     run = one.open()
     one.ask(run)

@@ -26,7 +26,10 @@ from fairveil.serving.wire.messages import packed
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return place_in(tmp_path_factory.mktemp("holder"), limits="request_bytes = 200000\nrequests_a_minute = 60000")
+    return place_in(
+        tmp_path_factory.mktemp("holder"),
+        limits="request_bytes = 200000\nrequests_a_minute = 60000",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +40,21 @@ def log() -> io.StringIO:
 @pytest.fixture(scope="module")
 def door(place: Place, log: io.StringIO) -> Iterator[tuple[Door, int]]:
     found = place.door()
-    with running(found, Service(found, Measures(log)), HolderPage(found, secure=False).routes()) as url:
+    with running(
+        found, Service(found, Measures(log)), HolderPage(found, secure=False).routes()
+    ) as url:
         yield found, int(url.rpartition(":")[2])
     found.close()
 
 
-def sent(port: int, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
+def sent(
+    port: int, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, bytes, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
         response = connection.getresponse()
         return response.status, response.read(), response.headers
     finally:
@@ -57,7 +66,13 @@ def bearer(door: Door, role: str = "analyst") -> str:
 
 
 def test_everything_but_the_door_itself_needs_a_token(door: tuple[Door, int]) -> None:
-    for path in ("/v1/datasets", "/v1/datasets/applicants", "/metrics", "/v1/ledgers/applicants", "/v1/statements/applicants"):
+    for path in (
+        "/v1/datasets",
+        "/v1/datasets/applicants",
+        "/metrics",
+        "/v1/ledgers/applicants",
+        "/v1/statements/applicants",
+    ):
         assert sent(door[1], "GET", path)[0] == 401
     assert sent(door[1], "POST", "/v1/runs", b"")[0] == 401
     about = json.loads(sent(door[1], "GET", "/v1")[1])
@@ -67,10 +82,23 @@ def test_everything_but_the_door_itself_needs_a_token(door: tuple[Door, int]) ->
 
 def test_unknown_and_forbidden_are_one_answer(door: tuple[Door, int]) -> None:
     analyst = bearer(door[0])
-    paths = ("/v1/datasets/nothing", "/v1/datasets/..%2Fdoor.db", "/v1/datasets/%27%20OR%201=1", "/v1/nothing", "/robots.txt")
+    paths = (
+        "/v1/datasets/nothing",
+        "/v1/datasets/..%2Fdoor.db",
+        "/v1/datasets/%27%20OR%201=1",
+        "/v1/nothing",
+        "/robots.txt",
+    )
     found = {sent(door[1], "GET", path, authorization=analyst)[:2] for path in paths}
     runs = {
-        sent(door[1], "POST", f"/v1/runs/{run}/{act}", packed({}), authorization=analyst, idempotency_key="some-key-1")[:2]
+        sent(
+            door[1],
+            "POST",
+            f"/v1/runs/{run}/{act}",
+            packed({}),
+            authorization=analyst,
+            idempotency_key="some-key-1",
+        )[:2]
         for run, act in (("0" * 32, "ask"), ("0" * 32, "__init__"), ("..", "ask"), ("0" * 32, "do"))
     }
     assert len(found | runs) == 1
@@ -88,7 +116,9 @@ def test_roles(door: tuple[Door, int]) -> None:
     assert sent(door[1], "GET", "/v1/datasets/applicants", authorization=auditor)[0] == 200
 
 
-def test_a_body_that_is_too_large_is_refused_whatever_its_header_says(door: tuple[Door, int]) -> None:
+def test_a_body_that_is_too_large_is_refused_whatever_its_header_says(
+    door: tuple[Door, int],
+) -> None:
     analyst = bearer(door[0])
     for headers in ({}, {"content-length": "9" * 30}):
         status, body, _ = sent(
@@ -107,7 +137,11 @@ def test_a_body_that_is_too_large_is_refused_whatever_its_header_says(door: tupl
             yield bytes(1000)
 
     connection = http.client.HTTPConnection("127.0.0.1", door[1], timeout=30)
-    headers = {"Authorization": analyst, "Idempotency-Key": "a-key-00", "Transfer-Encoding": "chunked"}
+    headers = {
+        "Authorization": analyst,
+        "Idempotency-Key": "a-key-00",
+        "Transfer-Encoding": "chunked",
+    }
     try:
         connection.request("POST", "/v1/runs", endless(), headers, encode_chunked=True)
         assert connection.getresponse().status == 413
@@ -117,7 +151,9 @@ def test_a_body_that_is_too_large_is_refused_whatever_its_header_says(door: tupl
         connection.close()
 
 
-def test_the_log_and_the_metrics_name_no_value(door: tuple[Door, int], place: Place, log: io.StringIO) -> None:
+def test_the_log_and_the_metrics_name_no_value(
+    door: tuple[Door, int], place: Place, log: io.StringIO
+) -> None:
     shown = door[0].tokens.issue("a secret name")
     data = fv.remote(f"http://127.0.0.1:{door[1]}", "applicants", token=shown)
     fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(data)
@@ -171,7 +207,7 @@ def test_a_door_that_is_away_is_an_error_of_the_family(monkeypatch: pytest.Monke
         fv.remote("http://127.0.0.1:9", "applicants", token="")
 
 
-# -- the holder's page ---------------------------------------------------------------------------------------------------------
+# -- the holder's page -----------------------------------------------------------------------------
 
 
 def entered(door: Door, port: int) -> tuple[str, str]:
@@ -211,20 +247,32 @@ def test_the_page_loads_nothing_runs_nothing_and_escapes_all(door: tuple[Door, i
         assert needed in page
 
 
-def test_a_run_and_a_token_are_stopped_by_a_form_of_the_session_alone(door: tuple[Door, int], place: Place) -> None:
+def test_a_run_and_a_token_are_stopped_by_a_form_of_the_session_alone(
+    door: tuple[Door, int], place: Place
+) -> None:
     from test_serving_runs import Analyst
 
     one = Analyst(door[0])
     run = one.open()
     cookie, word = entered(*door)
-    assert b"counts" in sent(door[1], "GET", f"/holder/runs/{run}", cookie=cookie)[1] or one.ask(run)
+    assert b"counts" in sent(door[1], "GET", f"/holder/runs/{run}", cookie=cookie)[1] or one.ask(
+        run
+    )
     for form, status in ((b"", 403), (b"form=x", 403), (urlencode({"form": word}).encode(), 200)):
         assert sent(door[1], "POST", f"/holder/runs/{run}/stop", form, cookie=cookie)[0] == status
     record = door[0].records.run(run)
     assert record is not None
     assert (record.state, record.how) == ("ended", "stopped by the holder")
     assert (
-        sent(door[1], "POST", f"/holder/tokens/{one.token.id}/revoke", urlencode({"form": word}).encode(), cookie=cookie)[0]
+        sent(
+            door[1],
+            "POST",
+            f"/holder/tokens/{one.token.id}/revoke",
+            urlencode({"form": word}).encode(),
+            cookie=cookie,
+        )[0]
         == 200
     )
-    assert not next(token for token in door[0].tokens.all() if token.id == one.token.id).holds_at(0.0)
+    assert not next(token for token in door[0].tokens.all() if token.id == one.token.id).holds_at(
+        0.0
+    )

@@ -1,6 +1,8 @@
-"""Slow and cut connections: a door lets go of who sends or takes too slowly, and answers everybody else meanwhile.
+"""Slow and cut connections: a door lets go of who sends or takes too slowly, and answers everybody
+else meanwhile.
 
-No test waits for a clock of its own: a connection that is let go of ends a read, which has half a minute for it."""
+No test waits for a clock of its own: a connection that is let go of ends a read, which has half a
+minute for it."""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ gone = threading.Event()
 
 
 class Large:
-    """An application whose reply no system takes whole; `gone` says that its sender was let go of."""
+    """An application whose reply no system takes whole; `gone` says that its sender was let go
+    of."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -48,7 +51,9 @@ class Large:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return place_in(tmp_path_factory.mktemp("holder"), limits="request_seconds = 2\nrequest_bytes = 1000000")
+    return place_in(
+        tmp_path_factory.mktemp("holder"), limits="request_seconds = 2\nrequest_bytes = 1000000"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +77,8 @@ def test_half_a_head_is_let_go_of_and_others_are_answered_meanwhile(door: tuple[
     held = [connected(door[1]) for _ in range(60)]
     try:
         for one in held[:50]:
-            one.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nX-Slow: ")  # the other ten say nothing
+            # the other ten say nothing
+            one.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         assert is_up(door[1])
         for one in held:
             assert one.recv(1) == b""
@@ -97,7 +103,10 @@ def test_half_a_second_head_on_a_kept_connection_is_let_go_of(door: tuple[Door, 
 
 
 def test_a_body_that_does_not_arrive_is_typed(door: tuple[Door, int]) -> None:
-    head = f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer(door[0])}\r\nIdempotency-Key: half-a-body\r\n"
+    head = (
+        f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: "
+        f"{bearer(door[0])}\r\nIdempotency-Key: half-a-body\r\n"
+    )
     with connected(door[1]) as one:
         one.sendall(f"{head}Content-Length: 1000\r\n\r\nFVD1".encode())
         said = b""
@@ -126,7 +135,9 @@ def test_a_body_of_nobody_is_small_and_bodies_together_are_bounded(
     assert sent(door[1], "POST", "/v1/runs", bytes(200_000), **headers)[0] == 422
 
 
-def test_one_token_does_not_take_all_workers(door: tuple[Door, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_token_does_not_take_all_workers(
+    door: tuple[Door, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     inside, go, plain = threading.Semaphore(0), threading.Event(), Door.list
 
     def slow(self: Door, token: Any) -> Any:
@@ -137,7 +148,10 @@ def test_one_token_does_not_take_all_workers(door: tuple[Door, int], monkeypatch
     monkeypatch.setattr(Door, "list", slow)
     one, other = bearer(door[0]), bearer(door[0])
     with ThreadPoolExecutor(AT_ONCE + 1) as pool:
-        asked = [pool.submit(sent, door[1], "GET", "/v1/datasets", authorization=one) for _ in range(AT_ONCE)]
+        asked = [
+            pool.submit(sent, door[1], "GET", "/v1/datasets", authorization=one)
+            for _ in range(AT_ONCE)
+        ]
         for _ in range(AT_ONCE):
             assert inside.acquire(timeout=60)
         assert sent(door[1], "GET", "/v1/datasets", authorization=one)[0] == 429
@@ -150,9 +164,12 @@ def test_one_token_does_not_take_all_workers(door: tuple[Door, int], monkeypatch
 def test_a_connection_that_is_cut_in_the_reply_costs_one_release(
     door: tuple[Door, int], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every second reply is cut off: the client asks again under the same key, and has the same answer."""
+    """Every second reply is cut off: the client asks again under the same key, and has the same
+    answer."""
     monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.001)
-    data = fv.remote(f"http://127.0.0.1:{door[1]}", "applicants", token=door[0].tokens.issue("analyst"))
+    data = fv.remote(
+        f"http://127.0.0.1:{door[1]}", "applicants", token=door[0].tokens.issue("analyst")
+    )
     plain, count = Connection._once, [0]
 
     def cut(self: Connection, *request: Any) -> tuple[int, bytes]:
@@ -175,7 +192,10 @@ def test_a_connection_that_is_cut_in_the_reply_costs_one_release(
 
 
 def test_half_a_request_that_is_cut_leaves_nothing(door: tuple[Door, int], place: Place) -> None:
-    head = f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer(door[0])}\r\nIdempotency-Key: cut-in-the-body\r\n"
+    head = (
+        f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: "
+        f"{bearer(door[0])}\r\nIdempotency-Key: cut-in-the-body\r\n"
+    )
     before, body = len(door[0].records.runs()), packed({})
     for part in (b"", body[:3], body[:-1]):
         with connected(door[1]) as one:

@@ -1,4 +1,5 @@
-"""HTTPS by certificate files, with certificates made here; what a client does not trust is refused, before a token is sent."""
+"""HTTPS by certificate files, with certificates made here; what a client does not trust is refused,
+before a token is sent."""
 
 from __future__ import annotations
 
@@ -32,26 +33,44 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         made = self._begun(self._name, self._key.public_key(), NOW + 10 * DAY)
         made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+        made = made.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+        )
         self.pem = folder / f"{name}.pem"
-        self.pem.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        self.pem.write_bytes(
+            made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
 
-    def signed(self, name: str, *, host: Any = None, until: datetime.datetime = NOW + 5 * DAY) -> tuple[Path, Path]:
+    def signed(
+        self, name: str, *, host: Any = None, until: datetime.datetime = NOW + 5 * DAY
+    ) -> tuple[Path, Path]:
         """The files of a server's certificate and key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        names = x509.SubjectAlternativeName([host or x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        names = x509.SubjectAlternativeName(
+            [host or x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        )
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         made = self._begun(subject, key.public_key(), until).add_extension(names, critical=False)
         made = made.add_extension(issuer, critical=False)
         certificate, private = self._folder / f"{name}.pem", self._folder / f"{name}.key"
-        certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        certificate.write_bytes(
+            made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
+        plain = (
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         private.write_bytes(key.private_bytes(*plain))
         return certificate, private
 
-    def _begun(self, subject: x509.Name, key: Any, until: datetime.datetime) -> x509.CertificateBuilder:
-        begun = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
+    def _begun(
+        self, subject: x509.Name, key: Any, until: datetime.datetime
+    ) -> x509.CertificateBuilder:
+        begun = (
+            x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
+        )
         begun = begun.serial_number(x509.random_serial_number())
         return begun.not_valid_before(NOW - 8 * DAY).not_valid_after(until)
 
@@ -114,9 +133,13 @@ def test_what_is_not_trusted_is_refused_before_the_token_is_sent(
 
 
 @pytest.mark.parametrize(
-    "how", [{"host": x509.DNSName("holder.example")}, {"until": NOW - 2 * DAY}], ids=["another name", "expired"]
+    "how",
+    [{"host": x509.DNSName("holder.example")}, {"until": NOW - 2 * DAY}],
+    ids=["another name", "expired"],
 )
-def test_a_certificate_of_another_name_or_time_is_refused(how: Any, place: Place, authority: Authority) -> None:
+def test_a_certificate_of_another_name_or_time_is_refused(
+    how: Any, place: Place, authority: Authority
+) -> None:
     with served(with_files(place, authority.signed("wrong", **how))) as (door, url):
         token = door.tokens.issue("analyst")
         with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
@@ -128,7 +151,9 @@ def test_plain_http_is_not_served_beyond_this_machine(place: Place, authority: A
     place.config.write_text(secured.replace("[door]\n", '[door]\naddress = "0.0.0.0"\n'))
     assert Holder.load(place.config).address == "0.0.0.0"
     plain = "".join(
-        line for line in place.config.read_text().splitlines(keepends=True) if not line.startswith(("cert", "priv"))
+        line
+        for line in place.config.read_text().splitlines(keepends=True)
+        if not line.startswith(("cert", "priv"))
     )
     place.config.write_text(plain)
     with pytest.raises(InputError, match="HTTPS, or this machine alone"):

@@ -32,7 +32,9 @@ def test_the_records_hold_no_secret(tokens: Tokens, tmp_path: Path) -> None:
     assert tokens.of(shown).name == "R. Weber"
 
 
-def test_tokens_that_open_nothing_are_refused_alike(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_that_open_nothing_are_refused_alike(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown, ended = tokens.issue("one"), tokens.issue("two", days=1.0)
     other = tokens.issue("three")
     tokens.revoke(tokens.of(other).id)
@@ -57,11 +59,17 @@ def test_tokens_that_open_nothing_are_refused_alike(tokens: Tokens, monkeypatch:
 
 
 def test_what_is_wrong_with_a_token_is_said(tokens: Tokens) -> None:
-    for name, role, scope in (("", "analyst", Scope()), ("a\nb", "analyst", Scope()), ("x", "king", Scope())):
+    for name, role, scope in (
+        ("", "analyst", Scope()),
+        ("a\nb", "analyst", Scope()),
+        ("x", "king", Scope()),
+    ):
         with pytest.raises(InputError):
             tokens.issue(name, role, scope=scope)
     with pytest.raises(InputError):
         Scope(protects=("everything",))
     with pytest.raises(InputError):
         Scope(epsilon_a_day=-1.0)
-    assert Scope.of(Scope(("a",), None, ("counts",), 2.0).to_json()) == Scope(("a",), None, ("counts",), 2.0)
+    assert Scope.of(Scope(("a",), None, ("counts",), 2.0).to_json()) == Scope(
+        ("a",), None, ("counts",), 2.0
+    )

@@ -80,7 +80,9 @@ def test_an_array_that_is_not_there_is_refused() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 200), st.integers(0, 255))
 def test_changed_bytes_raise_nothing_but_the_family(tail: bytes, at: int, byte: int) -> None:
-    raw = bytearray(packed({"asks": [{"kind": "row count"}], "x": {"array": 0}}, [np.arange(4.0)]) + tail)
+    raw = bytearray(
+        packed({"asks": [{"kind": "row count"}], "x": {"array": 0}}, [np.arange(4.0)]) + tail
+    )
     raw[at % len(raw)] = byte
     try:
         unpacked(bytes(raw))

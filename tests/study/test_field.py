@@ -1,4 +1,5 @@
-"""`benchmarks/field.py`: what it calls proved is, a process keeps to its limit, one tiny case goes through."""
+"""`benchmarks/field.py`: what it calls proved is, a process keeps to its limit, one tiny case goes
+through."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ def rivals(monkeypatch: pytest.MonkeyPatch) -> Any:
     return rivals
 
 
-def _log_density(w: Floats, X: Floats, y: Floats, claimed: float, norm: float, intercept: bool) -> float:
-    """Of a weight vector that diffprivlib releases, but for a constant; its intercept is the last one."""
+def _log_density(
+    w: Floats, X: Floats, y: Floats, claimed: float, norm: float, intercept: bool
+) -> float:
+    """Of a weight vector that diffprivlib releases, but for a constant; its intercept is the last
+    one."""
     wide = math.sqrt(norm**2 + intercept)
     left, more = claimed - 2 * math.log1p(wide / 4), 0.0
     if left <= 0:
@@ -43,7 +47,8 @@ def _log_density(w: Floats, X: Floats, y: Floats, claimed: float, norm: float, i
 
 
 @pytest.mark.parametrize(
-    ("claimed", "norm", "intercept"), [(1.0, 1.0, False), (0.3, 1.0, False), (1.0, 6.0, False), (1.0, 6.0, True)]
+    ("claimed", "norm", "intercept"),
+    [(1.0, 1.0, False), (0.3, 1.0, False), (1.0, 6.0, False), (1.0, 6.0, True)],
 )
 def test_no_neighbours_of_diffprivlib_are_further_apart_than_is_proved(
     rivals: Any, claimed: float, norm: float, intercept: bool
@@ -56,19 +61,26 @@ def test_no_neighbours_of_diffprivlib_are_further_apart_than_is_proved(
         X[:, 1] = 1.0 if intercept else 0.0
         y = rng.integers(2, size=4).astype(float)
         w = rng.normal(size=2) * [2.0 / norm, 3.0 if intercept else 0.0]
-        (one, other) = (_log_density(w, X[kept], y[kept], claimed, norm, intercept) for kept in ([0, 1, 2], [0, 1, 3]))
+        (one, other) = (
+            _log_density(w, X[kept], y[kept], claimed, norm, intercept)
+            for kept in ([0, 1, 2], [0, 1, 3])
+        )
         most = max(most, abs(one - other))
     assert 0.35 * proved < most <= proved
 
 
 def test_an_intercept_without_a_penalty_has_no_finite_epsilon(rivals: Any) -> None:
-    """All shared rows are certain at w, the replaced one is not: the ratio grows with the certainty."""
+    """All shared rows are certain at w, the replaced one is not: the ratio grows with the
+    certainty."""
     truth = rivals.parts[4]
     assert truth.diffprivlib_logistic(1.0, 1.0, intercept=True) == math.inf
     shared, y = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, 1.0])
     for certain in (10.0, 20.0):
         w = np.array([certain / 2, certain / 2])
-        logs = [_log_density(w, np.vstack([shared, [x, 1.0]]), np.append(y, 1.0), 1.0, 1.0, True) for x in (-1.0, 1.0)]
+        logs = [
+            _log_density(w, np.vstack([shared, [x, 1.0]]), np.append(y, 1.0), 1.0, 1.0, True)
+            for x in (-1.0, 1.0)
+        ]
         assert logs[0] - logs[1] > certain - 4.0 > 1.0
 
 
@@ -87,7 +99,9 @@ def test_a_process_keeps_to_its_limit_and_says_why_it_failed(rivals: Any) -> Non
     broken = running._process([sys.executable, "-c", "raise ValueError('no such column')"], "", 60)
     assert broken["failed"] == "ValueError: no such column"
     held = np.ones(60 * 2**20)
-    large = running._process([sys.executable, "-c", "import time; found = bytearray(200 * 2**20); time.sleep(1)"], "", 60)
+    large = running._process(
+        [sys.executable, "-c", "import time; found = bytearray(200 * 2**20); time.sleep(1)"], "", 60
+    )
     assert 200 < large["mebibytes"] < 400  # also where this process holds gigabytes
     assert "failed" not in large
     assert held.nbytes > 400 * 2**20
@@ -100,7 +114,8 @@ def test_a_tiny_field_goes_through(rivals: Any, tmp_path: Path) -> None:
     wanted = running.Wanted(("two-groups",), names, 1.0, (0,), {}, most=400)
     runs = running.run(wanted, file)
     assert [run["method"] for run in running.run(wanted, file)] == list(names)
-    assert len(file.read_text("utf-8").splitlines()) == 1  # what no Python was named for may be run later
+    # what no Python was named for may be run later
+    assert len(file.read_text("utf-8").splitlines()) == 1
     assert runs[0]["proved"] is None
     lines = table.lines(runs)
     assert [line.system for line in lines] == [*names, table.CONSTANT]
@@ -112,7 +127,11 @@ def test_a_tiny_field_goes_through(rivals: Any, tmp_path: Path) -> None:
 
 def test_only_what_is_better_in_both_takes_the_bold_away(rivals: Any) -> None:
     table = rivals.parts[3]
-    counts = {"post": [[30.0, 10.0], [10.0, 50.0]], "game": [[31.0, 9.0], [9.0, 51.0]], "fairlearn": [[40.0, 0.0], [0.0, 60.0]]}
+    counts = {
+        "post": [[30.0, 10.0], [10.0, 50.0]],
+        "game": [[31.0, 9.0], [9.0, 51.0]],
+        "fairlearn": [[40.0, 0.0], [0.0, 60.0]],
+    }
     runs = [
         {
             "case": "two-groups",

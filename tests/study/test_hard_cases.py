@@ -1,4 +1,5 @@
-"""`benchmarks/hard_cases.py`: its baselines are what they say, and one tiny case goes through from rows to the table."""
+"""`benchmarks/hard_cases.py`: its baselines are what they say, and one tiny case goes through from
+rows to the table."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_a_constant_counts_only_where_it_keeps_to_the_gap(hard: Any) -> None:
     measured = hard.parts[0]
     judge = _judge(measured, "false_negative_rate:0.2", 1, 2)
     table = np.array([[[90.0, 0.0], [5.0, 5.0]]])
-    assert judge.constant(table, 0.5) == pytest.approx(0.9)  # "no" for everybody errs by 0.1, and misses them all
+    # "no" for everybody errs by 0.1, and misses them all
+    assert judge.constant(table, 0.5) == pytest.approx(0.9)
     assert judge.constant(table, 1.0) == pytest.approx(0.1)
 
 
@@ -69,10 +71,14 @@ def test_fairlearns_curve_is_a_lower_hull(hard: Any) -> None:
     assert summary.at(curve, 0.9) == 0.2
 
 
-def test_a_tiny_case_goes_through_and_is_not_fitted_twice(hard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tiny_case_goes_through_and_is_not_fitted_twice(
+    hard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, picture, _, running, summary, tables, winners = hard.parts
     methods, notions = ["descent", "fairlearn-threshold"], ["equalized_odds"]
-    asked = running.Asked(["small"], methods, [1.0, np.inf], ["records"], [0, 1], notions, [0.1], most=600)
+    asked = running.Asked(
+        ["small"], methods, [1.0, np.inf], ["records"], [0, 1], notions, [0.1], most=600
+    )
     runs = running.run(asked, tmp_path / "runs.jsonl")
     with (tmp_path / "runs.jsonl").open("a") as file:
         file.write('{"case": "sm')  # a run that was broken off while it wrote
@@ -96,7 +102,8 @@ def test_a_tiny_case_goes_through_and_is_not_fitted_twice(hard: Any, tmp_path: P
     batched = list(winners.table(lines))
     assert len(batched) == 2 + 2
     assert all(line.count("|") == batched[0].count("|") for line in batched)
-    *_, last = winners.parted(lines, exact=1.0)  # what is called bias is the difference of the two epsilons
+    # what is called bias is the difference of the two epsilons
+    *_, last = winners.parted(lines, exact=1.0)
     errors = {key[3]: some["descent"].error for key, some in winners.spots(lines).items()}
     assert f"{100 * (errors[1.0] - errors[np.inf]):+.1f}" in last
 

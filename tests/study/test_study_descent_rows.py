@@ -1,4 +1,5 @@
-"""Theorem E.6 in the planner: it scales as the theorem says, its noise is that of the worst neighbour, its excess is kept."""
+"""Theorem E.6 in the planner: it scales as the theorem says, its noise is that of the worst
+neighbour, its excess is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from fairveil.study.sample_bounds import Convex, Setting
 
 
 def setting(alpha: float = 0.1, **options: Any) -> Setting:
-    values: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "failure": 0.1, "groups": 4, "rows_in": 4}
+    values: dict[str, Any] = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "failure": 0.1,
+        "groups": 4,
+        "rows_in": 4,
+    }
     values |= {"neighbours": "replace-one", "lipschitz": (1.0, 1.0), "smoothness": (1.0, 1.0)}
     return Setting(alpha, **(values | options))
 
@@ -34,17 +41,20 @@ def corrected(one: Setting, sides: int = 5) -> float:
 
 
 def test_as_printed_it_scales_as_the_theorem_says() -> None:
-    """K P / alpha^4, up to squares of logarithms, where n > K P / rho; K counts as the paper does: every row in every group."""
+    """K P / alpha^4, up to squares of logarithms, where n > K P / rho; K counts as the paper does:
+    every row in every group."""
     assert 4.0 < -slope(printed, "alpha", 0.01, 0.02) < 4.3
     assert 1.0 <= math.log10(printed(setting(), 500) / printed(setting(), 50)) < 1.2
     several = [printed(setting(groups=k, rows_in=k)) for k in (16, 64)]
     assert 0.9 < math.log(several[1] / several[0]) / math.log(4.0) < 1.25
-    assert printed(setting(epsilon=1e4)) == pytest.approx(printed(setting(epsilon=1.0)), rel=0.01)  # privacy is free there
+    # privacy is free there
+    assert printed(setting(epsilon=1e4)) == pytest.approx(printed(setting(epsilon=1.0)), rel=0.01)
     assert printed(setting(epsilon=1e-6)) > 2.0 * printed(setting(epsilon=1.0))
 
 
 def test_as_printed_little_privacy_left_asks_for_no_more_than_the_theorems_other_term() -> None:
-    """max(K P / alpha^4, K P / rho): with a constant and a squared logarithm that hold for all of these."""
+    """max(K P / alpha^4, K P / rho): with a constant and a squared logarithm that hold for all of
+    these."""
     for alpha in (0.05, 0.5):
         for epsilon in (1e-4, 1e-2, 1.0):
             for k, sides in ((2, 3), (16, 40)):
@@ -66,7 +76,9 @@ def test_as_corrected_it_keeps_the_power_of_alpha_and_of_the_dimension() -> None
 
 
 def test_the_plan_shows_both_where_the_decisions_are_convex() -> None:
-    table = {line["theorem"]: line for line in fv.plan_sample_size(0.1, groups=4, dimension=5).table()}
+    table = {
+        line["theorem"]: line for line in fv.plan_sample_size(0.1, groups=4, dimension=5).table()
+    }
     one, other = table["Theorem E.6"], table["Theorem E.6, corrected"]
     assert one["rows"] == one["calls"] == bounds.descent_rows(setting(rows_in=1), Convex(5))
     assert other["rows"] == bounds.corrected_descent_rows(setting(rows_in=1), Convex(5))[0]
@@ -83,8 +95,11 @@ def rounded(g: Any, width: float) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("penalty", [1.0, 20.0])
-def test_no_neighbour_moves_a_gradient_further_than_its_noise_is_made_for(neighbours: str, penalty: float) -> None:
-    """Enumerated: every row of 8 is replaced by (or goes, and averages divide by 8) every other of 30 extreme ones."""
+def test_no_neighbour_moves_a_gradient_further_than_its_noise_is_made_for(
+    neighbours: str, penalty: float
+) -> None:
+    """Enumerated: every row of 8 is replaced by (or goes, and averages divide by 8) every other of
+    30 extreme ones."""
     rng = np.random.default_rng(0)
     n, k, sides, width = 8, 3, 1, 0.6
     f = rng.random(k)
@@ -95,7 +110,8 @@ def test_no_neighbour_moves_a_gradient_further_than_its_noise_is_made_for(neighb
     most = ((2.0 if neighbours == "replace-one" else 1.0) * (1.0 + penalty) + beta * moved) / n
     cells = rng.integers(k, size=30)
     slopes, levels = rng.standard_normal((30, sides)), rng.integers(2, size=30)
-    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)  # a row's losses: one group, a gradient of length 1
+    # a row's losses: one group, a gradient of length 1
+    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
 
     def gradient(rows: Any, theta: float) -> Any:
         jacobian, losses = np.zeros((k, sides)), np.zeros(k)
@@ -110,16 +126,23 @@ def test_no_neighbour_moves_a_gradient_further_than_its_noise_is_made_for(neighb
             here = gradient(rows, theta)
             for i in range(n):
                 others = (
-                    [np.delete(rows, i)] if neighbours == "add-remove" else [np.r_[np.delete(rows, i), j] for j in range(30)]
+                    [np.delete(rows, i)]
+                    if neighbours == "add-remove"
+                    else [np.r_[np.delete(rows, i), j] for j in range(30)]
                 )
-                worst = max(worst, *(float(np.linalg.norm(gradient(other, theta) - here)) for other in others))
+                worst = max(
+                    worst,
+                    *(float(np.linalg.norm(gradient(other, theta) - here)) for other in others),
+                )
     assert 0.4 * most < worst <= most
-    printed_noise = (0.0 + penalty * 0.0) * moved / n  # (b_f + G b_g) a / n: none, for linear f and g
+    # (b_f + G b_g) a / n: none, for linear f and g
+    printed_noise = (0.0 + penalty * 0.0) * moved / n
     assert worst > printed_noise == 0.0
 
 
 def test_the_corrected_descent_keeps_its_excess() -> None:
-    """The mechanism itself in one dimension, 40 runs: l = |c - 0.3|, 0.2 c; f the first, g the second less 0.04."""
+    """The mechanism itself in one dimension, 40 runs: l = |c - 0.3|, 0.2 c; f the first, g the
+    second less 0.04."""
     one = setting(1.0, groups=2, rows_in=1, failure=0.5)
     n, rounds = bounds.corrected_descent_rows(one, Convex(1))
     width = 2.0 * one.alpha * 0.5 / one.penalty

@@ -1,4 +1,5 @@
-"""Frontiers: guarantees of `study/sweep.py` and `estimators/batched.py`, their numbers, files and refusals."""
+"""Frontiers: guarantees of `study/sweep.py` and `estimators/batched.py`, their numbers, files and
+refusals."""
 
 from __future__ import annotations
 
@@ -44,19 +45,30 @@ def quick(**options: Any) -> fv.RateConstrainedClassifier:
     return made(fv.RateConstrainedClassifier, **{"rounds": 12, "randomised": False, **options})
 
 
-def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any) -> fv.RateConstrainedClassifier:
+def alone(
+    template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any
+) -> fv.RateConstrainedClassifier:
     """The solo fit of one point of a grid."""
-    parameters = template.get_params(deep=False) | {"constraints": constraints, "epsilon": key[0], "random_state": key[2]}
+    parameters = template.get_params(deep=False) | {
+        "constraints": constraints,
+        "epsilon": key[0],
+        "random_state": key[2],
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        return made(fv.RateConstrainedClassifier, **parameters).fit(rows[0], rows[1], sensitive_features=rows[2])
+        return made(fv.RateConstrainedClassifier, **parameters).fit(
+            rows[0], rows[1], sensitive_features=rows[2]
+        )
 
 
 def parts(clf: fv.RateConstrainedClassifier) -> list[Any]:
     """Weights and intercepts of a model, or of all in a mixture, and its shares."""
     model: Any = clf.model_
     if isinstance(model, MixtureModel):
-        return [model.weights, *(array for one in model.models for array in (one.weights, one.intercept))]
+        return [
+            model.weights,
+            *(array for one in model.models for array in (one.weights, one.intercept)),
+        ]
     return [clf.coef_, clf.intercept_]
 
 
@@ -65,7 +77,9 @@ def same(one: fv.RateConstrainedClassifier, other: fv.RateConstrainedClassifier)
     for mine, theirs in zip(parts(one), parts(other), strict=True):
         assert np.array_equal(mine, theirs)
     for name in ARRAYS:
-        assert np.array_equal(getattr(one.outcome_, name), getattr(other.outcome_, name), equal_nan=True), name
+        assert np.array_equal(
+            getattr(one.outcome_, name), getattr(other.outcome_, name), equal_nan=True
+        ), name
     for name in ("reason", "rounds", "names", "rows"):
         assert getattr(one.outcome_, name) == getattr(other.outcome_, name)
     for name in ("events", "plan", "epsilon", "promise", "facts", "noise", "stamps"):
@@ -84,7 +98,11 @@ CASES: dict[str, tuple[dict[str, Any], Any, dict[str, int]]] = {
     "replace-one": ({"neighbours": "replace-one"}, fv.EqualizedOdds, {}),
     "sensitive features": ({"protects": "sensitive_features"}, fv.EqualizedOdds, {}),
     "several notions": ({}, both, {}),
-    "three classes, four groups": ({}, lambda gap: fv.DemographicParity(gap, compare="rest"), {"classes": 3, "groups": 4}),
+    "three classes, four groups": (
+        {},
+        lambda gap: fv.DemographicParity(gap, compare="rest"),
+        {"classes": 3, "groups": 4},
+    ),
     "batches": ({"sampling_rate": 0.3}, fv.DemographicParity, {}),
     "standardised": ({"unsafe_data_dependent_bounds": True}, fv.DemographicParity, {}),
 }
@@ -97,9 +115,15 @@ def test_guarantee_1_every_model_is_that_of_its_own_fit(case: str) -> None:
     options, constraint, shape = CASES[case]
     rows = people(**shape)
     template = quick(**options)
-    grid = {"gaps": (0.1, None, 0.02), "epsilons": (1.0, 4.0) if case != "batches" else (2.0,), "seeds": (3, 8)}
+    grid = {
+        "gaps": (0.1, None, 0.02),
+        "epsilons": (1.0, 4.0) if case != "batches" else (2.0,),
+        "seeds": (3, 8),
+    }
     found = fv.frontier(*rows, constraint=constraint, estimator=template, progress=False, **grid)
-    assert list(found.models) == list(itertools.product(grid["epsilons"], grid["gaps"], grid["seeds"]))
+    assert list(found.models) == list(
+        itertools.product(grid["epsilons"], grid["gaps"], grid["seeds"])
+    )
     for key, model in found.models.items():
         asked = constraint(key[1])
         same(model, alone(template, asked if isinstance(asked, list) else [asked], key, *rows))
@@ -114,7 +138,9 @@ def test_guarantee_1_without_privacy_one_model_a_gap() -> None:
     found = fv.frontier(*rows, gaps=(0.3, 0.1), epsilons=(INF,), seeds=3)
     assert list(found.models) == [(INF, 0.3, 0), (INF, 0.1, 0)]
     for key, model in found.models.items():
-        same(model, alone(fv.RateConstrainedClassifier(), [fv.DemographicParity(key[1])], key, *rows))
+        same(
+            model, alone(fv.RateConstrainedClassifier(), [fv.DemographicParity(key[1])], key, *rows)
+        )
     assert found.epsilon == INF
     assert not found.privacy.is_private
     assert "no guarantee" in str(found)
@@ -137,11 +163,21 @@ def leaves(event: Event, times: int = 1) -> list[tuple[float, int]]:
     return [(event.noise_multiplier, times)]
 
 
-@pytest.mark.parametrize("options", [{}, {"protects": "sensitive_features"}], ids=["records", "sensitive_features"])
+@pytest.mark.parametrize(
+    "options", [{}, {"protects": "sensitive_features"}], ids=["records", "sensitive_features"]
+)
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_guarantee_2_the_frontier_states_the_price_of_all_models(options: dict[str, Any]) -> None:
-    """Judged by the closed form: all releases are Gaussian, so mu^2 = sum 1/z^2 and delta(epsilon; mu) is known."""
-    found = fv.frontier(*people(), gaps=(0.2, 0.05), epsilons=(0.5, 2.0), seeds=3, estimator=quick(**options), progress=False)
+    """Judged by the closed form: all releases are Gaussian, so mu^2 = sum 1/z^2 and delta(epsilon;
+    mu) is known."""
+    found = fv.frontier(
+        *people(),
+        gaps=(0.2, 0.05),
+        epsilons=(0.5, 2.0),
+        seeds=3,
+        estimator=quick(**options),
+        progress=False,
+    )
     events = [event for model in found.models.values() for event in model.privacy_.events]
     mu = math.sqrt(sum(times / z**2 for event in events for z, times in leaves(event)))
     e = found.epsilon
@@ -163,14 +199,25 @@ def test_guarantee_2_the_frontier_states_the_price_of_all_models(options: dict[s
         ("demographic_parity", fv.demographic_parity_gap),
         (fv.EqualizedOdds, fv.equalized_odds_gap),
         (lambda rate: fv.FalseNegativeRate(rate), lambda y, d, A: float(np.mean(d[y == 1] == 0))),
-        ("false_negative_rate,group=each", lambda y, d, A: max(float(np.mean(d[(y == 1) & (a == A)] == 0)) for a in (0, 1))),
+        (
+            "false_negative_rate,group=each",
+            lambda y, d, A: max(float(np.mean(d[(y == 1) & (a == A)] == 0)) for a in (0, 1)),
+        ),
     ],
     ids=["parity", "odds", "false negatives", "false negatives by group"],
 )
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
-def test_guarantee_3_held_out_rows_are_measured_exactly_and_never_reach_training(constraint: Any, measure: Any) -> None:
+def test_guarantee_3_held_out_rows_are_measured_exactly_and_never_reach_training(
+    constraint: Any, measure: Any
+) -> None:
     train, (X, y, A) = people(), people(seed=1, n=300)
-    grid: dict[str, Any] = {"constraint": constraint, "gaps": (0.4, 0.05), "epsilons": (3.0,), "seeds": 2, "progress": False}
+    grid: dict[str, Any] = {
+        "constraint": constraint,
+        "gaps": (0.4, 0.05),
+        "epsilons": (3.0,),
+        "seeds": 2,
+        "progress": False,
+    }
     with_test = fv.frontier(*train, estimator=quick(), test=(X, y, A), **grid)
     without = fv.frontier(*train, estimator=quick(), **grid)
     for run, (key, model) in zip(with_test.runs, with_test.models.items(), strict=True):
@@ -181,7 +228,11 @@ def test_guarantee_3_held_out_rows_are_measured_exactly_and_never_reach_training
         (sentence,) = [text for text in model.privacy_.not_covered if "300 held-out rows" in text]
         assert sentence in with_test.privacy.not_covered
     assert all(run.error is None and run.gap is None for run in without.runs)
-    assert not any("held-out" in text for model in without.models.values() for text in model.privacy_.not_covered)
+    assert not any(
+        "held-out" in text
+        for model in without.models.values()
+        for text in model.privacy_.not_covered
+    )
 
 
 class Counted:
@@ -190,7 +241,12 @@ class Counted:
     def __init__(self, seed: int, n: int) -> None:
         X, y, A = people(seed, n)
         self.layout = RowLayout(3, (), (0, 1), ((0, 1),), ("group",))
-        block = RowBlock(np.ascontiguousarray(X.T), np.zeros((0, n), np.uint8), y.astype(np.int32), A.astype(np.uint16)[None])
+        block = RowBlock(
+            np.ascontiguousarray(X.T),
+            np.zeros((0, n), np.uint8),
+            y.astype(np.int32),
+            A.astype(np.uint16)[None],
+        )
         self._block, self.reads = block, 0
 
     def blocks(self) -> Any:
@@ -201,9 +257,18 @@ class Counted:
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_rows_are_read_once_for_all_models() -> None:
     rows, test = Counted(0, 700), Counted(1, 300)
-    found = fv.frontier(rows, gaps=(0.5, None), epsilons=(2.0, 4.0, INF), seeds=2, estimator=quick(), test=test)
+    found = fv.frontier(
+        rows, gaps=(0.5, None), epsilons=(2.0, 4.0, INF), seeds=2, estimator=quick(), test=test
+    )
     assert rows.reads == 1
-    arrays = fv.frontier(*people(), gaps=(0.5, None), epsilons=(2.0, 4.0, INF), seeds=2, estimator=quick(), test=people(1, 300))
+    arrays = fv.frontier(
+        *people(),
+        gaps=(0.5, None),
+        epsilons=(2.0, 4.0, INF),
+        seeds=2,
+        estimator=quick(),
+        test=people(1, 300),
+    )
     assert found.table() == arrays.table()
 
 
@@ -211,10 +276,13 @@ def test_rows_are_read_once_for_all_models() -> None:
 def test_tables_with_names_and_a_schema() -> None:
     """Words, names of columns, a schema: measured as the estimator's own predictions are."""
     X, y, A = people(n=900)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=np.array(["f", "m"])[A], out=np.array(["no", "yes"])[y])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        sex=np.array(["f", "m"])[A], out=np.array(["no", "yes"])[y]
+    )
     train, test = frame[:600], frame[600:].reset_index(drop=True)
     schema = Schema(
-        {name: Number(-2, 2) for name in "abc"} | {"sex": Category(("m", "f")), "out": Category(("no", "yes"))},
+        {name: Number(-2, 2) for name in "abc"}
+        | {"sex": Category(("m", "f")), "out": Category(("no", "yes"))},
         target="out",
         sensitive=["sex"],
         rows=600,
@@ -223,35 +291,73 @@ def test_tables_with_names_and_a_schema() -> None:
     for estimator in (quick(), quick(schema=schema)):
         grid: dict[str, Any] = {"gaps": (0.5,), "epsilons": (4.0,), "seeds": 2}
         held_out = (test[features], test["out"], "sex")
-        found = fv.frontier(train[features], train["out"], "sex", estimator=estimator, test=held_out, **grid)
+        found = fv.frontier(
+            train[features], train["out"], "sex", estimator=estimator, test=held_out, **grid
+        )
         (run, _), (model, _) = found.runs, found.models.values()
-        solo = alone(estimator, [fv.DemographicParity(0.5)], (4.0, 0.5, 0), train[features], train["out"], "sex")
+        solo = alone(
+            estimator,
+            [fv.DemographicParity(0.5)],
+            (4.0, 0.5, 0),
+            train[features],
+            train["out"],
+            "sex",
+        )
         same(model, solo)
         prediction = model.predict(test[features])
         assert run.error == pytest.approx(np.mean(prediction != test["out"]))
-        assert run.gap == pytest.approx(fv.demographic_parity_gap(test["out"], prediction, test["sex"]))
-    strange, others = test["out"].where(test.index > 0, "maybe"), test["sex"].where(test.index > 0, "x")
+        assert run.gap == pytest.approx(
+            fv.demographic_parity_gap(test["out"], prediction, test["sex"])
+        )
+    strange, others = (
+        test["out"].where(test.index > 0, "maybe"),
+        test["sex"].where(test.index > 0, "x"),
+    )
     with pytest.raises(InputError, match="maybe"):
-        fv.frontier(train[features], train["out"], "sex", test=(test[features], strange, "sex"), **grid)
+        fv.frontier(
+            train[features], train["out"], "sex", test=(test[features], strange, "sex"), **grid
+        )
     with pytest.raises(InputError, match="'x'"):
-        fv.frontier(train[features], train["out"], "sex", test=(test[features], test["out"], others), **grid)
+        fv.frontier(
+            train[features], train["out"], "sex", test=(test[features], test["out"], others), **grid
+        )
 
 
 @pytest.fixture(scope="module")
 def found() -> fv.Frontier:
     """A small frontier with held-out rows and a published curve."""
-    theirs = Series("Others (2020)", 1.0, "records", (Point(0.3, 0.2), Point(0.4, 0.1)), published=True, source="a paper")
-    grid: dict[str, Any] = {"gaps": (0.3, 0.1), "epsilons": (2.0, 8.0), "seeds": 4, "progress": False}
+    theirs = Series(
+        "Others (2020)",
+        1.0,
+        "records",
+        (Point(0.3, 0.2), Point(0.4, 0.1)),
+        published=True,
+        source="a paper",
+    )
+    grid: dict[str, Any] = {
+        "gaps": (0.3, 0.1),
+        "epsilons": (2.0, 8.0),
+        "seeds": 4,
+        "progress": False,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        return fv.frontier(*people(), estimator=quick(), test=people(1, 400), published=[theirs], **grid)
+        return fv.frontier(
+            *people(), estimator=quick(), test=people(1, 400), published=[theirs], **grid
+        )
 
 
 def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.Frontier) -> None:
     lines = found.table()
-    assert [(line["epsilon"], line["target"]) for line in lines] == list(itertools.product((2.0, 8.0), (0.3, 0.1)))
+    assert [(line["epsilon"], line["target"]) for line in lines] == list(
+        itertools.product((2.0, 8.0), (0.3, 0.1))
+    )
     for line in lines:
-        runs = [run for run in found.runs if (run.epsilon, run.target) == (line["epsilon"], line["target"])]
+        runs = [
+            run
+            for run in found.runs
+            if (run.epsilon, run.target) == (line["epsilon"], line["target"])
+        ]
         assert line["models"] == len(runs) == 4
         for name, head in (("error", "error"), ("gap", "held_out_gap")):
             values = np.array([getattr(run, name) for run in runs])
@@ -260,7 +366,11 @@ def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.Fronti
             assert line[f"{head}_sd"] == pytest.approx(values.std(ddof=1))
             assert (line[f"{head}_low"], line[f"{head}_high"]) == pytest.approx((low, high))
         assert line["training_gap"] == pytest.approx(np.mean([run.training for run in runs]))
-        models = [model for key, model in found.models.items() if key[:2] == (line["epsilon"], line["target"])]
+        models = [
+            model
+            for key, model in found.models.items()
+            if key[:2] == (line["epsilon"], line["target"])
+        ]
         noises = [model.outcome_.spread.max() for model in models]
         assert line["training_noise"] == pytest.approx(max(noises))
     columns = found.columns()
@@ -278,7 +388,11 @@ def test_a_frontier_is_written_and_read_without_its_models(found: fv.Frontier) -
     text = found.to_json()
     again = fv.Frontier.from_json(text)
     assert again.to_json() == text
-    assert (again.runs, again.privacy, again.published) == (found.runs, found.privacy, found.published)
+    assert (again.runs, again.privacy, again.published) == (
+        found.runs,
+        found.privacy,
+        found.published,
+    )
     assert again.plot() == found.plot()
     assert not again.models
     content = json.loads(text)
@@ -296,7 +410,11 @@ def test_a_frontier_of_an_earlier_version_is_read(found: fv.Frontier) -> None:
     for line in content["table"]:
         del line["met"], line["cannot_be_told"]
     assert fv.Frontier.from_json(json.dumps(content)).runs == found.runs
-    for change in (lambda line: line.pop("error"), lambda line: line.update(more=1), lambda line: line.update(not_met=9)):
+    for change in (
+        lambda line: line.pop("error"),
+        lambda line: line.update(more=1),
+        lambda line: line.update(not_met=9),
+    ):
         changed = json.loads(json.dumps(content))
         change(changed["table"][0])
         with pytest.raises(InputError, match="the table that its runs make"):
@@ -330,7 +448,12 @@ def test_fields_of_another_type_are_named(change: Any, place: str, found: fv.Fro
 def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
     X, y, A = people(1, 100)
     some = y == 0  # no held-out row has the positive label: rates given it are undefined
-    grid: dict[str, Any] = {"constraint": fv.EqualizedOdds, "gaps": (0.5, None), "epsilons": (INF,), "seeds": 1}
+    grid: dict[str, Any] = {
+        "constraint": fv.EqualizedOdds,
+        "gaps": (0.5, None),
+        "epsilons": (INF,),
+        "seeds": 1,
+    }
     found = fv.frontier(*people(n=300), test=(X[some], y[some], A[some]), **grid)
     again = fv.Frontier.from_json(found.to_json())
     assert again.table() == found.table()
@@ -342,7 +465,9 @@ def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
         found.plot()
 
 
-def test_the_plot_has_a_curve_an_epsilon_and_the_published_ones(found: fv.Frontier, tmp_path: Any) -> None:
+def test_the_plot_has_a_curve_an_epsilon_and_the_published_ones(
+    found: fv.Frontier, tmp_path: Any
+) -> None:
     drawn = found.plot(tmp_path / "frontier.svg", dataset="people", notes=("a note",))
     assert (tmp_path / "frontier.svg").read_text(encoding="utf-8").strip() == drawn.strip()
     words = " ".join(ET.fromstring(drawn).itertext())
@@ -373,13 +498,19 @@ def test_models_are_estimators_that_can_be_saved(found: fv.Frontier, tmp_path: A
 
 
 def test_panels_hold_at_most_so_many_models_and_miss_none() -> None:
-    """No speed knob moves a bit: 80 models are two panels of one size, and the last is still that of its own fit."""
+    """No speed knob moves a bit: 80 models are two panels of one size, and the last is still that
+    of its own fit."""
     rows = people(n=200)
     template = quick(rounds=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        found = fv.frontier(*rows, gaps=(0.9,), epsilons=(2.0,), seeds=batched.MOST_MODELS + 5, estimator=template)
-    same(found.models[2.0, 0.9, 79], alone(template, [fv.DemographicParity(0.9)], (2.0, 0.9, 79), *rows))
+        found = fv.frontier(
+            *rows, gaps=(0.9,), epsilons=(2.0,), seeds=batched.MOST_MODELS + 5, estimator=template
+        )
+    same(
+        found.models[2.0, 0.9, 79],
+        alone(template, [fv.DemographicParity(0.9)], (2.0, 0.9, 79), *rows),
+    )
     training = inputs.read(*rows, None, Ways())
     intent = batched.intend(template, lambda ways: training)
     sizes = [len(panel) for panel in batched._panels([batched.Job(template, intent)] * 80)]
@@ -394,7 +525,9 @@ def test_progress_counts_rounds_of_models_up_to_the_end() -> None:
     for rounds, seeds in ((4, 3), (5, 2)):
         one = quick(rounds=rounds)
         intent = batched.intend(one, lambda ways: training)
-        jobs += [batched.Job(quick(rounds=rounds, random_state=seed), intent) for seed in range(seeds)]
+        jobs += [
+            batched.Job(quick(rounds=rounds, random_state=seed), intent) for seed in range(seeds)
+        ]
     told: list[tuple[int, int]] = []
     batched.fit_all(jobs, tick=lambda done, most: told.append((done, most)))
     assert told[-1] == (22, 22)
@@ -413,14 +546,21 @@ def test_one_warning_for_all_models_that_fail_and_one_for_delta() -> None:
     assert [line["not_met"] for line in found.table()] == [2, 2]
     template = quick(delta=0.01, public_rows=700)
     with pytest.warns(WeakDelta) as caught:
-        fv.frontier(*people(), gaps=(0.9, 0.8), epsilons=(INF, 2.0, 3.0), seeds=1, estimator=template)
+        fv.frontier(
+            *people(), gaps=(0.9, 0.8), epsilons=(INF, 2.0, 3.0), seeds=1, estimator=template
+        )
     assert [one.category for one in caught].count(WeakDelta) == 1
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_without_groups_a_rate_of_the_population_is_swept() -> None:
     (X, y, _), (X2, y2, _) = people(), people(1, 300)
-    grid: dict[str, Any] = {"constraint": fv.FalseNegativeRate, "gaps": (0.5,), "epsilons": (4.0,), "seeds": 2}
+    grid: dict[str, Any] = {
+        "constraint": fv.FalseNegativeRate,
+        "gaps": (0.5,),
+        "epsilons": (4.0,),
+        "seeds": 2,
+    }
     found = fv.frontier(X, y, estimator=quick(), test=(X2, y2, None), **grid)
     for run, model in zip(found.runs, found.models.values(), strict=True):
         assert run.gap == pytest.approx(np.mean(model.predict(X2)[y2 == 1] == 0))
@@ -431,7 +571,9 @@ def test_without_groups_a_rate_of_the_population_is_swept() -> None:
 def test_where_nothing_protected_is_read_looking_is_free() -> None:
     """Only the sensitive column is protected, and nothing is asked of it."""
     template = quick(protects="sensitive_features")
-    found = fv.frontier(*people(), gaps=(None,), epsilons=(1.0,), seeds=2, estimator=template, test=people(1, 100))
+    found = fv.frontier(
+        *people(), gaps=(None,), epsilons=(1.0,), seeds=2, estimator=template, test=people(1, 100)
+    )
     assert found.epsilon == 0.0
     assert found.privacy.check() == []
     (run, _) = found.runs
@@ -459,9 +601,15 @@ def test_families_know_what_is_swept() -> None:
         ({"constraint": fv.DemographicParity(0.1)}, "notions that change with the bound"),
         ({"constraint": 0.1}, "constraint"),
         ({"constraint": "no_such"}, "constraint"),
-        ({"constraint": lambda gap: fv.DemographicParity(0.1)}, "notions that change with the bound"),
+        (
+            {"constraint": lambda gap: fv.DemographicParity(0.1)},
+            "notions that change with the bound",
+        ),
         ({"constraint": lambda gap: 3}, "a notion of fairness"),
-        ({"constraint": lambda gap: both(gap)[: 1 if gap > 0.1 else 2]}, "the same notions at every bound"),
+        (
+            {"constraint": lambda gap: both(gap)[: 1 if gap > 0.1 else 2]},
+            "the same notions at every bound",
+        ),
         ({"gaps": (0.1, 0.1)}, "gaps: expected distinct"),
         ({"gaps": ()}, "gaps"),
         ({"gaps": (-0.1,)}, "gaps"),
@@ -479,13 +627,22 @@ def test_families_know_what_is_swept() -> None:
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     X, y, A = people(n=100)
-    given = {"sensitive_features": A, "gaps": (0.5, 0.1), "epsilons": (1.0,), "seeds": 1, "estimator": quick(), **options}
-    with pytest.raises(ValueError, match=message):  # an InputError, or scikit-learn's own for arrays without rows
+    given = {
+        "sensitive_features": A,
+        "gaps": (0.5, 0.1),
+        "epsilons": (1.0,),
+        "seeds": 1,
+        "estimator": quick(),
+        **options,
+    }
+    # an InputError, or scikit-learn's own for arrays without rows
+    with pytest.raises(ValueError, match=message):
         fv.frontier(X, y, **given)
 
 
 def test_one_model_a_point_has_the_intervals_of_its_held_out_rows() -> None:
-    """Of people like them: without seeds there is no spread over models, and a figure without bars would claim to be exact."""
+    """Of people like them: without seeds there is no spread over models, and a figure without bars
+    would claim to be exact."""
     X, y, A = people(n=1400)
     rows, test = (X[:900], y[:900], A[:900]), (X[900:], y[900:], A[900:])
     found = frontier_of(rows, test, seeds=None)
@@ -494,14 +651,22 @@ def test_one_model_a_point_has_the_intervals_of_its_held_out_rows() -> None:
     wrong = clf.predict(test[0]) != test[1]
     low, high = stats.binomtest(int(wrong.sum()), 500).proportion_ci(method="wilson")
     assert (line["error_low"], line["error_high"]) == pytest.approx((low, high))
-    rates = [stats.binomtest(int((clf.predict(test[0])[test[2] == g]).sum()), int((test[2] == g).sum())) for g in (0, 1)]
-    (p, q), ends = [one.statistic for one in rates], [one.proportion_ci(method="wilson") for one in rates]
+    rates = [
+        stats.binomtest(int((clf.predict(test[0])[test[2] == g]).sum()), int((test[2] == g).sum()))
+        for g in (0, 1)
+    ]
+    (p, q), ends = (
+        [one.statistic for one in rates],
+        [one.proportion_ci(method="wilson") for one in rates],
+    )
     values = (p, q)
 
     def newcombe(over: int, under: int) -> tuple[float, float]:
         difference = values[over] - values[under]
         down = math.hypot(values[over] - ends[over].low, ends[under].high - values[under])
-        return difference - down, difference + math.hypot(ends[over].high - values[over], values[under] - ends[under].low)
+        return difference - down, difference + math.hypot(
+            ends[over].high - values[over], values[under] - ends[under].low
+        )
 
     both_ways = (newcombe(0, 1), newcombe(1, 0))
     assert line["held_out_gap_low"] == pytest.approx(max(0.0, *(low for low, _ in both_ways)))
@@ -533,7 +698,15 @@ def frontier_of(rows: Any, test: Any, seeds: int | None) -> fv.study.Frontier:
     """One epsilon, one bound."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        return fv.frontier(*rows, gaps=(0.1,), epsilons=(2.0,), seeds=seeds, test=test, estimator=quick(), progress=False)
+        return fv.frontier(
+            *rows,
+            gaps=(0.1,),
+            epsilons=(2.0,),
+            seeds=seeds,
+            test=test,
+            estimator=quick(),
+            progress=False,
+        )
 
 
 def test_models_that_decide_by_chance_are_measured_by_their_law() -> None:
@@ -555,6 +728,8 @@ def test_models_that_decide_by_chance_are_measured_by_their_law() -> None:
         chance = isinstance(model.model_, MixtureModel)
         law = model.predict_proba(X) if chance else np.eye(2)[model.predict(X)]
         assert run.error == pytest.approx(1 - law[np.arange(len(y)), y].mean(), abs=1e-12)
-        assert run.gap == pytest.approx(abs(law[A == 0, 1].mean() - law[A == 1, 1].mean()), abs=1e-12)
+        assert run.gap == pytest.approx(
+            abs(law[A == 0, 1].mean() - law[A == 1, 1].mean()), abs=1e-12
+        )
         mixed += chance
     assert mixed

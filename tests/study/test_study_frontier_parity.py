@@ -19,7 +19,8 @@ from knobs import made
 
 @functools.cache
 def tables() -> tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """A base that was fitted to other people, rows, and held-out rows: three classes, two groups."""
+    """A base that was fitted to other people, rows, and held-out rows: three classes, two
+    groups."""
     rng = np.random.default_rng(0)
     A = rng.choice(["f", "m"], 9000)
     X = rng.normal(size=(9000, 3)) + (A == "m")[:, None] * [1.0, 0.3, 0.0]
@@ -29,7 +30,13 @@ def tables() -> tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]:
 
 
 def template(**options: Any) -> fv.ParityPostProcessor:
-    return made(fv.ParityPostProcessor, tables()[0], public_base=True, solver=fv.Offsets(rounds=10), **options)
+    return made(
+        fv.ParityPostProcessor,
+        tables()[0],
+        public_base=True,
+        solver=fv.Offsets(rounds=10),
+        **options,
+    )
 
 
 @functools.cache
@@ -37,7 +44,9 @@ def found() -> Frontier:
     _, rows, test = tables()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fv.frontier(*rows, gaps=(0.2, 0.05), epsilons=(0.5, 2.0), seeds=2, test=test, estimator=template())
+        return fv.frontier(
+            *rows, gaps=(0.2, 0.05), epsilons=(0.5, 2.0), seeds=2, test=test, estimator=template()
+        )
 
 
 def test_guarantee_1_each_model_is_its_own_fit_and_names_the_price_of_all() -> None:
@@ -64,7 +73,9 @@ def test_the_price_of_all_is_that_of_their_events_together() -> None:
 def test_gaps_and_errors_are_those_of_held_out_rows() -> None:
     _, _, (X, y, A) = tables()
     for run in found().runs:
-        law = found().models[run.epsilon, run.target, run.seed].predict_proba(X, sensitive_features=A)
+        law = (
+            found().models[run.epsilon, run.target, run.seed].predict_proba(X, sensitive_features=A)
+        )
         rates = [law[group == A].mean(axis=0) for group in ("f", "m")]
         assert run.gap == pytest.approx(np.abs(rates[0] - rates[1]).max(), abs=1e-9)
         assert run.error == pytest.approx(1.0 - law[np.arange(len(y)), y].mean(), abs=1e-9)
@@ -83,9 +94,25 @@ def test_guarantee_2_a_ledger_without_room_for_all_is_asked_nothing() -> None:
     _, rows, _ = tables()
     ledger = fv.Ledger.create(None, "people", 1.2, 1e-5)
     with pytest.raises(Overspent):
-        fv.frontier(rows[0], None, rows[2], gaps=(0.1, 0.05), epsilons=(1.0,), seeds=1, estimator=template(ledger=ledger))
+        fv.frontier(
+            rows[0],
+            None,
+            rows[2],
+            gaps=(0.1, 0.05),
+            epsilons=(1.0,),
+            seeds=1,
+            estimator=template(ledger=ledger),
+        )
     assert ledger.is_untouched
-    fv.frontier(rows[0], None, rows[2], gaps=(0.1,), epsilons=(1.0,), seeds=1, estimator=template(ledger=ledger))
+    fv.frontier(
+        rows[0],
+        None,
+        rows[2],
+        gaps=(0.1,),
+        epsilons=(1.0,),
+        seeds=1,
+        estimator=template(ledger=ledger),
+    )
     assert not ledger.is_untouched
 
 
@@ -98,7 +125,17 @@ def test_guarantee_2_a_ledger_without_room_for_all_is_asked_nothing() -> None:
         ({}, {"estimator": None}, "public"),
     ],
 )
-def test_what_a_frontier_cannot_sweep_is_refused(options: dict[str, Any], estimator: dict[str, Any], words: str) -> None:
+def test_what_a_frontier_cannot_sweep_is_refused(
+    options: dict[str, Any], estimator: dict[str, Any], words: str
+) -> None:
     _, rows, _ = tables()
     with pytest.raises(InputError, match=words):
-        fv.frontier(rows[0], None, rows[2], epsilons=(1.0,), seeds=1, **options, estimator=template().set_params(**estimator))
+        fv.frontier(
+            rows[0],
+            None,
+            rows[2],
+            epsilons=(1.0,),
+            seeds=1,
+            **options,
+            estimator=template().set_params(**estimator),
+        )

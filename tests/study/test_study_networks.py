@@ -41,12 +41,19 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     )  # fmt: skip
     assert len(found.models) == 4
     one = found.models[2.0, 0.9, 1]
-    alone = made(fv.RateConstrainedClassifier, fv.DemographicParity(0.9), epsilon=2.0, random_state=1, **shared)
+    alone = made(
+        fv.RateConstrainedClassifier,
+        fv.DemographicParity(0.9),
+        epsilon=2.0,
+        random_state=1,
+        **shared,
+    )
     alone.fit(X, y, sensitive_features=A)
     assert one.model_.parameters.tobytes() == alone.model_.parameters.tobytes()
     assert one.privacy_.events == alone.privacy_.events
     assert all(0 <= line["error"] <= 1 for line in found.table())
-    for statement in (one.privacy_, found.privacy):  # that of all of them says what each of them says
+    # that of all of them says what each of them says
+    for statement in (one.privacy_, found.privacy):
         assert "user-code-trusted" in statement.stamps
         assert statement.arithmetic == "float32-by-row"
         assert not statement.check()
@@ -55,7 +62,10 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
 @pytest.mark.parametrize(
     ("estimator", "match"),
     [
-        (fv.FermiClassifier(), "or a ParityPostProcessor, got 'FermiClassifier'.*what is swept is a bound"),
+        (
+            fv.FermiClassifier(),
+            "or a ParityPostProcessor, got 'FermiClassifier'.*what is swept is a bound",
+        ),
         (fv.RateConstrainedClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
     ],
     ids=str,
@@ -74,4 +84,6 @@ def test_images_are_refused_in_words(rows: Any) -> None:
     X, y, A = rows
     template = fv.RateConstrainedClassifier(model=network(), solver=fv.Descent(rounds=3))
     with pytest.raises(InputError):
-        fv.frontier(X.reshape(600, 1, 3, 1), y, A, gaps=(0.5,), epsilons=(1.0,), seeds=1, estimator=template)
+        fv.frontier(
+            X.reshape(600, 1, 3, 1), y, A, gaps=(0.5,), epsilons=(1.0,), seeds=1, estimator=template
+        )

@@ -1,4 +1,5 @@
-"""The sample-size planner: its bounds against exact probabilities and simulated loops, its orders, its bad input."""
+"""The sample-size planner: its bounds against exact probabilities and simulated loops, its orders,
+its bad input."""
 
 from __future__ import annotations
 
@@ -17,12 +18,20 @@ from fairveil.facts import Cells
 from fairveil.study import sample_bounds as bounds
 from fairveil.study.sample_bounds import Convex, Listed, Setting, Shattering
 
-SETS: dict[str, dict[str, int]] = {"list": {"candidates": 40}, "convex": {"dimension": 3}, "vc": {"vc": 2}}
+SETS: dict[str, dict[str, int]] = {
+    "list": {"candidates": 40},
+    "convex": {"dimension": 3},
+    "vc": {"vc": 2},
+}
 
 
-def rows(alpha: float = 0.05, theorem: str = "Theorem 5.2", *, count: str = "rows", **options: Any) -> int:
+def rows(
+    alpha: float = 0.05, theorem: str = "Theorem 5.2", *, count: str = "rows", **options: Any
+) -> int:
     options = {"groups": 4, "candidates": 40} | options
-    (line,) = [one for one in fv.plan_sample_size(alpha, **options).table() if one["theorem"] == theorem]
+    (line,) = [
+        one for one in fv.plan_sample_size(alpha, **options).table() if one["theorem"] == theorem
+    ]
     return int(line[count])
 
 
@@ -39,11 +48,13 @@ def setting(alpha: float, **options: Any) -> Setting:
     return Setting(alpha, **(values | options))
 
 
-# ---- against what happens -----------------------------------------------------------------------------------------------
+# ---- against what happens
+# -----------------------------------------------------------------------------------------------
 
 
 def planes(rng: np.random.Generator, groups: int) -> Any:
-    """A convex function of Lipschitz constant 1: the largest of a few planes whose slopes have length at most 1."""
+    """A convex function of Lipschitz constant 1: the largest of a few planes whose slopes have
+    length at most 1."""
     slopes = rng.standard_normal((3, groups))
     slopes /= np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1.0)
     return lambda losses: (losses @ slopes.T).max(axis=-1)
@@ -52,12 +63,15 @@ def planes(rng: np.random.Generator, groups: int) -> Any:
 @pytest.mark.parametrize("rows_in", [1, 3])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_an_excess_above_alpha_is_no_likelier_than_asked(rows_in: int, neighbours: str) -> None:
-    """Exact probabilities of the exponential mechanism, with as many rows as Theorem 5.2 asks for, on 150 problems."""
+    """Exact probabilities of the exponential mechanism, with as many rows as Theorem 5.2 asks for,
+    on 150 problems."""
     rng = np.random.default_rng(0)
     worst = 0.0
     for trial in range(150):
         count, alpha = int(rng.choice([2, 10, 200])), float(rng.choice([0.05, 0.2]))
-        one = setting(alpha, rows_in=rows_in, neighbours=neighbours, epsilon=float(rng.choice([0.2, 1.0])))
+        one = setting(
+            alpha, rows_in=rows_in, neighbours=neighbours, epsilon=float(rng.choice([0.2, 1.0]))
+        )
         n = bounds.sampling_rows(one, Listed(count))
         losses = rng.dirichlet(np.ones(4), count)[:, :3] if rows_in == 1 else rng.random((count, 3))
         f, level = planes(rng, 3)(losses), planes(rng, 3)(losses)
@@ -75,11 +89,15 @@ def test_an_excess_above_alpha_is_no_likelier_than_asked(rows_in: int, neighbour
 
 @pytest.mark.parametrize("rows_in", [1, 2, 3, 5])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_no_neighbour_moves_losses_further_and_no_data_lie_further_apart(rows_in: int, neighbours: str) -> None:
+def test_no_neighbour_moves_losses_further_and_no_data_lie_further_apart(
+    rows_in: int, neighbours: str
+) -> None:
     """Rows are all 0-1 vectors with `rows_in` places of five, where losses are 0 or 1."""
     places = list(itertools.combinations(range(5), rows_in))
     made = {
-        tuple(int(j in place and bit >> place.index(j) & 1) for j in range(5)) for place in places for bit in range(2**rows_in)
+        tuple(int(j in place and bit >> place.index(j) & 1) for j in range(5))
+        for place in places
+        for bit in range(2**rows_in)
     }
     every = np.array(sorted(made), float)
     one = setting(0.1, groups=5, rows_in=rows_in, neighbours=neighbours)
@@ -92,7 +110,8 @@ def test_no_neighbour_moves_losses_further_and_no_data_lie_further_apart(rows_in
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("theta", [0.02, 0.3])
 def test_the_quantile_of_a_convex_set_is_never_passed(dimension: int, theta: float) -> None:
-    """Exact law on a fine grid of [-1, 1]^P, convex scores in units of R / epsilon; a cone comes as close as one likes."""
+    """Exact law on a fine grid of [-1, 1]^P, convex scores in units of R / epsilon; a cone comes as
+    close as one likes."""
     quantile = Convex(dimension).quantile(1.0, theta)
     assert gammaincc(dimension, quantile) == pytest.approx(theta)
     rng = np.random.default_rng(dimension)
@@ -118,7 +137,8 @@ def test_the_quantile_of_a_convex_set_is_never_passed(dimension: int, theta: flo
 
 
 def test_a_convex_oracles_rows_hold_on_a_grid() -> None:
-    """Theorem 5.2 for a convex set: f the largest of three convex losses of a decision in [0, 1], exact probabilities."""
+    """Theorem 5.2 for a convex set: f the largest of three convex losses of a decision in [0, 1],
+    exact probabilities."""
     points = np.linspace(0.0, 1.0, 20001)
     for alpha, epsilon in ((0.1, 1.0), (0.03, 0.3)):
         one = setting(alpha, epsilon=epsilon)
@@ -133,7 +153,8 @@ def test_a_convex_oracles_rows_hold_on_a_grid() -> None:
 
 @pytest.mark.parametrize("kind", [Listed, Convex])
 def test_the_mean_of_calls_is_no_larger_than_said(kind: type) -> None:
-    """Weighted means of Gamma variables; false-alarm rate below 1e-6: at most 0.1 of 4,000 means expected, 0.13 allowed."""
+    """Weighted means of Gamma variables; false-alarm rate below 1e-6: at most 0.1 of 4,000 means
+    expected, 0.13 allowed."""
     rng = np.random.default_rng(3)
     for calls in (1, 3, 50, 400):
         decisions = kind(5)
@@ -144,13 +165,16 @@ def test_the_mean_of_calls_is_no_larger_than_said(kind: type) -> None:
 
 
 def test_the_corrected_loop_keeps_its_bound() -> None:
-    """The loop itself at the planned rows and rounds: exponential mechanism by exact probabilities, Gaussian releases."""
+    """The loop itself at the planned rows and rounds: exponential mechanism by exact probabilities,
+    Gaussian releases."""
     rng = np.random.default_rng(4)
     alpha, failures = 1.0, 0
     one = setting(alpha, groups=3, lipschitz=(1.0, 0.5), epsilon=2.0)
     n, rounds = bounds.loop_rows(one, Listed(12))
     promise = fv.Promise(one.epsilon, one.delta, neighbours="replace-one")
-    found = fv.privacy.calibrate(promise, lambda z: fv.privacy.events.ZeroConcentrated(1 / (2 * z * z)))
+    found = fv.privacy.calibrate(
+        promise, lambda z: fv.privacy.events.ZeroConcentrated(1 / (2 * z * z))
+    )
     rho = 1 / (2 * found.multiplier**2)
     noise = one.moved * math.sqrt(rounds / (2.0 * rho / 2)) / n
     rate = math.sqrt(8.0 * rho / 2 / rounds)
@@ -161,12 +185,15 @@ def test_the_corrected_loop_keeps_its_bound() -> None:
         slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
         level = float(np.quantile(losses @ slopes[1], 0.3))
         pieces = np.array([slopes[0], slopes[0] + one.penalty * 0.5 * slopes[1]])
-        levels = np.array([0.0, -one.penalty * 0.5 * level])  # h is the larger of two planes; its envelope is known
+        # h is the larger of two planes; its envelope is known
+        levels = np.array([0.0, -one.penalty * 0.5 * level])
         mean, share = losses.mean(axis=0), np.zeros(12)
         for t in range(rounds):
             w = _envelope_slope(mean, pieces, levels, mu)
             scores = losses @ w
-            weights = np.exp(-rate * n * (scores - scores.min()) / (2.0 * one.moved * np.linalg.norm(w)))
+            weights = np.exp(
+                -rate * n * (scores - scores.min()) / (2.0 * one.moved * np.linalg.norm(w))
+            )
             choice = int(rng.choice(12, p=weights / weights.sum()))
             step = 2.0 / (t + 2.0)
             mean = (1 - step) * mean + step * (losses[choice] + noise * rng.standard_normal(3))
@@ -181,11 +208,14 @@ def _envelope_slope(x: Any, pieces: Any, levels: Any, mu: float) -> Any:
     """The gradient of the Moreau envelope of the larger of two planes: between their slopes."""
     a, b = pieces
     apart = b - a
-    share = np.clip(((x - mu * a) @ apart + levels[1] - levels[0]) / (mu * (apart @ apart)), 0.0, 1.0)
+    share = np.clip(
+        ((x - mu * a) @ apart + levels[1] - levels[0]) / (mu * (apart @ apart)), 0.0, 1.0
+    )
     return a + share * apart
 
 
-# ---- orders -------------------------------------------------------------------------------------------------------------
+# ---- orders
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("decisions", SETS)
@@ -199,7 +229,9 @@ def test_more_is_asked_of_what_is_harder(theorem: str, decisions: str) -> None:
     assert rows(0.1, theorem, failure=0.01, **chosen) > base
     assert rows(0.1, theorem, **(chosen | {name: 10 * size})) > base
     assert rows(0.1, theorem, rows_in=2, **chosen) > base
-    assert rows(0.1, theorem, groups=16, rows_in=16, **chosen) > rows(0.1, theorem, rows_in=4, **chosen)
+    assert rows(0.1, theorem, groups=16, rows_in=16, **chosen) > rows(
+        0.1, theorem, rows_in=4, **chosen
+    )
     if theorem != "Theorem 5.10":
         assert rows(0.1, theorem, lipschitz=(2.0, 1.0), **chosen) > base
         assert rows(0.1, theorem, lipschitz=(1.0, 2.0), **chosen) > base
@@ -260,7 +292,10 @@ def test_sauers_lemma_is_solved_for_the_rows_themselves() -> None:
     assert excess(3 * math.log(math.e * (n - 1) / 3), n - 1) > one.alpha
     assert Shattering(50).level(10.0) == pytest.approx(10 * math.log(2.0))
     for v, many in itertools.product((1, 3, 10), (1, 2, 5, 20, 100)):
-        assert Shattering(v).level(many) >= math.log(sum(math.comb(many, i) for i in range(v + 1))) - 1e-12
+        assert (
+            Shattering(v).level(many)
+            >= math.log(sum(math.comb(many, i) for i in range(v + 1))) - 1e-12
+        )
 
 
 def test_the_least_is_the_least() -> None:
@@ -268,14 +303,18 @@ def test_the_least_is_the_least() -> None:
         assert bounds.least(lambda n, wanted=wanted: n >= wanted) == wanted
 
 
-# ---- the result ---------------------------------------------------------------------------------------------------------
+# ---- the result
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_result_says_all_in_words_in_a_table_and_in_json() -> None:
     plan = fv.plan_sample_size(0.1, groups=4, candidates=100, dimension=5, vc=3)
     table = plan.table()
     assert [line["theorem"] for line in table].count("Corollary 5.11") == 3
-    assert {line["bound"] for line in table} == {"upper bound, constants ours", "lower bound, order only: constant 1"}
+    assert {line["bound"] for line in table} == {
+        "upper bound, constants ours",
+        "lower bound, order only: constant 1",
+    }
     text = str(plan)
     for line in table:
         assert line["theorem"] in text
@@ -289,7 +328,9 @@ def test_the_result_says_all_in_words_in_a_table_and_in_json() -> None:
 
 
 def test_groups_may_be_cells() -> None:
-    marginal = fv.plan_sample_size(0.1, groups=Cells((("f", "m"), ("x", "y", "z")), mode="marginal"), candidates=10)
+    marginal = fv.plan_sample_size(
+        0.1, groups=Cells((("f", "m"), ("x", "y", "z")), mode="marginal"), candidates=10
+    )
     assert (marginal.groups, marginal.rows_in) == (5, 2)
     product = fv.plan_sample_size(0.1, groups=Cells((("f", "m"), ("x", "y", "z"))), candidates=10)
     assert (product.groups, product.rows_in) == (6, 1)

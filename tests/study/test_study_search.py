@@ -1,4 +1,5 @@
-"""`PrivateSearchCV`: what is released, what it costs, what a ledger is told, and what is refused."""
+"""`PrivateSearchCV`: what is released, what it costs, what a ledger is told, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def rows(n=700, seed=0):
 
 def search(params=None, **more):
     base = made(fv.RateConstrainedClassifier, "demographic_parity:0.2", **SHORT)
-    return fv.PrivateSearchCV(base, CLIPS if params is None else params, **{"epsilon": 2.0, "random_state": 0, **more})
+    return fv.PrivateSearchCV(
+        base, CLIPS if params is None else params, **{"epsilon": 2.0, "random_state": 0, **more}
+    )
 
 
 @pytest.mark.parametrize("way", ["all", "selection"])
@@ -55,16 +58,25 @@ def test_guarantee_1_the_statement_is_the_price_of_the_whole_search(way) -> None
 
 @pytest.mark.parametrize("way", ["all", "selection"])
 def test_guarantee_1_a_winner_that_is_fitted_again_is_paid_for(way) -> None:
-    """The last fit reads all rows with the budget that was kept for it; the whole is within the promise, and one spend."""
+    """The last fit reads all rows with the budget that was kept for it; the whole is within the
+    promise, and one spend."""
     X, y, A = rows()
     ledger = fv.Ledger.create(None, "people", epsilon=2.0, delta=1e-6)
-    found = search(way=way, refit=0.5, random_state=None, ledger=ledger).fit(X, y, sensitive_features=A)
+    found = search(way=way, refit=0.5, random_state=None, ledger=ledger).fit(
+        X, y, sensitive_features=A
+    )
     stated, last = found.privacy_, found.best_estimator_
     assert stated.epsilon == epsilon(stated.events, stated.delta, stated.neighbours) <= 2.0
     assert not stated.check()
     assert found.price_.refit_epsilon == last.epsilon > found.price_.epsilon
-    own = made(fv.RateConstrainedClassifier, **last.get_params(deep=False)).fit(X, y, sensitive_features=A).privacy_
-    assert epsilon(own.events, last.delta, "add-remove") <= epsilon(stated.events[-1], last.delta, "add-remove") * (1 + 1e-6)
+    own = (
+        made(fv.RateConstrainedClassifier, **last.get_params(deep=False))
+        .fit(X, y, sensitive_features=A)
+        .privacy_
+    )
+    assert epsilon(own.events, last.delta, "add-remove") <= epsilon(
+        stated.events[-1], last.delta, "add-remove"
+    ) * (1 + 1e-6)
     assert last.public_rows == 500
     assert "fitted again to all rows" in stated.summary()
     assert ledger.balance().committed == 1
@@ -79,13 +91,17 @@ def test_a_last_fit_that_breaks_is_charged_whole(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(search_fits.Fits, "again", broken)
     with pytest.raises(KeyboardInterrupt):
-        search(way="all", refit=0.5, random_state=None, ledger=ledger).fit(X, y, sensitive_features=A)
+        search(way="all", refit=0.5, random_state=None, ledger=ledger).fit(
+            X, y, sensitive_features=A
+        )
     assert ledger.balance().spent > 1.9
     with pytest.raises(InputError, match="refit"):
         search(refit=1.0).fit(X, y, sensitive_features=A)
 
 
-def test_guarantee_2_of_a_selection_only_the_winner_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_of_a_selection_only_the_winner_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Runs, losers, scores and warnings: nothing of them is in the object, and nothing is heard."""
     made, real = [], search_fits.Fits.run
 
@@ -107,7 +123,9 @@ def test_guarantee_2_of_a_selection_only_the_winner_is_kept(monkeypatch: pytest.
     assert all(repr(one.score) not in held for one in losers if one.score != found.best_score_)
 
 
-def test_guarantee_2_an_error_of_one_run_says_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_an_error_of_one_run_says_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def failing(self, at, price, number):
         raise ValueError("row 17 holds 3.14")
 
@@ -164,7 +182,9 @@ def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched()
     with pytest.raises(PrivacyError, match="scale"):
         fv.PrivateSearchCV(learns, {"clf__solver__clip": [1.0]}).fit(X, y)
     plain = Pipeline([("half", FunctionTransformer(lambda values: values / 2)), ("clf", clf)])
-    found = fv.PrivateSearchCV(plain, {"clf__solver__clip": [0.5, 1.0]}, epsilon=2.0, way="all", random_state=0).fit(X, y)
+    found = fv.PrivateSearchCV(
+        plain, {"clf__solver__clip": [0.5, 1.0]}, epsilon=2.0, way="all", random_state=0
+    ).fit(X, y)
     assert set(found.best_params_) == {"clf__solver__clip"}
     assert found.predict(X[:3]).shape == (3,)
     with pytest.raises(InputError, match="clip"):
@@ -172,7 +192,8 @@ def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched()
 
 
 def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
-    """A row less at the end: the same coins for the rest. And about the share: within 5 deviations."""
+    """A row less at the end: the same coins for the rest. And about the share: within 5
+    deviations."""
     X, y, A = rows(2000)
     whole, aside = (part.X for part in search_fits.split(search_fits.Rows(X, y, A), 0.25, 3))
     fewer = search_fits.split(search_fits.Rows(X[:-1], y[:-1], A[:-1]), 0.25, 3)[0].X
@@ -188,16 +209,30 @@ def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
     from fairveil.facts import Boolean, Category, Number, Schema
 
     rng = np.random.default_rng(4)
-    table = {"age": rng.uniform(0, 9, 50), "sex": rng.choice(["f", "m"], 50), "hired": rng.random(50) < 0.5}
-    schema = Schema({"age": Number(0, 9), "sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive=("sex",))
+    table = {
+        "age": rng.uniform(0, 9, 50),
+        "sex": rng.choice(["f", "m"], 50),
+        "hired": rng.random(50) < 0.5,
+    }
+    schema = Schema(
+        {"age": Number(0, 9), "sex": Category(("f", "m")), "hired": Boolean()},
+        target="hired",
+        sensitive=("sex",),
+    )
     coded = encode(table, schema, block_rows=16)
-    parts = [search_fits.split(search_fits.Rows(one, None, None), 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
+    parts = [
+        search_fits.split(search_fits.Rows(one, None, None), 0.3, 5)
+        for one in (table, pd.DataFrame(table), coded)
+    ]
     for side in (0, 1):
         mapping, frame, rows_ = (part[side].X for part in parts)
         assert np.array_equal(mapping["age"], frame["age"].to_numpy())
         again = encode(mapping, schema)
         for name in ("numbers", "codes", "labels", "sensitive"):
-            found = [np.concatenate([getattr(one, name) for one in each.blocks()], axis=-1) for each in (rows_, again)]
+            found = [
+                np.concatenate([getattr(one, name) for one in each.blocks()], axis=-1)
+                for each in (rows_, again)
+            ]
             assert np.array_equal(*found)
     with pytest.raises(InputError, match="set aside"):
         search_fits.split(search_fits.Rows([[1.0]], None, None), 0.3, 5)
@@ -206,7 +241,10 @@ def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
 def test_scores_are_functions_of_released_counts() -> None:
     from fairveil.facts import Cells
 
-    counts, cells = np.array([[[40.0, 10], [10, 40]], [[30, 20], [5, 45]]]), Cells(((0, 1),), names=("g",))
+    counts, cells = (
+        np.array([[[40.0, 10], [10, 40]], [[30, 20], [5, 45]]]),
+        Cells(((0, 1),), names=("g",)),
+    )
     assert Scoring("error").of(counts, cells, (0, 1)) == pytest.approx(-45 / 200)
     gap = Scoring("gap", "demographic_parity:0.05").of(counts, cells, (0, 1))
     assert gap == pytest.approx(-0.15)
@@ -214,7 +252,10 @@ def test_scores_are_functions_of_released_counts() -> None:
     assert both == pytest.approx(-(45 / 200 + 2.0 * 0.10))
     assert Scoring(lambda table: -table[0, 0, 1]).of(counts, cells, (0, 1)) == -10.0
     assert Scoring("error").of(np.full((2, 2, 2), -1.0), cells, (0, 1)) == WORST
-    assert Scoring("gap", "demographic_parity:0.05").of(counts * [[[1.0]], [[0.0]]], cells, (0, 1)) == WORST
+    assert (
+        Scoring("gap", "demographic_parity:0.05").of(counts * [[[1.0]], [[0.0]]], cells, (0, 1))
+        == WORST
+    )
 
 
 def test_tables_schemas_and_distributions() -> None:
@@ -225,15 +266,21 @@ def test_tables_schemas_and_distributions() -> None:
     table["hired"] = table["age"] + rng.normal(scale=20, size=600) > 50
     columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
     schema = Schema(columns, target="hired", sensitive=("sex",), rows=450)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.2", schema=schema, solver=fv.Descent(rounds=4))
+    clf = fv.RateConstrainedClassifier(
+        "demographic_parity:0.2", schema=schema, solver=fv.Descent(rounds=4)
+    )
     wanted = {"solver__clip": stats.loguniform(0.5, 4.0)}
-    found = fv.PrivateSearchCV(clf, wanted, n_iter=3, epsilon=3.0, scoring="lagrangian", way="all", random_state=2).fit(table)
+    found = fv.PrivateSearchCV(
+        clf, wanted, n_iter=3, epsilon=3.0, scoring="lagrangian", way="all", random_state=2
+    ).fit(table)
     assert 0.5 <= found.best_params_["solver__clip"] <= 4.0
     assert len(clone(found).fit(table).cv_results_["params"]) == len(found.cv_results_["params"])
     assert found.best_params_ == clone(found).fit(table).best_params_
 
 
-def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(search_price, "runs", lambda *_: 0)
     X, y, A = rows()
     ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
@@ -272,13 +319,17 @@ def test_bad_input_is_refused_before_anything_is_spent(more, words) -> None:
     assert ledger.is_untouched
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), fv.OddsPostProcessor(), fv.GroupObjectiveRegressor(), None])
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), fv.OddsPostProcessor(), fv.GroupObjectiveRegressor(), None]
+)
 def test_what_cannot_be_searched_is_refused(estimator) -> None:
     X, y, _ = rows(60)
     with pytest.raises(InputError, match="private classifier"):
         fv.PrivateSearchCV(estimator, {"C": [1.0]}).fit(X, y)
     with pytest.raises(InputError, match="unit"):
-        fv.PrivateSearchCV(fv.RateConstrainedClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(X, y)
+        fv.PrivateSearchCV(fv.RateConstrainedClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(
+            X, y
+        )
     with pytest.raises(InputError, match="param_distributions"):
         fv.PrivateSearchCV(fv.RateConstrainedClassifier(), {"unit": ["p", None]}).fit(X, y)
 
@@ -293,13 +344,17 @@ def people(count=300, seed=0):
 
 def of_persons(**more):
     return made(
-        fv.RateConstrainedClassifier, "demographic_parity:0.2", **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more}
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.2",
+        **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more},
     )
 
 
 @pytest.mark.parametrize("way", ["all", "selection"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_a_search_for_persons_keeps_each_on_one_side_and_counts_one_of_their_rows(way, neighbours, monkeypatch) -> None:
+def test_a_search_for_persons_keeps_each_on_one_side_and_counts_one_of_their_rows(
+    way, neighbours, monkeypatch
+) -> None:
     X, y = people()
     sides, counted = [], []
     of_split, of_scores = private_search.split, search_scores.counted
@@ -316,7 +371,14 @@ def test_a_search_for_persons_keeps_each_on_one_side_and_counts_one_of_their_row
 
     monkeypatch.setattr(private_search, "split", parted)
     monkeypatch.setattr(search_scores, "counted", scored)
-    options = {"way": way, "epsilon": 40.0, "delta": 1e-5, "neighbours": neighbours, "random_state": 0, "holdout": 0.4}
+    options = {
+        "way": way,
+        "epsilon": 40.0,
+        "delta": 1e-5,
+        "neighbours": neighbours,
+        "random_state": 0,
+        "holdout": 0.4,
+    }
     search = fv.PrivateSearchCV(of_persons(), CLIPS, **options)
     found = search.fit(X, y, sensitive_features="group")
     fitted, aside = sides
@@ -329,7 +391,9 @@ def test_a_search_for_persons_keeps_each_on_one_side_and_counts_one_of_their_row
     assert found.privacy_.epsilon <= 40.0
     assert "each person, with all of their rows" in str(found.privacy_.facts)
     rest, decided = X.drop(columns="who"), found.predict(X)
-    again = search.set_params(estimator=of_persons(unit=X["who"].to_numpy())).fit(rest, y, sensitive_features="group")
+    again = search.set_params(estimator=of_persons(unit=X["who"].to_numpy())).fit(
+        rest, y, sensitive_features="group"
+    )
     assert (again.predict(rest) == decided).all()
 
 
@@ -356,4 +420,6 @@ def test_a_folder_that_keeps_one_fit_is_refused(tmp_path) -> None:
     game = fv.OracleGameClassifier("demographic_parity:0.2", checkpoint=tmp_path)
     X, y, A = rows()
     with pytest.raises(InputError, match=r"estimator\.checkpoint"):
-        fv.PrivateSearchCV(game, {"oracle": ["regression", "descent"]}, epsilon=2.0).fit(X, y, sensitive_features=A)
+        fv.PrivateSearchCV(game, {"oracle": ["regression", "descent"]}, epsilon=2.0).fit(
+            X, y, sensitive_features=A
+        )

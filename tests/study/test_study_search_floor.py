@@ -1,4 +1,5 @@
-"""The floor of a private search: when nothing is searched, and when a candidate takes the place of the defaults."""
+"""The floor of a private search: when nothing is searched, and when a candidate takes the place of
+the defaults."""
 
 from __future__ import annotations
 
@@ -31,11 +32,14 @@ def search(rows, params, **more):
 
 
 def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fit() -> None:
-    """The same model to the bit, the same statement but for what it says of tuning, and one spend of the fit itself."""
+    """The same model to the bit, the same statement but for what it says of tuning, and one spend
+    of the fit itself."""
     X, y = curved(800)
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
     found = search(800, {"solver__clip": [0.5, 2.0]}, ledger=ledger).fit(X, y)
-    plain = fv.RateConstrainedClassifier(public_rows=800, solver=fv.Descent(rounds=40), random_state=0).fit(X, y)
+    plain = fv.RateConstrainedClassifier(
+        public_rows=800, solver=fv.Descent(rounds=40), random_state=0
+    ).fit(X, y)
     assert found.price_.way == "defaults"
     assert found.price_.least_gain > search_floor.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)
@@ -48,11 +52,16 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
 
 
 def test_guarantee_1_the_decision_reads_no_row() -> None:
-    """Other labels, groups and numbers, and under add-remove another number of rows: the same way and the same price."""
+    """Other labels, groups and numbers, and under add-remove another number of rows: the same way
+    and the same price."""
     prices = []
     for n, seed in ((800, 0), (900, 1)):
         X, y = curved(n, seed)
-        prices.append(search(800, {"solver__clip": [0.5, 2.0]}).fit(X * (1 + seed) / 2, 1 - y if seed else y).price_)
+        prices.append(
+            search(800, {"solver__clip": [0.5, 2.0]})
+            .fit(X * (1 + seed) / 2, 1 - y if seed else y)
+            .price_
+        )
     assert prices[0] == prices[1]
     X, y = curved(800)
     unknown = search(None, {"solver__clip": [0.5, 2.0]}).fit(X, y).price_
@@ -63,11 +72,15 @@ def test_guarantee_1_the_decision_reads_no_row() -> None:
 
 
 @pytest.mark.parametrize("way", ["all", "selection"])
-def test_a_candidate_that_is_clearly_better_takes_the_place_of_the_defaults(way, monkeypatch) -> None:
+def test_a_candidate_that_is_clearly_better_takes_the_place_of_the_defaults(
+    way, monkeypatch
+) -> None:
     X, y = curved()
     if way == "selection":
         real = search_price._priced
-        monkeypatch.setattr(search_price, "_priced", lambda *given: real(*given[:3], "selection", *given[4:]))
+        monkeypatch.setattr(
+            search_price, "_priced", lambda *given: real(*given[:3], "selection", *given[4:])
+        )
     found = search(16_000, {"model": [None, "additive"]}, epsilon=3.0).fit(X, y)
     stated, price = found.privacy_, found.price_
     assert price.floor
@@ -100,15 +113,20 @@ def test_a_grid_that_changes_nothing_is_one_fit() -> None:
 
 
 def test_guarantee_2_equal_candidates_take_the_place_as_seldom_as_is_said() -> None:
-    """The best of 6 candidates that err as often as the defaults: at most 5 % of 400 searches, within three deviations. One
-    that errs half as often is taken always."""
+    """The best of 6 candidates that err as often as the defaults: at most 5 % of 400 searches,
+    within three deviations. One that errs half as often is taken always."""
     rng = np.random.default_rng(1)
     taken = better = 0
     truth = np.array([[[0.5, 0.1], [0.1, 0.3]]])
     good = np.array([[[0.55, 0.05], [0.05, 0.35]]])
 
     def drawn(law, sigma=8.0):
-        return Counted(rng.multinomial(2_000, law.ravel()).reshape(law.shape) + sigma * rng.normal(size=law.shape), None, None)
+        return Counted(
+            rng.multinomial(2_000, law.ravel()).reshape(law.shape)
+            + sigma * rng.normal(size=law.shape),
+            None,
+            None,
+        )
 
     for _ in range(400):
         own, others = drawn(truth), [drawn(truth) for _ in range(6)]
@@ -121,10 +139,21 @@ def test_guarantee_2_equal_candidates_take_the_place_as_seldom_as_is_said() -> N
 
 
 def test_the_least_gain_grows_with_noise_and_falls_with_rows() -> None:
-    price = SearchPrice("all", 0.2, 1e-7, Gaussian(10.0), 10.0, (Gaussian(10.0),), 1.0, 4.0, 1.0, floor=True)
-    few, many = (search_floor.with_gain(price, (2, 2, 2), n, 0.25, 1.0).least_gain for n in (1_000, 2_000))
+    price = SearchPrice(
+        "all", 0.2, 1e-7, Gaussian(10.0), 10.0, (Gaussian(10.0),), 1.0, 4.0, 1.0, floor=True
+    )
+    few, many = (
+        search_floor.with_gain(price, (2, 2, 2), n, 0.25, 1.0).least_gain for n in (1_000, 2_000)
+    )
     assert few == pytest.approx(2 * many)
-    assert search_floor.with_gain(replace(price, noise_multiplier=20.0), (2, 2, 2), 1_000, 0.25, 1.0).least_gain == 2 * few
-    assert search_floor.noise_of(replace(price, noise_multiplier=None), 1.0) == pytest.approx(math.sqrt(2) / 0.2)
+    assert (
+        search_floor.with_gain(
+            replace(price, noise_multiplier=20.0), (2, 2, 2), 1_000, 0.25, 1.0
+        ).least_gain
+        == 2 * few
+    )
+    assert search_floor.noise_of(replace(price, noise_multiplier=None), 1.0) == pytest.approx(
+        math.sqrt(2) / 0.2
+    )
     assert search_floor.with_gain(price, (2, 2, 2), None, 0.25, 1.0).least_gain is None
     assert search_floor.spread_of(Counted(np.zeros((1, 2, 2)), None, None), ERROR, 1.0) == math.inf

@@ -1,4 +1,5 @@
-"""What a private search costs: the accountant's price, the law of the number of runs, and the exact profile of a selection."""
+"""What a private search costs: the accountant's price, the law of the number of runs, and the exact
+profile of a selection."""
 
 from __future__ import annotations
 
@@ -38,14 +39,19 @@ def test_guarantee_1_the_price_is_at_most_the_total_and_uses_most_of_it(way, law
 
 
 def test_auto_takes_the_way_whose_fits_may_spend_more() -> None:
-    few, many = (search_price.priced(PROMISE, gaussian_plans(n), n, "auto", float(n), "geometric") for n in (2, 30))
+    few, many = (
+        search_price.priced(PROMISE, gaussian_plans(n), n, "auto", float(n), "geometric")
+        for n in (2, 30)
+    )
     assert (few.way, many.way) == (ALL, SELECTION)
     for price in (few, many):
         count = 2 if price is few else 30
         other = SELECTION if price.way == ALL else ALL
         assert (
             price.epsilon
-            >= search_price.priced(PROMISE, gaussian_plans(count), count, other, float(count), "geometric").epsilon
+            >= search_price.priced(
+                PROMISE, gaussian_plans(count), count, other, float(count), "geometric"
+            ).epsilon
         )
 
 
@@ -53,7 +59,9 @@ def test_auto_takes_the_way_whose_fits_may_spend_more() -> None:
 def test_guarantee_2_one_run_covers_every_plan_and_the_score(odd) -> None:
     def plans(eps, delta):
         mild = Gaussian(2.0 / gaussian_mu(eps, delta))
-        return [mild, Gaussian(1.0 / gaussian_mu(eps, delta))] + ([Exponential(eps)] if isinstance(odd, Exponential) else [])
+        return [mild, Gaussian(1.0 / gaussian_mu(eps, delta))] + (
+            [Exponential(eps)] if isinstance(odd, Exponential) else []
+        )
 
     price = search_price.priced(PROMISE, plans, 3, SELECTION, 3.0, "geometric")
     worst = renyi.total(inventory(price.each, "add-remove"), "add-remove")
@@ -81,7 +89,9 @@ def test_guarantee_3_the_law_has_the_mean_that_is_priced(shape) -> None:
 
 def test_guarantee_3_draws_follow_the_law() -> None:
     """2,000 geometric draws in six bins: chi-square above 25.7 has probability 1e-4."""
-    drawn = np.array([search_price.runs(3.0, 1.0, NoiseSource.seeded(seed)) for seed in range(2000)])
+    drawn = np.array(
+        [search_price.runs(3.0, 1.0, NoiseSource.seeded(seed)) for seed in range(2000)]
+    )
     assert drawn.min() == 1
     counts = np.bincount(np.minimum(drawn, 6))[1:]
     expected = [*stats.geom.pmf(np.arange(1, 6), 1 / 3), stats.geom.sf(5, 1 / 3)]
@@ -90,7 +100,8 @@ def test_guarantee_3_draws_follow_the_law() -> None:
 
 
 def profile_of_best(mu: float, mean: float, eps: float) -> float:
-    """delta(eps), exactly: the best of a geometric number of N(0, 1) against that of N(mu, 1), both ways."""
+    """delta(eps), exactly: the best of a geometric number of N(0, 1) against that of N(mu, 1), both
+    ways."""
     sums = search_price._sums(mean, 1.0)
     law = np.diff(sums, prepend=0.0)
     runs = np.arange(1, len(law) + 1)
@@ -103,11 +114,15 @@ def profile_of_best(mu: float, mean: float, eps: float) -> float:
 
     p, q = density(0.0), density(mu)
     step = at[1] - at[0]
-    return float(max(np.maximum(0, p - np.exp(eps) * q).sum(), np.maximum(0, q - np.exp(eps) * p).sum()) * step)
+    return float(
+        max(np.maximum(0, p - np.exp(eps) * q).sum(), np.maximum(0, q - np.exp(eps) * p).sum())
+        * step
+    )
 
 
 def test_the_exact_profile_of_a_selection_keeps_its_price_and_breaks_that_of_one_run() -> None:
-    """The best of about ten scores: (epsilon, delta) as priced holds; the price of one run alone does not."""
+    """The best of about ten scores: (epsilon, delta) as priced holds; the price of one run alone
+    does not."""
     mu, mean, delta = 1.0, 10.0, 1e-4
     stated = epsilon(PrivateSelection(Gaussian(1.0 / mu), mean, 1.0), delta, "add-remove")
     assert profile_of_best(mu, mean, stated) <= delta
@@ -118,7 +133,8 @@ def test_the_exact_profile_of_a_selection_keeps_its_price_and_breaks_that_of_one
 @pytest.mark.parametrize("way", [ALL, SELECTION])
 @pytest.mark.parametrize("odd", [True, False])
 def test_guarantee_1_a_floor_and_a_last_fit_are_in_the_price(way, odd) -> None:
-    """One run more, and the share that was kept, of Gaussian plans in squares, of others in epsilon."""
+    """One run more, and the share that was kept, of Gaussian plans in squares, of others in
+    epsilon."""
 
     def plans(eps, delta):
         return [Exponential(eps)] * 4 if odd else gaussian_plans(4)(eps, delta)
@@ -140,4 +156,7 @@ def test_guarantee_1_a_floor_and_a_last_fit_are_in_the_price(way, odd) -> None:
 def test_a_budget_that_holds_no_search_is_refused() -> None:
     with pytest.raises(PrivacyError, match="fewer candidates"):
         search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, SELECTION, 9.0, "geometric")
-    assert search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, "auto", 9.0, "geometric").way == ALL
+    assert (
+        search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, "auto", 9.0, "geometric").way
+        == ALL
+    )

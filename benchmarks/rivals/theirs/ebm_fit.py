@@ -1,6 +1,8 @@
-"""The additive model of interpret with noise (DP-EBM). Needs a Python of its own: `pip install interpret-core`.
+"""The additive model of interpret with noise (DP-EBM). Needs a Python of its own:
+`pip install interpret-core`.
 
-The epsilon is the library's claim, which was not checked here. The number of rows is taken to be public there.
+The epsilon is the library's claim, which was not checked here. The number of rows is taken to be
+public there.
 """
 
 import json
@@ -17,7 +19,10 @@ def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     with np.load(job["rows"]) as rows:
         y, wide = rows["train_y"], rows["train_numbers"].shape[1]
-        train, test = (np.column_stack([rows[f"{name}_numbers"], rows[f"{name}_codes"]]) for name in ("train", "test"))
+        train, test = (
+            np.column_stack([rows[f"{name}_numbers"], rows[f"{name}_codes"]])
+            for name in ("train", "test")
+        )
         kinds = ["continuous"] * wide + ["nominal"] * rows["train_codes"].shape[1]
     warnings.simplefilter("ignore")
     model = DPExplainableBoostingClassifier(

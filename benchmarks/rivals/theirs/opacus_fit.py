@@ -1,7 +1,8 @@
-"""A logistic regression by opacus: Poisson batches of 256, ten passes, clip 1, step 0.5. Needs the extra `torch` and opacus.
+"""A logistic regression by opacus: Poisson batches of 256, ten passes, clip 1, step 0.5. Needs the
+extra `torch` and opacus.
 
-Its own accountant chooses the noise; the epsilon of the table is that of this library's accountant for its history. The number
-of rows is in the sampling rate, and taken to be public.
+Its own accountant chooses the noise; the epsilon of the table is that of this library's accountant
+for its history. The number of rows is in the sampling rate, and taken to be public.
 """
 
 import json
@@ -27,7 +28,9 @@ def main() -> None:
     X, wanted = torch.tensor(train, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
     module = torch.nn.Linear(X.shape[1], 1)
     delta = 0.5 / len(y) ** 2
-    batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, wanted), batch_size=min(256, len(y)))
+    batches = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(X, wanted), batch_size=min(256, len(y))
+    )
     engine = PrivacyEngine()
     module, steps, batches = engine.make_private_with_epsilon(
         module=module,
@@ -45,9 +48,16 @@ def main() -> None:
             if len(some):
                 loss(module(some)[:, 0], labels).backward()
                 steps.step()
-    spent = from_opacus(engine, sampling="poisson", neighbours="add-remove", rows_per_person=1).price(delta).epsilon
+    spent = (
+        from_opacus(engine, sampling="poisson", neighbours="add-remove", rows_per_person=1)
+        .price(delta)
+        .epsilon
+    )
     with torch.no_grad():
-        scores = [module(torch.tensor(part, dtype=torch.float32))[:, 0].double().numpy() for part in (train, test)]
+        scores = [
+            module(torch.tensor(part, dtype=torch.float32))[:, 0].double().numpy()
+            for part in (train, test)
+        ]
     said = {"claimed": engine.get_epsilon(delta), "proved": spent}
     np.savez(job["out"], train_scores=scores[0], test_scores=scores[1], said=json.dumps(said))
 

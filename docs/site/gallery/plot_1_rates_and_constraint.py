@@ -2,9 +2,9 @@ r"""
 Rates of groups, before and after a constraint
 ==============================================
 
-Past decisions rewarded years without a break, of which men have more. A private classifier under demographic parity selects
-both groups nearly alike. Rates of the rows in our hands are exact, so no guarantee covers them; the constraint's value was
-released with noise.
+Past decisions rewarded years without a break, of which men have more. A private classifier under
+demographic parity selects both groups nearly alike. Rates of the rows in our hands are exact, so no
+guarantee covers them; the constraint's value was released with noise.
 """
 
 # %%
@@ -37,7 +37,9 @@ schema = fv.data.Schema(
 # Before the fit: what noise lets one enforce
 # -------------------------------------------
 # This needs public facts alone.
-clf = fv.RateConstrainedClassifier("demographic_parity:0.05", epsilon=1.0, schema=schema, random_state=0)
+clf = fv.RateConstrainedClassifier(
+    "demographic_parity:0.05", epsilon=1.0, schema=schema, random_state=0
+)
 fv.NoiseDisplay.from_estimator(clf)
 
 # %%

@@ -13,7 +13,11 @@ import fairveil as fv
 from fairveil.privacy.events import Gaussian
 
 ledger = fv.Ledger.create(None, "applicants", epsilon=1.0, delta=1e-6)
-for purpose, multiplier in (("counts for the office", 20.0), ("model of June", 9.0), ("model of July", 15.0)):
+for purpose, multiplier in (
+    ("counts for the office", 20.0),
+    ("model of June", 9.0),
+    ("model of July", 15.0),
+):
     ledger.reserve(Gaussian(multiplier), purpose=purpose).commit()
 print(ledger.balance())
 

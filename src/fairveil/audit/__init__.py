@@ -1,4 +1,5 @@
-"""Ring 5: attacks on callables, estimators and saved models. A lower bound on epsilon, to hold against the claim."""
+"""Ring 5: attacks on callables, estimators and saved models. A lower bound on epsilon, to hold
+against the claim."""
 
 from __future__ import annotations
 

@@ -1,17 +1,20 @@
-"""Bets against a claim, one for each pair of runs: evidence that may be looked at after every run, and stops when it is enough.
+"""Bets against a claim, one for each pair of runs: evidence that may be looked at after every run,
+and stops when it is enough.
 
-A claim says E[phi(there)] - e^epsilon E[phi(here)] <= delta for every test phi in [0, 1]. With x_i = phi(there_i) and
-y_i = phi(here_i) of pair i, and a stake in [0, 1 / (e^epsilon + delta)) that follows from earlier pairs alone,
+A claim says E[phi(there)] - e^epsilon E[phi(here)] <= delta for every test phi in [0, 1]. With x_i
+= phi(there_i) and y_i = phi(here_i) of pair i, and a stake in [0, 1 / (e^epsilon + delta)) that
+follows from earlier pairs alone,
 
     wealth_t = product over i <= t of (1 + stake_i (x_i - e^epsilon y_i - delta))
 
-has expectation at most 1 where the claim is true, so it ever reaches 1 / risk with probability risk at most (Ville 1939; the
-stakes are after Waudby-Smith and Ramdas 2024). Expectations alone enter: the two runs of a pair may share their coins, which
-leaves x_i - y_i far less spread than of independent runs, and changes nothing in what is claimed.
+has expectation at most 1 where the claim is true, so it ever reaches 1 / risk with probability risk
+at most (Ville 1939; the stakes are after Waudby-Smith and Ramdas 2024). Expectations alone enter:
+the two runs of a pair may share their coins, which leaves x_i - y_i far less spread than of
+independent runs, and changes nothing in what is claimed.
 
 Guarantees (tests/audit/test_audit_betting.py):
-1. The wealth against a true claim ever reaches 1 / risk with probability risk at most, whether runs of a pair depend on each
-   other or not.
+1. The wealth against a true claim ever reaches 1 / risk with probability risk at most, whether runs
+   of a pair depend on each other or not.
 2. `lower` is below the true parameter with probability 1 - risk at least, at all times together.
 """
 
@@ -52,14 +55,23 @@ class Soft:
 
 
 class Bets:
-    """Wealth against many claims at once: `factors` are e^epsilon, `deltas` what is allowed, one pair of numbers a claim."""
+    """Wealth against many claims at once: `factors` are e^epsilon, `deltas` what is allowed, one
+    pair of numbers a claim."""
 
-    def __init__(self, factors: Floats, deltas: Floats, seen: tuple[Floats, Floats] | None = None) -> None:
-        self._factors, self._deltas = (np.asarray(given, np.float64) for given in np.broadcast_arrays(factors, deltas))
+    def __init__(
+        self, factors: Floats, deltas: Floats, seen: tuple[Floats, Floats] | None = None
+    ) -> None:
+        self._factors, self._deltas = (
+            np.asarray(given, np.float64) for given in np.broadcast_arrays(factors, deltas)
+        )
         self._largest = MOST / (self._factors + self._deltas)
         self.log_wealth = np.zeros(self._factors.shape)
         self.highest = np.zeros(self._factors.shape)
-        self._count, self._sums, self._squares = 0, np.zeros(self._factors.shape), np.zeros(self._factors.shape)
+        self._count, self._sums, self._squares = (
+            0,
+            np.zeros(self._factors.shape),
+            np.zeros(self._factors.shape),
+        )
         if seen is not None:
             for one, other in zip(*seen, strict=True):
                 self._learn(one - self._factors * other - self._deltas)
@@ -79,7 +91,8 @@ class Bets:
         return np.asarray(self.highest >= -np.log(risk))
 
     def _stakes(self) -> Floats:
-        """What past gains would have liked best: mean / (variance + mean^2), within what wealth survives."""
+        """What past gains would have liked best: mean / (variance + mean^2), within what wealth
+        survives."""
         mean = self._sums / (self._count + 1.0)
         variance = np.maximum((self._squares + PRIOR) / (self._count + 1.0) - mean**2, 1e-6)
         return np.asarray(np.clip(mean / (variance + mean**2), 0.0, self._largest))
@@ -103,16 +116,27 @@ def epsilons(delta: float, seen: tuple[Floats, Floats]) -> Bets:
 def lower(bets: Bets, values: Floats, risk: float) -> float:
     """The largest value that is refuted, with all below it; 0 where none is."""
     kept = np.flatnonzero(~bets.refuted(risk))
-    return 0.0 if len(kept) and kept[0] == 0 else float(values[(kept[0] if len(kept) else len(values)) - 1])
+    return (
+        0.0
+        if len(kept) and kept[0] == 0
+        else float(values[(kept[0] if len(kept) else len(values)) - 1])
+    )
 
 
 def power(
-    factor: float, delta: float, seen: tuple[Floats, Floats], gains: tuple[Floats, Floats], pairs: int, risk: float
+    factor: float,
+    delta: float,
+    seen: tuple[Floats, Floats],
+    gains: tuple[Floats, Floats],
+    pairs: int,
+    risk: float,
 ) -> float:
-    """In which share of audits of so many pairs the claim would be refuted, by resampling the pairs of a planted bug.
+    """In which share of audits of so many pairs the claim would be refuted, by resampling the pairs
+    of a planted bug.
 
-    Cautious: the gains are lowered by what their mean may be too high at 95 % confidence (a normal approximation). So the share
-    is a lower bound, as far as the pairs that were run tell how such pairs are spread.
+    Cautious: the gains are lowered by what their mean may be too high at 95 % confidence (a normal
+    approximation). So the share is a lower bound, as far as the pairs that were run tell how such
+    pairs are spread.
     """
     there, here = gains
     if len(there) < 2:
@@ -128,19 +152,26 @@ def power(
 
 
 def chosen(here: Floats, there: Floats, centre: float | None, pairs: int) -> Soft:
-    """The test for distances that a pilot's scores favour: how soft, and around which centre (None: of a few quantiles)."""
+    """The test for distances that a pilot's scores favour: how soft, and around which centre (None:
+    of a few quantiles)."""
     spread = float(np.sqrt((here.var() + there.var()) / 2.0))
     turned = bool(there.mean() < here.mean())
     everything = np.concatenate((here, there))
     if not (np.ptp(here) or np.ptp(there)):
         middle = float((here.mean() + there.mean()) / 2.0)
         return Soft(middle, middle, turned)
-    centres = [centre] if centre is not None else np.quantile(everything, (0.3, 0.4, 0.5, 0.6, 0.7)).tolist()
+    centres = (
+        [centre]
+        if centre is not None
+        else np.quantile(everything, (0.3, 0.4, 0.5, 0.6, 0.7)).tolist()
+    )
     tests = [Soft(c - a * spread, c + a * spread, turned) for c in centres for a in SOFTNESS]
     return _best(tests, here, there, 1.0, 0.0, pairs)
 
 
-def _best(tests: list[Soft], here: Floats, there: Floats, factor: float, delta: float, pairs: int) -> Soft:
+def _best(
+    tests: list[Soft], here: Floats, there: Floats, factor: float, delta: float, pairs: int
+) -> Soft:
     """By the lower end that a pilot promises for so many pairs."""
     ends = []
     for test in tests:
@@ -149,8 +180,11 @@ def _best(tests: list[Soft], here: Floats, there: Floats, factor: float, delta: 
     return tests[int(np.argmax(ends))]
 
 
-def chosen_tail(here: Floats, there: Floats, epsilon: float, delta: float, pairs: int) -> tuple[Soft, bool]:
-    """The test for (epsilon, delta), and whether the two tables change places: the claim holds in both directions."""
+def chosen_tail(
+    here: Floats, there: Floats, epsilon: float, delta: float, pairs: int
+) -> tuple[Soft, bool]:
+    """The test for (epsilon, delta), and whether the two tables change places: the claim holds in
+    both directions."""
     cuts = np.unique(np.quantile(np.concatenate((here, there)), np.linspace(0.02, 0.98, 49)))
     found: list[tuple[float, Soft, bool]] = []
     for swapped in (False, True):

@@ -1,13 +1,15 @@
-"""An audit in one run: many canaries, each in the table or not by a coin, and guesses of the coins from what was released.
+"""An audit in one run: many canaries, each in the table or not by a coin, and guesses of the coins
+from what was released.
 
-For fits that take long, such as networks. Of our own fits the curators are heard: each gradient sum is a linear function of the
-coins, with known noise, so the guesses come from the linear estimate of least squared error. A function of the user's hands out
-a score of membership instead.
+For fits that take long, such as networks. Of our own fits the curators are heard: each gradient sum
+is a linear function of the coins, with known noise, so the guesses come from the linear estimate of
+least squared error. A function of the user's hands out a score of membership instead.
 
 Guarantees (tests/audit/test_audit_canaries.py):
-1. A true claim is refuted with probability 1 - confidence at most: guesses are functions of releases and of public numbers, and
-   how many there are is fixed beforehand.
-2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is charged.
+1. A true claim is refuted with probability 1 - confidence at most: guesses are functions of
+   releases and of public numbers, and how many there are is fixed beforehand.
+2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is
+   charged.
 """
 
 from __future__ import annotations
@@ -54,7 +56,12 @@ GUESSED = 0.25
 """Of the canaries: whose coins are guessed, half of them as heads."""
 ENDS = 0.5
 """Of a canary's numbers: how many lie at an end of their bounds."""
-BUGS = (Bug(HALF_NOISE), Bug("3-fold epsilon", 3.0), Bug("10-fold epsilon", 10.0), Bug("100-fold epsilon", 100.0))
+BUGS = (
+    Bug(HALF_NOISE),
+    Bug("3-fold epsilon", 3.0),
+    Bug("10-fold epsilon", 10.0),
+    Bug("100-fold epsilon", 100.0),
+)
 """What is planted, each in a run of its own. One run at a small epsilon shows large leaks alone."""
 DEVIATIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 """Of the stated noise: what a guess may take the true one for."""
@@ -65,9 +72,9 @@ NO_PROOF = "An audit is no proof: a larger leak may need more canaries, others, 
 class OneRunAudit:
     """The result of `fairveil.audit.one_run`.
 
-    `right` of `guesses` guesses about `canaries` coins were right. `epsilon_lower`: any mechanism has at least this epsilon at
-    the claim's delta; `gaussian_epsilon_lower`: one of Gaussian noise has. `planted`: bugs, and whether their own run refuted
-    the claim.
+    `right` of `guesses` guesses about `canaries` coins were right. `epsilon_lower`: any mechanism
+    has at least this epsilon at the claim's delta; `gaussian_epsilon_lower`: one of Gaussian noise
+    has. `planted`: bugs, and whether their own run refuted the claim.
     """
 
     target: str
@@ -89,13 +96,19 @@ class OneRunAudit:
     @property
     def epsilon_lower(self) -> float:
         """Of any mechanism, at the claim's delta."""
-        return bounds.epsilon_lower(self.canaries, self.guesses, self.right, self.promise.delta, 1.0 - self.confidence)
+        return bounds.epsilon_lower(
+            self.canaries, self.guesses, self.right, self.promise.delta, 1.0 - self.confidence
+        )
 
     @property
     def gaussian_epsilon_lower(self) -> float:
         """Of Gaussian noise, at the claim's delta."""
         mu = bounds.mu_lower(self.canaries, self.guesses, self.right, 1.0 - self.confidence)
-        return accounting.epsilon(Gaussian(1.0 / mu), self.promise.delta) if mu > 1e-9 and self.promise.delta > 0 else 0.0
+        return (
+            accounting.epsilon(Gaussian(1.0 / mu), self.promise.delta)
+            if mu > 1e-9 and self.promise.delta > 0
+            else 0.0
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, as plain JSON values."""
@@ -106,7 +119,9 @@ class OneRunAudit:
             "verdict": self.verdict,
             "refuted": self.refuted,
             "epsilon_lower": self.epsilon_lower,
-            "gaussian_epsilon_lower": self.gaussian_epsilon_lower if is_gaussian_claim(self.claim) else None,
+            "gaussian_epsilon_lower": self.gaussian_epsilon_lower
+            if is_gaussian_claim(self.claim)
+            else None,
             "confidence": self.confidence,
             "canaries": self.canaries,
             "guesses": self.guesses,
@@ -130,8 +145,14 @@ class OneRunAudit:
             ("verdict", f"{self.verdict}: {head}, at {100 * self.confidence:g} % confidence"),
             ("claimed", f"{self.promise}"),
             ("measured", measured),
-            ("guesses", f"{self.right} of {self.guesses} right, about {self.canaries} canaries in one run"),
-            *(("planted", f"{name}: {'found' if found else 'not found'}, in one run") for name, found in self.planted),
+            (
+                "guesses",
+                f"{self.right} of {self.guesses} right, about {self.canaries} canaries in one run",
+            ),
+            *(
+                ("planted", f"{name}: {'found' if found else 'not found'}, in one run")
+                for name, found in self.planted
+            ),
             ("note", NO_PROOF),
         ]
         return "\n".join(f"{label:<10}  {words}" for label, words in lines)
@@ -154,15 +175,17 @@ def one_run(
 ) -> OneRunAudit:
     """Audit a mechanism in one run with many canaries, such as the fit of a network.
 
-    Each canary is a row that is put into the table by a coin. After the run, coins are guessed from what was released. Too many
-    right guesses refute the claim (docs/audit.md). Bugs are planted in further runs, one each.
+    Each canary is a row that is put into the table by a coin. After the run, coins are guessed from
+    what was released. Too many right guesses refute the claim (docs/audit.md). Bugs are planted in
+    further runs, one each.
 
     Parameters
     ----------
     target : estimator or function
-        A classifier of this library that finds its model by gradients, with records protected under add-remove; linear or a
-        torch module. Or a function ``fit(table, seed)`` of any library: `table` is a dictionary of columns. It returns a
-        function of a table, which gives a number for each row: the larger, the more likely the row was there.
+        A classifier of this library that finds its model by gradients, with records protected under
+        add-remove; linear or a torch module. Or a function ``fit(table, seed)`` of any library:
+        `table` is a dictionary of columns. It returns a function of a table, which gives a number
+        for each row: the larger, the more likely the row was there.
     schema : Schema, default=None
         Public facts that rows are made of. None: the estimator's own.
     canaries : int, default=200
@@ -189,24 +212,36 @@ def one_run(
 
     References
     ----------
-    .. [1] Steinke, Nasr and Jagielski 2023. "Privacy Auditing with One (1) Training Run." arXiv:2305.08846.
+    .. [1] Steinke, Nasr and Jagielski 2023. "Privacy Auditing with One (1) Training Run."
+           arXiv:2305.08846.
 
     Examples
     --------
     >>> from fairveil.facts import Boolean
     >>> numbers = {"age": Number(0, 1), "score": Number(0, 1), "hours": Number(0, 1)}
     >>> schema = Schema({**numbers, "hired": Boolean()}, target="hired")
-    >>> def kept(table, seed):                       # it hands out every row
+    >>> def kept(table, seed):  # it hands out every row
     ...     there = set(zip(*(table[name] for name in numbers)))
     ...     return lambda others: [row in there for row in zip(*(others[name] for name in numbers))]
     >>> one_run(kept, schema=schema, epsilon=1.0, delta=1e-6, rows=50).verdict
     'not met'
     """
     canaries = _checks.whole(at_least=FEWEST, canaries=canaries)
-    guessed = max(2, int(GUESSED * canaries)) if guesses is None else _checks.whole(at_least=2, guesses=guesses)
+    guessed = (
+        max(2, int(GUESSED * canaries))
+        if guesses is None
+        else _checks.whole(at_least=2, guesses=guesses)
+    )
     if guessed > canaries:
         remedy = "Pass guesses=50, for example."
-        raise InputError(complaint(expected=f"at most {canaries}, the canaries", of="guesses", got=guessed, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"at most {canaries}, the canaries",
+                of="guesses",
+                got=guessed,
+                remedy=remedy,
+            )
+        )
     confidence = _checks.fraction(confidence=confidence, low_open=True, high_open=True)
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
     made = _Made.of(target, schema, canaries, rows, seed)
@@ -216,10 +251,18 @@ def one_run(
     risk, found = 1.0 - confidence, []
     for bug in BUGS if power and made.is_estimator else ():
         other = run(target, made, (epsilon, delta), bug)[0]
-        found.append((bug.name, bounds.refutes(claim, canaries, guessed, made.right(other, guessed), risk)))
+        found.append(
+            (bug.name, bounds.refutes(claim, canaries, guessed, made.right(other, guessed), risk))
+        )
     refuted = bounds.refutes(claim, canaries, guessed, right, risk)
-    name = type(target).__name__ if made.is_estimator else getattr(target, "__name__", type(target).__name__)
-    return OneRunAudit(name, promise, claim, canaries, guessed, right, confidence, refuted, tuple(found), seed)
+    name = (
+        type(target).__name__
+        if made.is_estimator
+        else getattr(target, "__name__", type(target).__name__)
+    )
+    return OneRunAudit(
+        name, promise, claim, canaries, guessed, right, confidence, refuted, tuple(found), seed
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,64 +287,118 @@ class _Made:
         if not is_estimator and not callable(target):
             remedy = "Pass an estimator, or a function fit(table, seed)."
             got = type(target).__name__
-            raise InputError(complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy)
+            )
         rng = np.random.default_rng([seed, 7])
         table = ordinary(facts, canaries, seed + 1)
         for name, column in facts.columns.items():
             if isinstance(column, Number) and name in table:
                 ends = np.where(rng.random(canaries) < 0.5, column.low, column.high)
                 table[name] = np.where(rng.random(canaries) < ENDS, ends, table[name])
-        return _Made(facts, ordinary(facts, rows, seed), table, rng.random(canaries) < 0.5, seed, is_estimator)
+        return _Made(
+            facts,
+            ordinary(facts, rows, seed),
+            table,
+            rng.random(canaries) < 0.5,
+            seed,
+            is_estimator,
+        )
 
     @property
     def table(self) -> Table:
         """The rows of the run."""
-        return {name: np.concatenate([values, self.canaries[name][self.coins]]) for name, values in self.others.items()}
+        return {
+            name: np.concatenate([values, self.canaries[name][self.coins]])
+            for name, values in self.others.items()
+        }
 
     def right(self, scores: Floats, guesses: int) -> int:
-        """How many guesses are right: the largest scores are guessed to be there, the smallest not to be."""
+        """How many guesses are right: the largest scores are guessed to be there, the smallest not
+        to be."""
         order = np.argsort(scores, kind="stable")
         heads = guesses // 2
-        return int(self.coins[order[len(order) - heads :]].sum() + (~self.coins[order[: guesses - heads]]).sum())
+        return int(
+            self.coins[order[len(order) - heads :]].sum()
+            + (~self.coins[order[: guesses - heads]]).sum()
+        )
 
 
 Answer = tuple[Floats, Promise, Claim]
 
 
-def _of_function(target: Callable[..., Any], made: _Made, said: tuple[Any, Any], bug: Bug | None) -> Answer:
+def _of_function(
+    target: Callable[..., Any], made: _Made, said: tuple[Any, Any], bug: Bug | None
+) -> Answer:
     epsilon, delta = said
     if epsilon is None or delta is None:
         remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
-        raise InputError(complaint(expected="a claim", of="epsilon" if epsilon is None else "delta", got=None, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a claim",
+                of="epsilon" if epsilon is None else "delta",
+                got=None,
+                remedy=remedy,
+            )
+        )
     promise = Promise(epsilon, delta)
     with paid_for(), warnings.catch_warnings():  # of rows that were made up
         warnings.simplefilter("ignore")
         scored = target({name: values.copy() for name, values in made.table.items()}, made.seed)
         if not callable(scored):
-            remedy = "Return a function of a table that gives a number a row: minus the loss, for example."
+            remedy = (
+                "Return a function of a table that gives a number a row: minus the loss, for "
+                "example."
+            )
             got = type(scored).__name__
-            raise InputError(complaint(expected="a function", of="what fit returns", got=got, remedy=remedy))
-        scores = np.asarray(scored({name: values.copy() for name, values in made.canaries.items()}), np.float64)
+            raise InputError(
+                complaint(expected="a function", of="what fit returns", got=got, remedy=remedy)
+            )
+        scores = np.asarray(
+            scored({name: values.copy() for name, values in made.canaries.items()}), np.float64
+        )
     if scores.shape != made.coins.shape or not np.isfinite(scores).all():
         remedy = "Return one finite number for each row."
-        raise InputError(complaint(expected=f"{len(made.coins)} numbers", of="scores", got=scores.shape, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"{len(made.coins)} numbers", of="scores", got=scores.shape, remedy=remedy
+            )
+        )
     return scores, promise, PointClaim(promise.epsilon, promise.delta)
 
 
 def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | None) -> Answer:
     parameters = target.get_params(deep=False)
-    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(parameters):
+    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
+        parameters
+    ):
         remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
         raise InputError(
-            complaint(expected="an estimator of this library", of="TARGET", got=type(target).__name__, remedy=remedy)
+            complaint(
+                expected="an estimator of this library",
+                of="TARGET",
+                got=type(target).__name__,
+                remedy=remedy,
+            )
         )
-    promise = Promise(*(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")))
-    if not promise.is_private or promise.protects != "records" or promise.neighbours != "add-remove":
+    promise = Promise(
+        *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
+    )
+    if (
+        not promise.is_private
+        or promise.protects != "records"
+        or promise.neighbours != "add-remove"
+    ):
         remedy = "Use fv.audit.run, which has pairs of tables for every relation."
         expected = "a finite epsilon for records, added or removed"
         raise InputError(complaint(expected=expected, of="TARGET", got=str(promise), remedy=remedy))
     fold = 1.0 if bug is None else bug.fold
-    changed = {"schema": made.schema, "random_state": made.seed, "ledger": None, "epsilon": promise.epsilon * fold}
+    changed = {
+        "schema": made.schema,
+        "random_state": made.seed,
+        "ledger": None,
+        "epsilon": promise.epsilon * fold,
+    }
     if "checkpoint" in parameters:
         changed["checkpoint"] = None
     fitted, heard = type(target)(**{**parameters, **changed}), Overheard()
@@ -315,16 +412,25 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
         fitted.fit(encode(made.table, made.schema))
     if fitted.privacy_.promise.unit is not None:
         remedy = "Audit it without a unit: canaries are rows."
-        raise InputError(complaint(expected="a mechanism that protects rows", of="unit", got="persons", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a mechanism that protects rows", of="unit", got="persons", remedy=remedy
+            )
+        )
     others, canaries = (Rows(encode(table, made.schema)) for table in (made.others, made.canaries))
-    return _estimated(heard, others, canaries, promise), promise, claim_of(fitted.privacy_, promise.delta)
+    return (
+        _estimated(heard, others, canaries, promise),
+        promise,
+        claim_of(fitted.privacy_, promise.delta),
+    )
 
 
 def _estimated(heard: Overheard, others: Rows, canaries: Rows, promise: Promise) -> Floats:
     """The linear estimate of all coins, from every gradient sum that was released.
 
-    A sum is q (ordinary rows + G' coins) + noise of deviation s in the mean over batches of rate q. Coins have mean 1/2 and
-    variance 1/4, so the estimate solves (sum of q^2 G G' / s^2 + 4 I) x = sum of q G (sum - its mean) / s^2.
+    A sum is q (ordinary rows + G' coins) + noise of deviation s in the mean over batches of rate q.
+    Coins have mean 1/2 and variance 1/4, so the estimate solves (sum of q^2 G G' / s^2 + 4 I) x =
+    sum of q G (sum - its mean) / s^2.
     """
     sums = _Sums(np.zeros((canaries.exact_count,) * 2), np.zeros(canaries.exact_count), 0.0, 0)
     for release in (one for book in heard.heard for one in book):
@@ -336,16 +442,34 @@ def _estimated(heard: Overheard, others: Rows, canaries: Rows, promise: Promise)
         rate = release.batch.rate if isinstance(release.batch, Poisson) else 1.0
         for ask, answer in zip(release.asks, release.answers, strict=True):
             question = ask.question
-            if not isinstance(question, GradientSum | NetworkGradient) or question.models != 1 or ask.noise != "gaussian":
+            if (
+                not isinstance(question, GradientSum | NetworkGradient)
+                or question.models != 1
+                or ask.noise != "gaussian"
+            ):
                 continue
             scale = pricing.constant_scale(question, mine.layout, promise, None)
             size = float(pricing.noise_scale(ask, scale, promise, release.batch, ())) * scale.unit
             own = rate * scale.unit / size * _each(question, scale, mine)
-            rest = rate * scale.unit / size * totals([(question, [scale])], whole, whole.blocks())[0].ravel()
-            sums = sums.and_of(own, np.asarray(answer).ravel() / size - rest - own.sum(axis=0) / 2.0)
+            rest = (
+                rate
+                * scale.unit
+                / size
+                * totals([(question, [scale])], whole, whole.blocks())[0].ravel()
+            )
+            sums = sums.and_of(
+                own, np.asarray(answer).ravel() / size - rest - own.sum(axis=0) / 2.0
+            )
     if not sums.numbers:
         remedy = "Use fv.audit.run, which attacks every release."
-        raise InputError(complaint(expected="a fit that releases gradients", of="TARGET", got="one without", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a fit that releases gradients",
+                of="TARGET",
+                got="one without",
+                remedy=remedy,
+            )
+        )
     return sums.coins
 
 
@@ -353,12 +477,15 @@ def _each(question: GradientSum | NetworkGradient, scale: Scale, rows: Rows) -> 
     """What each row adds, in grid steps: (rows, numbers)."""
     (block,) = rows.blocks()
     alone = (block.take(np.array([at])) for at in range(rows.exact_count))
-    return np.stack([totals([(question, [scale])], rows, [one])[0].ravel() for one in alone]).astype(np.float64)
+    return np.stack(
+        [totals([(question, [scale])], rows, [one])[0].ravel() for one in alone]
+    ).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """H H' , H y and y' y of all numbers y = H' (coins - 1/2) + noise that were released, in deviations of the stated noise."""
+    """H H' , H y and y' y of all numbers y = H' (coins - 1/2) + noise that were released, in
+    deviations of the stated noise."""
 
     gram: Floats
     seen: Floats
@@ -368,7 +495,9 @@ class _Sums:
     def and_of(self, own: Floats, off: Floats) -> _Sums:
         """With one release more."""
         squares = self.squares + float(off @ off)
-        return _Sums(self.gram + own @ own.T, self.seen + own @ off, squares, self.numbers + off.size)
+        return _Sums(
+            self.gram + own @ own.T, self.seen + own @ off, squares, self.numbers + off.size
+        )
 
     @property
     def coins(self) -> Floats:

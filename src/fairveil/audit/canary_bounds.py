@@ -1,14 +1,17 @@
-"""What one run with many canaries proves: how likely so many right guesses are, if the claim is true.
+"""What one run with many canaries proves: how likely so many right guesses are, if the claim is
+true.
 
-Each of m canaries is in the table by a fair coin of its own. Whoever sees what was released guesses r of the coins. Of an
-(epsilon, delta)-private mechanism, under add-remove, v right guesses or more have at most the probability
+Each of m canaries is in the table by a fair coin of its own. Whoever sees what was released guesses
+r of the coins. Of an (epsilon, delta)-private mechanism, under add-remove, v right guesses or more
+have at most the probability
 
     P(B >= v) + 2 m delta max_i P(v - i <= B < v) / i,     B binomial(r, e^epsilon / (1 + e^epsilon))
 
 (Steinke, Nasr and Jagielski 2023, Theorem 5.2; docs/audit.md has the proof for delta = 0).
 
 Guarantees (tests/audit/test_audit_canaries.py):
-1. Of randomized response, which reaches it, a true claim is refuted as often as the risk says, and no more.
+1. Of randomized response, which reaches it, a true claim is refuted as often as the risk says, and
+   no more.
 2. A curve of claims is tried at points that are fixed beforehand, each with its part of the risk.
 """
 
@@ -45,7 +48,8 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
 
 
 def refutes(claim: Claim, canaries: int, guesses: int, right: int, risk: float) -> bool:
-    """Whether so many right guesses contradict the claim; of a true one with probability `risk` at most."""
+    """Whether so many right guesses contradict the claim; of a true one with probability `risk` at
+    most."""
     points = points_of(claim)
     return any(p_value(canaries, guesses, right, *point) <= risk / len(points) for point in points)
 
@@ -68,7 +72,11 @@ def epsilon_lower(canaries: int, guesses: int, right: int, delta: float, risk: f
 def mu_lower(canaries: int, guesses: int, right: int, risk: float) -> float:
     """A mechanism that is mu-GDP has at least this mu."""
     part = risk / len(PLACES)
-    return _largest(lambda mu: any(p_value(canaries, guesses, right, at, delta_of(mu, at)) <= part for at in PLACES))
+    return _largest(
+        lambda mu: any(
+            p_value(canaries, guesses, right, at, delta_of(mu, at)) <= part for at in PLACES
+        )
+    )
 
 
 def delta_of(mu: float, epsilon: float) -> float:

@@ -1,4 +1,5 @@
-"""What an audit is held against: each claim says how well any test may tell two neighbouring data sets apart."""
+"""What an audit is held against: each claim says how well any test may tell two neighbouring data
+sets apart."""
 
 from __future__ import annotations
 
@@ -28,19 +29,21 @@ class Claim:
 
     @property
     def total_variation(self) -> float:
-        """The largest total variation distance, delta at epsilon 0, that the claim allows between neighbours' releases."""
+        """The largest total variation distance, delta at epsilon 0, that the claim allows between
+        neighbours' releases."""
         raise NotImplementedError
 
     @property
     def gaussian(self) -> float:
-        """The largest squared distance of neighbours, in deviations of noise, that all Gaussian releases of all rows may have;
-        infinite where the claim is not about noise."""
+        """The largest squared distance of neighbours, in deviations of noise, that all Gaussian
+        releases of all rows may have; infinite where the claim is not about noise."""
         return math.inf
 
 
 @dataclass(frozen=True)
 class PointClaim(Claim):
-    """The mechanism is (epsilon, delta)-private. All that is said of its curve is this one point."""
+    """The mechanism is (epsilon, delta)-private. All that is said of its curve is this one
+    point."""
 
     epsilon: float
     delta: float
@@ -55,13 +58,15 @@ class PointClaim(Claim):
 
     @property
     def total_variation(self) -> float:
-        """FPR + FNR >= 2 (1 - delta) / (1 + e^epsilon): add the two inequalities of the definition."""
+        """FPR + FNR >= 2 (1 - delta) / (1 + e^epsilon): add the two inequalities of the
+        definition."""
         return 1.0 - 2.0 * (1.0 - self.delta) * float(special.expit(-self.epsilon))
 
 
 @dataclass(frozen=True)
 class GaussianClaim(Claim):
-    """Neighbours' releases are no easier to tell apart than N(0, 1) and N(mu, 1): mu-GDP, a whole curve of points."""
+    """Neighbours' releases are no easier to tell apart than N(0, 1) and N(mu, 1): mu-GDP, a whole
+    curve of points."""
 
     mu: float
 
@@ -79,7 +84,8 @@ class GaussianClaim(Claim):
 
 @dataclass(frozen=True)
 class EventsClaim(Claim):
-    """What was released was these events and nothing else: the accountant's whole curve of (epsilon, delta)."""
+    """What was released was these events and nothing else: the accountant's whole curve of
+    (epsilon, delta)."""
 
     events: Event | Iterable[Event]
     neighbours: str = "add-remove"
@@ -87,12 +93,19 @@ class EventsClaim(Claim):
 
     def __post_init__(self) -> None:
         _checks.one_of(NEIGHBOURS, neighbours=self.neighbours)
-        event = self.events if isinstance(self.events, Event) else compose(Composed(tuple(self.events)).events)
+        event = (
+            self.events
+            if isinstance(self.events, Event)
+            else compose(Composed(tuple(self.events)).events)
+        )
         _checks.normalise(self, events=event, _delta=accounting.delta(event, 0.0, self.neighbours))
 
     @property
     def words(self) -> str:
-        return f"the stated events, which let no test come nearer than total variation {self.total_variation:.4g}"
+        return (
+            f"the stated events, which let no test come nearer than total variation "
+            f"{self.total_variation:.4g}"
+        )
 
     @property
     def total_variation(self) -> float:
@@ -100,15 +113,19 @@ class EventsClaim(Claim):
 
     @property
     def gaussian(self) -> float:
-        return inventory(compose([cast(Event, self.events)]), cast(Neighbours, self.neighbours)).gaussian
+        return inventory(
+            compose([cast(Event, self.events)]), cast(Neighbours, self.neighbours)
+        ).gaussian
 
 
 def claim_of(given: object, delta: float) -> Claim:
-    """A claim from itself, from a statement or its plan's events, or from an epsilon (at the audit's own delta)."""
+    """A claim from itself, from a statement or its plan's events, or from an epsilon (at the
+    audit's own delta)."""
     if isinstance(given, Claim):
         return given
     if isinstance(given, PrivacyStatement):
-        if given.plan is None or not given.is_private:  # a filter's cap is one point, its log's curve no bound: theory.md#t10
+        # a filter's cap is one point, its log's curve no bound: theory.md#t10
+        if given.plan is None or not given.is_private:
             return PointClaim(given.epsilon, given.delta)
         return EventsClaim(given.plan, given.neighbours)
     if isinstance(given, Event):

@@ -1,7 +1,8 @@
-"""Pairs of neighbouring tables that a schema allows, made up: ordinary rows, and one person at a corner of what it declares.
+"""Pairs of neighbouring tables that a schema allows, made up: ordinary rows, and one person at a
+corner of what it declares.
 
-A corner has every number at one end of its bounds and every category at one end of its list. Under each relation there is a
-pair for each corner, class and group:
+A corner has every number at one end of its bounds and every category at one end of its list. Under
+each relation there is a pair for each corner, class and group:
 
 | relation | here | there |
 |---|---|---|
@@ -9,10 +10,12 @@ pair for each corner, class and group:
 | replace-one | and a person of the same or of the opposite corner, in another class and group | and the person |
 | sensitive features alone | and the person in another group | and the person |
 
-Most ordinary rows are in another class than the person, so that a model errs about the person in every round.
+Most ordinary rows are in another class than the person, so that a model errs about the person in
+every round.
 
 Guarantees (tests/audit/test_audit_corners.py):
-1. Both tables of a pair are of the schema, and are neighbours under its relation, and nothing else differs.
+1. Both tables of a pair are of the schema, and are neighbours under its relation, and nothing else
+   differs.
 2. Everything is made of the schema and a seed: no row of anybody is read.
 """
 
@@ -34,8 +37,8 @@ Table = dict[str, npt.NDArray[Any]]
 Person = dict[str, Any]
 OTHERS = 1_000
 AGAINST = 0.9
-"""Of ordinary rows, the share that gets another class than the person: a model then errs about the person, whose gradients stay
-at the clip."""
+"""Of ordinary rows, the share that gets another class than the person: a model then errs about the
+person, whose gradients stay at the clip."""
 MOST_PAIRS = 16
 ENDS = ("high", "low")
 
@@ -50,22 +53,36 @@ class Pair:
     common: Table
 
 
-def pairs_of(schema: Schema, protects: str, neighbours: str, *, others: int = OTHERS, seed: int = 0) -> tuple[Pair, ...]:
+def pairs_of(
+    schema: Schema, protects: str, neighbours: str, *, others: int = OTHERS, seed: int = 0
+) -> tuple[Pair, ...]:
     """The pairs of one relation, at most `MOST_PAIRS`, evenly taken from all.
 
-    >>> schema = Schema({"age": Number(0, 99), "sex": Category(("f", "m")), "hired": Boolean()}, "hired", ("sex",))
+    >>> schema = Schema(
+    ...     {"age": Number(0, 99), "sex": Category(("f", "m")), "hired": Boolean()},
+    ...     "hired",
+    ...     ("sex",),
+    ... )
     >>> [pair.name for pair in pairs_of(schema, "records", "add-remove")][:2]
     ['numbers at their high ends, hired=False, sex=f', 'numbers at their high ends, hired=False, sex=m']
     """
     used = _columns(schema)
-    if protects == "sensitive_features" and not any(len(schema.listed(name)) > 1 for name in schema.sensitive):
+    if protects == "sensitive_features" and not any(
+        len(schema.listed(name)) > 1 for name in schema.sensitive
+    ):
         remedy = 'Declare it: Schema(..., sensitive=["sex"]).'
         got = list(schema.sensitive)
-        raise InputError(complaint(expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy
+            )
+        )
     everyone = ordinary(schema, others, seed)
     everybody = list(_people(schema))
     most = MOST_PAIRS // 2 if (protects, neighbours) == ("records", "replace-one") else MOST_PAIRS
-    places = np.unique(np.linspace(0, len(everybody) - 1, min(most, len(everybody))).round().astype(int))
+    places = np.unique(
+        np.linspace(0, len(everybody) - 1, min(most, len(everybody))).round().astype(int)
+    )
     found = []
     for name, end, person in (everybody[at] for at in places):
         common = against(schema, everyone, person, seed)
@@ -75,12 +92,18 @@ def pairs_of(schema: Schema, protects: str, neighbours: str, *, others: int = OT
             found.append(Pair(name, _and(common, {**person, **regrouped}), there, common))
         elif neighbours == "add-remove":
             found.append(Pair(name, common, there, common))
-        else:  # gradients of one corner in two classes point apart; numbers of opposite corners lie apart
+        else:
+            # gradients of one corner in two classes point apart; numbers of opposite corners lie
+            # apart
             for words, at in (("same", end), ("opposite", ENDS[1 - ENDS.index(end)])):
                 other = {one: _at(column, at) for one, column in used.items()} | regrouped
                 if schema.target is not None:
-                    other[schema.target] = _another(schema.columns[schema.target], person[schema.target])
-                found.append(Pair(f"{name}, for the {words} corner", _and(common, other), there, common))
+                    other[schema.target] = _another(
+                        schema.columns[schema.target], person[schema.target]
+                    )
+                found.append(
+                    Pair(f"{name}, for the {words} corner", _and(common, other), there, common)
+                )
     return tuple(found)
 
 
@@ -92,7 +115,9 @@ def ordinary(schema: Schema, rows: int, seed: int) -> Table:
         if isinstance(column, Number):
             table[name] = rng.uniform(column.low, column.high, rows)
         else:
-            table[name] = _array([_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)])
+            table[name] = _array(
+                [_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)]
+            )
     return table
 
 
@@ -103,11 +128,18 @@ def against(schema: Schema, table: Table, person: Person, seed: int) -> Table:
         return table
     coins = np.random.default_rng([seed, 1]).random(len(table[target])) < AGAINST
     other = _another(schema.columns[target], person[target])
-    return {**table, target: _array([other if coin else kept for coin, kept in zip(coins, table[target], strict=True)])}
+    return {
+        **table,
+        target: _array(
+            [other if coin else kept for coin, kept in zip(coins, table[target], strict=True)]
+        ),
+    }
 
 
 def _columns(schema: Schema) -> Mapping[str, Column]:
-    return {name: column for name, column in schema.columns.items() if not isinstance(column, Ignored)}
+    return {
+        name: column for name, column in schema.columns.items() if not isinstance(column, Ignored)
+    }
 
 
 def _people(schema: Schema) -> Iterator[tuple[str, str, Person]]:

@@ -1,16 +1,19 @@
-"""The picture of an audit: the claimed trade-off curve, and the highest one that the measured mistakes allow.
+"""The picture of an audit: the claimed trade-off curve, and the highest one that the measured
+mistakes allow.
 
 A mechanism that is (epsilon, delta(epsilon))-private at every epsilon lets no test stay below
 
     f(a) = max over epsilon of max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a)),
 
-a the false alarms, f the misses (Dong, Roth and Su 2022, Proposition 6). What was measured bounds the mechanism's own curve
-from above: each threshold's two rates, moved up by what their distribution functions may be off (Dvoretzky, Kiefer and
-Wolfowitz, with the constant of Massart 1990), all at once.
+a the false alarms, f the misses (Dong, Roth and Su 2022, Proposition 6). What was measured bounds
+the mechanism's own curve from above: each threshold's two rates, moved up by what their
+distribution functions may be off (Dvoretzky, Kiefer and Wolfowitz, with the constant of Massart
+1990), all at once.
 
 Guarantees (tests/audit/test_audit_drawn.py):
 1. `claimed` is at or below the trade-off curve of the claim's own mechanism at every point.
-2. All points of `measured` are at or above the mechanism's curve with probability `confidence` at least.
+2. All points of `measured` are at or above the mechanism's curve with probability `confidence` at
+   least.
 """
 
 from __future__ import annotations
@@ -50,15 +53,19 @@ def measured(here: Floats, there: Floats, confidence: float) -> Points:
     return tuple(sorted(set(zip(alarms, misses, strict=True))))
 
 
-def curves_of(title: str, claim: Points, band: Points, confidence: float, trials: int) -> CurvesFigure:
+def curves_of(
+    title: str, claim: Points, band: Points, confidence: float, trials: int
+) -> CurvesFigure:
     """What `claimed` and `measured` gave."""
     curves = (
         Curve("claimed: no test is below", claim),
         Curve(f"measured: some test is at or below ({100 * confidence:g} %)", band),
     )
     notes = (
-        f"{trials} pairs of runs. The claim is refuted where the measured curve falls below the claimed one.",
-        "The verdict comes from bets on one test that was fixed before, which is sharper than this band of all tests.",
+        f"{trials} pairs of runs. The claim is refuted where the measured curve falls below the "
+        f"claimed one.",
+        "The verdict comes from bets on one test that was fixed before, which is sharper than this "
+        "band of all tests.",
     )
     return CurvesFigure(
         title=title,
@@ -88,7 +95,10 @@ def _profile(claim: Claim) -> list[tuple[float, float]]:
 def _below(alarms: Floats, profile: list[tuple[float, float]]) -> Floats:
     lines = [np.zeros_like(alarms)]
     for epsilon, delta in profile:
-        lines += [1.0 - delta - math.exp(epsilon) * alarms, math.exp(-epsilon) * (1.0 - delta - alarms)]
+        lines += [
+            1.0 - delta - math.exp(epsilon) * alarms,
+            math.exp(-epsilon) * (1.0 - delta - alarms),
+        ]
     return np.asarray(np.max(lines, axis=0))
 
 

@@ -1,8 +1,9 @@
-"""What one audit of a whole mechanism found: bounds, the claim, and what it would have found had it been there.
+"""What one audit of a whole mechanism found: bounds, the claim, and what it would have found had it
+been there.
 
 Guarantees (tests/audit/test_audit_run.py):
-1. `verdict` is "not met" only where a look refuted the claim, which a true claim is with probability 1 - confidence at most;
-   else it is "cannot be told": no audit proves a claim.
+1. `verdict` is "not met" only where a look refuted the claim, which a true claim is with
+   probability 1 - confidence at most; else it is "cannot be told": no audit proves a claim.
 2. Numbers are of made-up rows, so that nothing in it is about anybody.
 """
 
@@ -27,13 +28,17 @@ from .drawn import curves_of
 from .result import is_gaussian_claim
 
 ENOUGH = 0.95
-NO_PROOF = "An audit is no proof: a larger leak may need more runs, another pair of neighbours or a better attack."
+NO_PROOF = (
+    "An audit is no proof: a larger leak may need more runs, another pair of neighbours or a "
+    "better attack."
+)
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A bug that was planted beside: whether its own runs refuted the claim, and the least probability, with 95 % confidence,
-    with which an audit of as many pairs as the real one had would refute it. `seconds`: until that was known."""
+    """A bug that was planted beside: whether its own runs refuted the claim, and the least
+    probability, with 95 % confidence, with which an audit of as many pairs as the real one had
+    would refute it. `seconds`: until that was known."""
 
     name: str
     trials: int
@@ -50,14 +55,16 @@ class Planted:
 class PrivacyAudit:
     """The result of `fairveil.audit.run`.
 
-    `total_variation_lower`, `mechanism_epsilon_lower`: releases on both tables are at least this far apart, and any mechanism
-    has at least this epsilon at the claim's delta, each with `confidence`, whenever the audit stopped. `trials`: pairs of runs;
-    `pilot`: pairs before them. `distances`: of every pair of tables that was tried, how far apart a run was, in deviations of
-    its noise. `gaussian_lower`: how far apart releases are at least if noise is Gaussian of some one scale, from the noise that
-    was seen; 0 where none was, or where the audit stopped early. `refuted_by`: "noise" where it is less than the plan says,
-    "releases" where they tell too much, else "". `same_plan`: whether the audited fits planned what the statement
-    that was handed in says; None without one. `band`: points (false alarms, misses) that the mechanism's own curve is at
-    or below.
+    `total_variation_lower`, `mechanism_epsilon_lower`: releases on both tables are at least this
+    far apart, and any mechanism has at least this epsilon at the claim's delta, each with
+    `confidence`, whenever the audit stopped. `trials`: pairs of runs; `pilot`: pairs before them.
+    `distances`: of every pair of tables that was tried, how far apart a run was, in deviations of
+    its noise. `gaussian_lower`: how far apart releases are at least if noise is Gaussian of some
+    one scale, from the noise that was seen; 0 where none was, or where the audit stopped early.
+    `refuted_by`: "noise" where it is less than the plan says, "releases" where they tell too much,
+    else "". `same_plan`: whether the audited fits planned what the statement that was handed in
+    says; None without one. `band`: points (false alarms, misses) that the mechanism's own curve is
+    at or below.
     """
 
     target: str
@@ -93,19 +100,21 @@ class PrivacyAudit:
 
     @property
     def shown(self) -> float:
-        """The total variation distance that was shown: from the noise, if that was seen, else from releases alone."""
+        """The total variation distance that was shown: from the noise, if that was seen, else from
+        releases alone."""
         return self.gaussian_lower or self.total_variation_lower
 
     @property
     def possible(self) -> float | None:
-        """The share of the claimed mu that this pair of tables shows at most; None where that is not known."""
+        """The share of the claimed mu that this pair of tables shows at most; None where that is
+        not known."""
         claimed, nearest = bounds.mu_of(self.claim.total_variation), dict(self.distances)[self.pair]
         return min(1.0, nearest / claimed) if self.gaussian_lower and claimed > 0 else None
 
     @property
     def share(self) -> float:
-        """The lower bound as a share of the claim: of epsilon where Gaussian noise, or a point, was claimed; of the total
-        variation distance where another curve was."""
+        """The lower bound as a share of the claim: of epsilon where Gaussian noise, or a point, was
+        claimed; of the total variation distance where another curve was."""
         if self.is_gaussian or isinstance(self.claim, PointClaim):
             return self.epsilon_lower / self.promise.epsilon
         return self.shown / self.claim.total_variation
@@ -125,19 +134,37 @@ class PrivacyAudit:
 
     @property
     def would_have_found(self) -> str:
-        """The smallest planted leak that an audit of as many runs finds with 95 % probability; "" where none is."""
-        folds = [one for one in self.planted if one.name.endswith("-fold epsilon") and one.power >= ENOUGH]
+        """The smallest planted leak that an audit of as many runs finds with 95 % probability; ""
+        where none is."""
+        folds = [
+            one
+            for one in self.planted
+            if one.name.endswith("-fold epsilon") and one.power >= ENOUGH
+        ]
         return folds[0].name if folds else ""
 
     def attach(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """The statement with this audit in it; `check()` then reports a bound above what it states."""
+        """The statement with this audit in it; `check()` then reports a bound above what it
+        states."""
         if self.promise != statement.promise:
             remedy = "Audit the estimator, or the folder, that the statement is of."
             got = str(self.promise)
-            raise InputError(complaint(expected=f"an audit of {statement.promise}", of="statement", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"an audit of {statement.promise}",
+                    of="statement",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         words = f"{self.trials} pairs of runs on made-up neighbours, {self.pair}"
         kind = ", read as Gaussian noise" if self.is_gaussian else ""
-        return replace(statement, audit=Audit(self.epsilon_lower, self.confidence, f"audit of {self.target}: {words}{kind}"))
+        return replace(
+            statement,
+            audit=Audit(
+                self.epsilon_lower, self.confidence, f"audit of {self.target}: {words}{kind}"
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, as plain JSON values."""
@@ -190,20 +217,39 @@ class PrivacyAudit:
         ]
         if self.possible is not None:
             lines.append(
-                ("at most", f"{100 * self.possible:.0f} % of the claimed mu shows in this pair, in any number of runs")
+                (
+                    "at most",
+                    f"{100 * self.possible:.0f} % of the claimed mu shows in this pair, in any "
+                    f"number of runs",
+                )
             )
         if self.same_plan is not None:
-            words = "the same as in the statement" if self.same_plan else "another than in the statement: these rows are fewer"
+            words = (
+                "the same as in the statement"
+                if self.same_plan
+                else "another than in the statement: these rows are fewer"
+            )
             lines.append(("plan", words))
         for one in self.planted:
             found = "found" if one.found else "not found"
-            lines.append(("planted", f"{one.name}: {found} in {one.trials} pairs; power at least {100 * one.power:.0f} %"))
+            lines.append(
+                (
+                    "planted",
+                    f"{one.name}: {found} in {one.trials} pairs; power at least "
+                    f"{100 * one.power:.0f} %",
+                )
+            )
         if not self.planted and not self.refuted:
             lines.append(("power", "not known: no bug was planted, or no time was left for it"))
         if self.planted:
             known = f"a {self.would_have_found} would have been found with 95 % probability"
             lines.append(
-                ("power", known if self.would_have_found else "too few runs to find even a 3-fold epsilon: run longer")
+                (
+                    "power",
+                    known
+                    if self.would_have_found
+                    else "too few runs to find even a 3-fold epsilon: run longer",
+                )
             )
         lines.append(("note", NO_PROOF))
         return lines
@@ -230,7 +276,10 @@ class PrivacyAudit:
 
     @property
     def _curves(self) -> CurvesFigure:
-        title = f"Audit of {self.target}: epsilon at least {self.epsilon_lower:.3g} of {self.promise.epsilon:.3g} claimed"
+        title = (
+            f"Audit of {self.target}: epsilon at least {self.epsilon_lower:.3g} of "
+            f"{self.promise.epsilon:.3g} claimed"
+        )
         return curves_of(title, self.claimed_curve, self.band, self.confidence, self.trials)
 
     def section(self) -> Mapping[str, Any]:

@@ -1,9 +1,11 @@
-"""What the curators of one fit released, kept by curator; and its score: the likelihood ratio, as far as that is known.
+"""What the curators of one fit released, kept by curator; and its score: the likelihood ratio, as
+far as that is known.
 
 Guarantees (tests/audit/test_audit_targets.py):
 1. The score of a run is a function of released answers, the two tables and the promise.
-2. Curators whose questions are bound to their own rows (models made elsewhere, user code) are not scored: what they released is
-   handed on as it is, to be projected on the line that parts pilot runs best.
+2. Curators whose questions are bound to their own rows (models made elsewhere, user code) are not
+   scored: what they released is handed on as it is, to be projected on the line that parts pilot
+   runs best.
 """
 
 from __future__ import annotations
@@ -37,8 +39,12 @@ class Overheard:
         self.rows.append(rows)
         self.heard.append([])
 
-    def answered(self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings) -> None:
-        self.heard[-1].append(Heard(tuple(asks), batch, tuple(np.array(values) for values in answers), scalings))
+    def answered(
+        self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings
+    ) -> None:
+        self.heard[-1].append(
+            Heard(tuple(asks), batch, tuple(np.array(values) for values in answers), scalings)
+        )
 
     @property
     def batches(self) -> set[type]:
@@ -52,14 +58,19 @@ class Overheard:
 
 
 class Reader:
-    """Scores runs on either table of a pair: made of one run on each, and of one on the rows that both hold."""
+    """Scores runs on either table of a pair: made of one run on each, and of one on the rows that
+    both hold."""
 
-    def __init__(self, here: Overheard, there: Overheard, common: Overheard | None, promise: Promise) -> None:
+    def __init__(
+        self, here: Overheard, there: Overheard, common: Overheard | None, promise: Promise
+    ) -> None:
         self.witnesses: list[Witness | None] = []
         for at, (one, other) in enumerate(zip(here.rows, there.rows, strict=True)):
             shared = None if common is None else common.rows[at]
             known = _can_be_scored([*here.heard[at], *there.heard[at]], promise, shared is not None)
-            made = Witness(one, other, promise, common=shared if promise.neighbours == "replace-one" else None)
+            made = Witness(
+                one, other, promise, common=shared if promise.neighbours == "replace-one" else None
+            )
             self.witnesses.append(made if known else None)
 
     @property
@@ -70,13 +81,17 @@ class Reader:
     def distance(self, run: Overheard) -> float:
         """Of the scored curators; 0 where none is."""
         pairs = zip(self.witnesses, run.heard, strict=True)
-        return float(np.sqrt(sum(one.distance(book) ** 2 for one, book in pairs if one is not None)))
+        return float(
+            np.sqrt(sum(one.distance(book) ** 2 for one, book in pairs if one is not None))
+        )
 
     def residual(self, run: Overheard, *, there: bool) -> Residual:
         """The noise of a run, as far as it is known, and how far the other table is."""
         pairs = zip(self.witnesses, run.heard, strict=True)
         found = [one.residual(book, there=there) for one, book in pairs if one is not None]
-        noise, towards = ([np.zeros(0)] + [getattr(one, name) for one in found] for name in ("noise", "towards"))
+        noise, towards = (
+            [np.zeros(0)] + [getattr(one, name) for one in found] for name in ("noise", "towards")
+        )
         return Residual(np.concatenate(noise), np.concatenate(towards))
 
     def released(self, run: Overheard) -> Floats:
@@ -95,6 +110,8 @@ def _can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
     if any(isinstance(inner_of(question), BOUND) or question.models != 1 for question in asked):
         return False
     secret = any(isinstance(one.batch, Poisson) and one.batch.rate < 1 for one in heard)
-    if secret and (promise.protects != "records" or (promise.neighbours == "replace-one" and not common)):
+    if secret and (
+        promise.protects != "records" or (promise.neighbours == "replace-one" and not common)
+    ):
         return False
     return not any(isinstance(one.batch, Part) for one in heard)

@@ -1,4 +1,5 @@
-"""Planted bugs: mechanisms that are broken on purpose, to see whether an attack that found nothing would have found them.
+"""Planted bugs: mechanisms that are broken on purpose, to see whether an attack that found nothing
+would have found them.
 
 | bug | what is broken |
 |---|---|
@@ -7,11 +8,13 @@
 | `BATCH_SIZE` | the size of each secret batch is released too |
 | `SAME_SEED` | one seed for every run (the caller's doing: nothing is changed here) |
 
-Noise and clip are changed by functions that stand in for the curator's own, for as long as the block lasts, and look at which
-context asks: in any other thread or task, and after the block, fits are as they always are.
+Noise and clip are changed by functions that stand in for the curator's own, for as long as the
+block lasts, and look at which context asks: in any other thread or task, and after the block, fits
+are as they always are.
 
 Guarantees (tests/audit/test_audit_planted.py):
-1. Outside of the context of a block nothing is broken, also while one is open elsewhere; afterwards all is as it was.
+1. Outside of the context of a block nothing is broken, also while one is open elsewhere; afterwards
+   all is as it was.
 2. Inside, what the name says is broken, and nothing else.
 """
 
@@ -33,13 +36,20 @@ from ..curator.question import Scale
 from ..curator.questions.gradients import GradientSum
 from ..curator.rows.sampling import Poisson
 
-HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = "half the noise", "no clip", "batch sizes released", "one seed for every run"
+HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = (
+    "half the noise",
+    "no clip",
+    "batch sizes released",
+    "one seed for every run",
+)
 BUGS = (HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED)
 TIMES = 4.0
 """How much more than the clip a gradient may be where there is none."""
 
 _BUG: ContextVar[str] = ContextVar("fairveil planted bug", default="")
-_SIZES: ContextVar[list[tuple[int, float]] | None] = ContextVar("fairveil batch sizes", default=None)
+_SIZES: ContextVar[list[tuple[int, float]] | None] = ContextVar(
+    "fairveil batch sizes", default=None
+)
 _lock = threading.Lock()
 _open = 0
 _own: tuple[Any, Any, Any] = (pricing.noise_scale, GradientSum.scale, Curator._chosen)
@@ -47,7 +57,8 @@ _own: tuple[Any, Any, Any] = (pricing.noise_scale, GradientSum.scale, Curator._c
 
 @contextmanager
 def planted(bug: str) -> Iterator[list[tuple[int, float]]]:
-    """Fits of this context have the bug; gives the (size, rate) of each secret batch, as it is drawn."""
+    """Fits of this context have the bug; gives the (size, rate) of each secret batch, as it is
+    drawn."""
     sizes: list[tuple[int, float]] = []
     tokens = _BUG.set(bug), _SIZES.set(sizes)
     _install(1)
@@ -61,7 +72,9 @@ def planted(bug: str) -> Iterator[list[tuple[int, float]]]:
 
 def size_ratio(sizes: list[tuple[int, float]], here: int, there: int) -> float:
     """The log likelihood ratio of batch sizes, if so many rows are there."""
-    return float(sum(stats.binom.logpmf(k, there, q) - stats.binom.logpmf(k, here, q) for k, q in sizes))
+    return float(
+        sum(stats.binom.logpmf(k, there, q) - stats.binom.logpmf(k, here, q) for k, q in sizes)
+    )
 
 
 def _install(step: int) -> None:

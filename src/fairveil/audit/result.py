@@ -27,7 +27,8 @@ WORDS: dict[Verdict, str] = {
 
 @dataclass(frozen=True)
 class Errors:
-    """A test, fixed before these runs were looked at, and how often it erred in `trials` runs of each data set.
+    """A test, fixed before these runs were looked at, and how often it erred in `trials` runs of
+    each data set.
 
     It says "neighbour" when the score is above `threshold` (at or below it, when `above` is false).
     """
@@ -41,12 +42,14 @@ class Errors:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Lower bounds on what a mechanism gives away, each right with probability `confidence` (not jointly).
+    """Lower bounds on what a mechanism gives away, each right with probability `confidence` (not
+    jointly).
 
-    `tail` is the test behind `epsilon_lower`, `middle` the one behind `total_variation_lower` and what follows from it;
-    `chosen_from` runs of each data set chose the tests and are in neither count, unless a test was fixed beforehand. They
-    also chose whether `epsilon_lower` is worked out from the two rates or from their average (`from_average`), which is known
-    better: best where a mechanism's privacy is lost all at once, or runs are few.
+    `tail` is the test behind `epsilon_lower`, `middle` the one behind `total_variation_lower` and
+    what follows from it; `chosen_from` runs of each data set chose the tests and are in neither
+    count, unless a test was fixed beforehand. They also chose whether `epsilon_lower` is worked out
+    from the two rates or from their average (`from_average`), which is known better: best where a
+    mechanism's privacy is lost all at once, or runs are few.
     """
 
     delta: float
@@ -85,9 +88,12 @@ class AuditResult:
 
     @property
     def total_variation_lower(self) -> float:
-        """Releases of the two data sets are at least this far apart in total variation: delta at epsilon 0 of any mechanism."""
+        """Releases of the two data sets are at least this far apart in total variation: delta at
+        epsilon 0 of any mechanism."""
         test = self.middle
-        return 1.0 - 2.0 * float(bounds.most_average(test.false_alarms + test.misses, test.trials, self.confidence))
+        return 1.0 - 2.0 * float(
+            bounds.most_average(test.false_alarms + test.misses, test.trials, self.confidence)
+        )
 
     @property
     def mu_lower(self) -> float:
@@ -96,19 +102,26 @@ class AuditResult:
 
     @property
     def gaussian_epsilon_lower(self) -> float:
-        """The epsilon at `delta` of a Gaussian mechanism of `mu_lower`. Of other mechanisms it says nothing."""
+        """The epsilon at `delta` of a Gaussian mechanism of `mu_lower`. Of other mechanisms it says
+        nothing."""
         mu = self.mu_lower
         return accounting.epsilon(Gaussian(1.0 / mu), self.delta) if mu > 1e-12 else 0.0
 
     def contradicts(self, claim: Claim | PrivacyStatement | float | None = None) -> bool:
-        """Whether the claim (by default the one audited) is refuted. A true claim is, with probability 1 - confidence at most.
+        """Whether the claim (by default the one audited) is refuted. A true claim is, with
+        probability 1 - confidence at most.
 
-        A point is held against `epsilon_lower`, a curve (Gaussian, or the accountant's of some events) against
-        `total_variation_lower`: one bound a claim, so the risk is not added up.
+        A point is held against `epsilon_lower`, a curve (Gaussian, or the accountant's of some
+        events) against `total_variation_lower`: one bound a claim, so the risk is not added up.
         """
         if claim is None and self.claimed is None:
             raise InputError(
-                complaint(expected="a claim", of="contradicts", got=None, remedy="Pass an epsilon, or audit with claimed=.")
+                complaint(
+                    expected="a claim",
+                    of="contradicts",
+                    got=None,
+                    remedy="Pass an epsilon, or audit with claimed=.",
+                )
             )
         held = self.claimed if claim is None else claim_of(claim, self.delta)
         if isinstance(held, PointClaim):
@@ -118,14 +131,20 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the audited claim: "not met" where it is refuted, else "cannot be told", as no attack proves a claim; None without
-        one."""
+        """Of the audited claim: "not met" where it is refuted, else "cannot be told", as no attack
+        proves a claim; None without one."""
         return None if self.claimed is None else NOT_MET if self.contradicts() else UNCLEAR
 
     def for_statement(self, attack: str, *, gaussian: bool = False) -> Audit:
-        """The line of a privacy statement: `attack` in words; `gaussian` reads the bound as a Gaussian mechanism's."""
-        words = f"{attack} ({self.trials} runs of each data set{', read as Gaussian noise' if gaussian else ''})"
-        return Audit(self.gaussian_epsilon_lower if gaussian else self.epsilon_lower, self.confidence, words)
+        """The line of a privacy statement: `attack` in words; `gaussian` reads the bound as a
+        Gaussian mechanism's."""
+        words = (
+            f"{attack} ({self.trials} runs of each data "
+            f"set{', read as Gaussian noise' if gaussian else ''})"
+        )
+        return Audit(
+            self.gaussian_epsilon_lower if gaussian else self.epsilon_lower, self.confidence, words
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, as plain JSON values."""
@@ -156,13 +175,20 @@ class AuditResult:
     def summary(self) -> str:
         """In words."""
         lines = [
-            f"Audit with {self.trials} runs of each data set; each bound holds at confidence {self.confidence:g}.",
+            f"Audit with {self.trials} runs of each data set; each bound holds at confidence "
+            f"{self.confidence:g}.",
             f"Any mechanism: epsilon is at least {self.epsilon_lower:.3g} at delta {self.delta:g}.",
-            f"Any mechanism: the total variation distance is at least {self.total_variation_lower:.3g}.",
-            f"A Gaussian mechanism: mu is at least {self.mu_lower:.3g}, so epsilon at least {self.gaussian_epsilon_lower:.3g}.",
+            f"Any mechanism: the total variation distance is at least "
+            f"{self.total_variation_lower:.3g}.",
+            f"A Gaussian mechanism: mu is at least {self.mu_lower:.3g}, so epsilon at least "
+            f"{self.gaussian_epsilon_lower:.3g}.",
         ]
         if self.claimed is not None:
-            verdict = "contradicted" if self.contradicts() else "not contradicted, which does not prove it"
+            verdict = (
+                "contradicted"
+                if self.contradicts()
+                else "not contradicted, which does not prove it"
+            )
             lines.append(f"Claimed: {self.claimed.words}: {verdict}.")
         return "\n".join(lines)
 
@@ -170,8 +196,8 @@ class AuditResult:
 def attach(statement: PrivacyStatement, result: AuditResult, attack: str) -> PrivacyStatement:
     """The statement with this audit in it; `check()` then reports a bound above what is stated.
 
-    The bound is read as a Gaussian mechanism's where all that was planned is unsampled Gaussian noise, which is what the
-    statement then says of it; else it is `epsilon_lower`.
+    The bound is read as a Gaussian mechanism's where all that was planned is unsampled Gaussian
+    noise, which is what the statement then says of it; else it is `epsilon_lower`.
     """
     if result.delta != statement.delta:
         raise InputError(
@@ -188,12 +214,17 @@ def attach(statement: PrivacyStatement, result: AuditResult, attack: str) -> Pri
 def is_gaussian_claim(claim: Claim) -> bool:
     """Whether what is claimed is unsampled Gaussian noise and nothing else."""
     if isinstance(claim, EventsClaim):
-        return _all_gaussian(compose([claim.events] if isinstance(claim.events, Event) else claim.events), claim.neighbours)
+        return _all_gaussian(
+            compose([claim.events] if isinstance(claim.events, Event) else claim.events),
+            claim.neighbours,
+        )
     return isinstance(claim, GaussianClaim)
 
 
 def _is_gaussian(statement: PrivacyStatement) -> bool:
-    return statement.plan is not None and _all_gaussian(compose(statement.plan), statement.promise.neighbours)
+    return statement.plan is not None and _all_gaussian(
+        compose(statement.plan), statement.promise.neighbours
+    )
 
 
 def _all_gaussian(event: Event, neighbours: str) -> bool:

@@ -1,8 +1,10 @@
-"""An audit of a whole mechanism in one call: pairs from the schema's corners, pairs of runs, bets, and planted bugs beside.
+"""An audit of a whole mechanism in one call: pairs from the schema's corners, pairs of runs, bets,
+and planted bugs beside.
 
 Guarantees (tests/audit/test_audit_run.py):
 1. A true claim is refuted with probability 1 - confidence at most, whenever it stops.
-2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is charged.
+2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is
+   charged.
 3. With `trials` the same seed gives the same audit.
 """
 
@@ -36,9 +38,14 @@ PILOT = 40
 FEWEST = 50
 FEW = 20
 USUAL, MOST = 1_000, 20_000  # pairs
-OF_TIME = 0.35  # of what is left after the pilot: for the audit itself; the rest is for what is planted
+# of what is left after the pilot: for the audit itself; the rest is for what is planted
+OF_TIME = 0.35
 FAR = 1e9  # deviations, where nothing is spread
-REFUTED, ALL_RUNS, TIME = "stopped early: the claim is refuted", "all runs that were planned", "stopped by the clock"
+REFUTED, ALL_RUNS, TIME = (
+    "stopped early: the claim is refuted",
+    "all runs that were planned",
+    "stopped by the clock",
+)
 
 
 def run(
@@ -58,18 +65,21 @@ def run(
     seed: int = 0,
     progress: bool = True,
 ) -> PrivacyAudit:
-    """Attack a mechanism, hold what it leaks against what it claims, and say what the attack would have found.
+    """Attack a mechanism, hold what it leaks against what it claims, and say what the attack would
+    have found.
 
-    Neighbouring tables are made up from the schema's corners. The mechanism runs on both many times; each run's releases are
-    scored, and a test that a pilot fixed bets against the claim. Bugs that are planted beside show what as many runs find.
+    Neighbouring tables are made up from the schema's corners. The mechanism runs on both many
+    times; each run's releases are scored, and a test that a pilot fixed bets against the claim.
+    Bugs that are planted beside show what as many runs find.
 
     Parameters
     ----------
     target : str, path, estimator or function
-        A folder that `fairveil.save` wrote: its estimator is fitted again with the same parameters. An estimator of this
-        library, fitted or not. Or a function ``fit(table, seed)`` of any library: `table` is a dictionary of columns, and what
-        it returns is what it releases: numbers, or a model with `coef_`. A parameter `epsilon`, if it has one, is given the
-        claimed epsilon.
+        A folder that `fairveil.save` wrote: its estimator is fitted again with the same parameters.
+        An estimator of this library, fitted or not. Or a function ``fit(table, seed)`` of any
+        library: `table` is a dictionary of columns, and what it returns is what it releases:
+        numbers, or a model with `coef_`. A parameter `epsilon`, if it has one, is given the claimed
+        epsilon.
     schema : Schema, default=None
         The public facts that tables are made of. None: the target's own.
     minutes : float, default=10
@@ -87,7 +97,8 @@ def run(
     rows : int, default=1000
         Ordinary rows of the tables that are made up.
     seed : int, default=0
-        Of the tables, and of every run. A function may ignore it; its audit then does not repeat itself.
+        Of the tables, and of every run. A function may ignore it; its audit then does not repeat
+        itself.
     progress : bool, default=True
         A bar, on a terminal, after two seconds.
 
@@ -97,10 +108,20 @@ def run(
         Print it, draw it (`figure()`), or take `to_dict()`. It is never a proof.
 
     >>> from fairveil.facts import Boolean, Category, Number
-    >>> schema = Schema({"hired": Boolean(), "sex": Category(("f", "m"))}, target="hired", sensitive="sex")
+    >>> schema = Schema(
+    ...     {"hired": Boolean(), "sex": Category(("f", "m"))}, target="hired", sensitive="sex"
+    ... )
     >>> def count(table, seed):
     ...     return len(table["sex"]) + 2.0 * np.random.default_rng(seed).normal()
-    >>> found = run(count, schema=schema, epsilon=0.1, delta=1e-5, trials=400, power=False, neighbours="add-remove")
+    >>> found = run(
+    ...     count,
+    ...     schema=schema,
+    ...     epsilon=0.1,
+    ...     delta=1e-5,
+    ...     trials=400,
+    ...     power=False,
+    ...     neighbours="add-remove",
+    ... )
     >>> found.verdict, found.stopped
     ('not met', 'stopped early: the claim is refuted')
     """
@@ -108,7 +129,9 @@ def run(
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
     if trials is not None:
         trials = _checks.whole(at_least=FEWEST, trials=trials)
-    clock = _Clock(60.0 * _checks.positive(minutes=minutes, remedy="Pass minutes=10, for example."), trials)
+    clock = _Clock(
+        60.0 * _checks.positive(minutes=minutes, remedy="Pass minutes=10, for example."), trials
+    )
     power = _checks.truth(power=power)
     made, stated = _made(target, schema, rows, seed, (epsilon, delta, protects, neighbours), claim)
     with bar("Audit") if progress else nullcontext() as tick:
@@ -138,23 +161,46 @@ class _Clock:
 
 
 def _made(
-    target: object, schema: Schema | None, rows: int, seed: int, said: tuple[Any, ...], claim: object
+    target: object,
+    schema: Schema | None,
+    rows: int,
+    seed: int,
+    said: tuple[Any, ...],
+    claim: object,
 ) -> tuple[Callable[[], list[tuple[Pair, Target]]], PrivacyStatement | None]:
     """What makes the targets, one a pair; and the statement that was handed in."""
     if isinstance(target, str | os.PathLike):
         target = load(Path(target))
     if hasattr(target, "get_params") and hasattr(target, "fit"):
         parameters = target.get_params(deep=False)
-        if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(parameters):
-            remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
+        if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
+            parameters
+        ):
+            remedy = (
+                "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
+            )
             got = type(target).__name__
-            raise InputError(complaint(expected="an estimator of this library", of="TARGET", got=got, remedy=remedy))
-        facts = _schema(schema if schema is not None else parameters["schema"] or _schema_of_coding(target))
+            raise InputError(
+                complaint(
+                    expected="an estimator of this library", of="TARGET", got=got, remedy=remedy
+                )
+            )
+        facts = _schema(
+            schema if schema is not None else parameters["schema"] or _schema_of_coding(target)
+        )
         if parameters.get("unit") is not None or facts.unit is not None:
-            remedy = "Audit it without a unit: the tables that are made up hold one row of each person."
+            remedy = (
+                "Audit it without a unit: the tables that are made up hold one row of each person."
+            )
             whom = str(parameters.get("unit") or facts.unit)
-            raise InputError(complaint(expected="a mechanism that protects rows", of="unit", got=whom, remedy=remedy))
-        asked = Promise(*(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")))
+            raise InputError(
+                complaint(
+                    expected="a mechanism that protects rows", of="unit", got=whom, remedy=remedy
+                )
+            )
+        asked = Promise(
+            *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
+        )
 
         def fits() -> list[tuple[Pair, Target]]:
             pairs = pairs_of(facts, asked.protects, asked.neighbours, others=rows, seed=seed)
@@ -164,15 +210,26 @@ def _made(
     if not callable(target):
         remedy = "Pass a model's folder, an estimator, or a function fit(table, seed)."
         got = type(target).__name__
-        raise InputError(complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy)
+        )
     epsilon, delta, protects, neighbours = said
     if epsilon is None or delta is None:
         remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
-        raise InputError(complaint(expected="a claim", of="epsilon" if epsilon is None else "delta", got=None, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a claim",
+                of="epsilon" if epsilon is None else "delta",
+                got=None,
+                remedy=remedy,
+            )
+        )
     facts, asked = _schema(schema), Promise(epsilon, delta, protects, neighbours)
     if not asked.is_private:
         remedy = "Pass epsilon=1.0, say: what the function claims."
-        raise InputError(complaint(expected="a finite epsilon", of="epsilon", got=epsilon, remedy=remedy))
+        raise InputError(
+            complaint(expected="a finite epsilon", of="epsilon", got=epsilon, remedy=remedy)
+        )
     held = PointClaim(asked.epsilon, asked.delta) if claim is None else claim_of(claim, asked.delta)
 
     def calls() -> list[tuple[Pair, Target]]:
@@ -233,7 +290,8 @@ def _audited(
 def _strongest(
     targets: list[tuple[Pair, Target]], made: Callable[..., Attack], clock: _Clock
 ) -> tuple[Pair, Target, tuple[tuple[str, float], ...]]:
-    """The pair whose runs are furthest apart: by what was asked where that is known, else by a pilot of its own."""
+    """The pair whose runs are furthest apart: by what was asked where that is known, else by a
+    pilot of its own."""
     if all(target.distance for _, target in targets):
         found = [target.distance for _, target in targets]
     else:
@@ -250,8 +308,11 @@ def _strongest(
     return *targets[best], tuple(zip(names, found, strict=True))
 
 
-def _planted(target: Target, made: Callable[..., Attack], trials: int, clock: _Clock) -> list[Planted]:
-    """Each bug, in as many pairs at most as the audit had: until it is sure to be found, or time is over."""
+def _planted(
+    target: Target, made: Callable[..., Attack], trials: int, clock: _Clock
+) -> list[Planted]:
+    """Each bug, in as many pairs at most as the audit had: until it is sure to be found, or time is
+    over."""
     found = []
     for bug in target.bugs:
         if clock.is_over():
@@ -275,7 +336,9 @@ def _schema_of_coding(fitted: object) -> Any:
 def _schema(schema: object) -> Schema:
     if not isinstance(schema, Schema):
         remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
-        raise InputError(complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy=remedy)
+        )
     return schema
 
 
@@ -283,5 +346,7 @@ def _confidence(value: float) -> float:
     confidence = _checks.fraction(confidence=value, high_open=True)
     if confidence < 0.75:
         remedy = "Pass confidence=0.95, for example."
-        raise InputError(complaint(expected="a number in [0.75, 1)", of="confidence", got=value, remedy=remedy))
+        raise InputError(
+            complaint(expected="a number in [0.75, 1)", of="confidence", got=value, remedy=remedy)
+        )
     return confidence

@@ -1,7 +1,9 @@
-"""What is attacked: an estimator, fitted anew for each run, or a function of the user's. Each runs on either table of a pair.
+"""What is attacked: an estimator, fitted anew for each run, or a function of the user's. Each runs
+on either table of a pair.
 
 Guarantees (tests/audit/test_audit_targets.py):
-1. The estimator that was handed in is not changed, nor is its ledger charged: each run fits a copy with made-up rows.
+1. The estimator that was handed in is not changed, nor is its ledger charged: each run fits a copy
+   with made-up rows.
 2. A run is a function of the table, the seed and the planted bug alone.
 """
 
@@ -63,7 +65,9 @@ class Target(ABC):
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
         """What one run released, as numbers."""
 
-    def watched(self, side: int, seed: int, bug: Bug | None = None) -> tuple[Floats, Residual | None]:
+    def watched(
+        self, side: int, seed: int, bug: Bug | None = None
+    ) -> tuple[Floats, Residual | None]:
         """The same, with the noise of the run where that is known."""
         return self.run(side, seed, bug), None
 
@@ -80,7 +84,10 @@ class FitTarget(Target):
         self.name = type(estimator).__name__
         self._estimator, self._schema = estimator, schema
         as_feature = bool(estimator.get_params(deep=False).get("sensitive_as_feature", False))
-        self._rows = [encode(table, schema, sensitive_as_feature=as_feature) for table in (pair.here, pair.there)]
+        self._rows = [
+            encode(table, schema, sensitive_as_feature=as_feature)
+            for table in (pair.here, pair.there)
+        ]
         self._sizes = [len(next(iter(table.values()))) for table in (pair.here, pair.there)]
         fitted, here = self._fit(HERE, seed, 1.0)
         _, there = self._fit(THERE, seed, 1.0)
@@ -88,9 +95,15 @@ class FitTarget(Target):
         self.promise = self.statement.promise
         if not self.statement.is_private:
             remedy = "Audit what is private: a finite epsilon."
-            raise InputError(complaint(expected="a private fit", of="TARGET", got="epsilon inf", remedy=remedy))
+            raise InputError(
+                complaint(expected="a private fit", of="TARGET", got="epsilon inf", remedy=remedy)
+            )
         common = None
-        if Poisson in here.batches and self.promise.neighbours == "replace-one" and self.promise.protects == "records":
+        if (
+            Poisson in here.batches
+            and self.promise.neighbours == "replace-one"
+            and self.promise.protects == "records"
+        ):
             self._rows.append(encode(pair.common, schema, sensitive_as_feature=as_feature))
             common = self._fit(2, seed, 1.0)[1]
         self.claim = claim_of(self.statement, self.statement.delta)
@@ -103,7 +116,12 @@ class FitTarget(Target):
             remedy = "Audit a smaller model: fewer features or groups."
             got = f"{self._reader.released(here).size} of them"
             raise InputError(
-                complaint(expected=f"{MOST_NUMBERS} released numbers at most", of="TARGET", got=got, remedy=remedy)
+                complaint(
+                    expected=f"{MOST_NUMBERS} released numbers at most",
+                    of="TARGET",
+                    got=got,
+                    remedy=remedy,
+                )
             )
 
     @property
@@ -118,7 +136,9 @@ class FitTarget(Target):
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
         return self.watched(side, seed, bug)[0]
 
-    def watched(self, side: int, seed: int, bug: Bug | None = None) -> tuple[Floats, Residual | None]:
+    def watched(
+        self, side: int, seed: int, bug: Bug | None = None
+    ) -> tuple[Floats, Residual | None]:
         sizes: list[tuple[int, float]] = []
         with ExitStack() as stack:
             if bug is not None and bug.fold == 1.0:
@@ -133,7 +153,12 @@ class FitTarget(Target):
 
     def _fit(self, side: int, seed: int, fold: float) -> tuple[Any, Overheard]:
         parameters = self._estimator.get_params(deep=False)
-        changed = {"schema": self._schema, "random_state": seed, "ledger": None, "epsilon": parameters["epsilon"] * fold}
+        changed = {
+            "schema": self._schema,
+            "random_state": seed,
+            "ledger": None,
+            "epsilon": parameters["epsilon"] * fold,
+        }
         if "checkpoint" in parameters:
             changed["checkpoint"] = None
         one, heard = type(self._estimator)(**{**parameters, **changed}), Overheard()
@@ -144,7 +169,8 @@ class FitTarget(Target):
 
 
 class FunctionTarget(Target):
-    """A function of the user's, from a table (a dictionary of columns) and a seed to released numbers, or to a fitted model."""
+    """A function of the user's, from a table (a dictionary of columns) and a seed to released
+    numbers, or to a fitted model."""
 
     def __init__(self, fit: Callable[..., Any], pair: Pair, promise: Promise, claim: Claim) -> None:
         self.name = getattr(fit, "__name__", type(fit).__name__)
@@ -153,12 +179,20 @@ class FunctionTarget(Target):
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
-        folds = (Bug("1.5-fold epsilon", 1.5), Bug("3-fold epsilon", 3.0)) if _takes_epsilon(self._fit) else ()
+        folds = (
+            (Bug("1.5-fold epsilon", 1.5), Bug("3-fold epsilon", 3.0))
+            if _takes_epsilon(self._fit)
+            else ()
+        )
         return (*folds, Bug(SAME_SEED))
 
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
         table: Table = {name: values.copy() for name, values in self._tables[side].items()}
-        more = {"epsilon": self.promise.epsilon * (1.0 if bug is None else bug.fold)} if _takes_epsilon(self._fit) else {}
+        more = (
+            {"epsilon": self.promise.epsilon * (1.0 if bug is None else bug.fold)}
+            if _takes_epsilon(self._fit)
+            else {}
+        )
         with paid_for(), warnings.catch_warnings():  # of rows that were made up
             warnings.simplefilter("ignore")
             found = np.asarray(_numbers_of(self._fit(table, seed, **more)), np.float64).ravel()
@@ -166,7 +200,9 @@ class FunctionTarget(Target):
             remedy = "Return what is released: a model's coefficients, or a score."
             expected = f"from 1 to {MOST_NUMBERS} finite numbers"
             got = f"{found.size} numbers" if np.isfinite(found).all() else "NaN or inf"
-            raise InputError(complaint(expected=expected, of="what fit returns", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="what fit returns", got=got, remedy=remedy)
+            )
         return found
 
 
@@ -180,5 +216,7 @@ def _takes_epsilon(fit: Callable[..., Any]) -> bool:
 def _numbers_of(released: object) -> Any:
     """The coefficients of a fitted model; anything else as it is."""
     if hasattr(released, "coef_"):
-        return np.concatenate([np.ravel(released.coef_), np.ravel(getattr(released, "intercept_", ()))])
+        return np.concatenate(
+            [np.ravel(released.coef_), np.ravel(getattr(released, "intercept_", ()))]
+        )
     return released

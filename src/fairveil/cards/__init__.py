@@ -1,4 +1,5 @@
-"""Ring 6: what others ask to be told about a model: model cards, entries of registries, checklists. Text from data alone."""
+"""Ring 6: what others ask to be told about a model: model cards, entries of registries, checklists.
+Text from data alone."""
 
 from __future__ import annotations
 

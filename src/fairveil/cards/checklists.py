@@ -2,10 +2,12 @@
 
 Only what could be verified of the guides is used, and none of their own questions is repeated.
 
-- NIST SP 800-226: the three levels of its pyramid, as NIST's news of 11 December 2023 describe them. Measures of the guarantee
-  with epsilon are on top, factors that can undermine it, such as security, in the middle, and the collection of data below.
-- The W3C Privacy Working Group's draft note "Considerations for Reviewing Differential Privacy Systems" (February 2026): the
-  trade-offs that its abstract names: privacy, utility and the number of trusted parties.
+- NIST SP 800-226: the three levels of its pyramid, as NIST's news of 11 December 2023 describe
+  them. Measures of the guarantee with epsilon are on top, factors that can undermine it, such as
+  security, in the middle, and the collection of data below.
+- The W3C Privacy Working Group's draft note "Considerations for Reviewing Differential Privacy
+  Systems" (February 2026): the trade-offs that its abstract names: privacy, utility and the number
+  of trusted parties.
 
 Guarantees (tests/cards/test_checklists.py):
 1. Every item of the statement stands on a checklist once, in its own words.
@@ -31,8 +33,23 @@ NIST: tuple[Part, ...] = (
     (
         "Middle: factors that can undermine the guarantee",
         (
-            *("Trust model", "Mechanisms", "Bounds", "Composition", "Sampling", "Tuning", "Earlier releases"),
-            *("Noise source", "Floating point", "Versions", "Taken as public", "Not covered", "Audit"),
+            *(
+                "Trust model",
+                "Mechanisms",
+                "Bounds",
+                "Composition",
+                "Sampling",
+                "Tuning",
+                "Earlier releases",
+            ),
+            *(
+                "Noise source",
+                "Floating point",
+                "Versions",
+                "Taken as public",
+                "Not covered",
+                "Audit",
+            ),
         ),
         ("security of the machines, and who has access to the rows",),
     ),
@@ -42,8 +59,24 @@ W3C: tuple[Part, ...] = (
     (
         "Privacy",
         (
-            *("Definition and parameters", "Groups", "Neighbours", "What is protected", "Unit", "Mechanisms", "Bounds"),
-            *("Composition", "Sampling", "Tuning", "Earlier releases", "Taken as public", "Not covered", "Audit"),
+            *(
+                "Definition and parameters",
+                "Groups",
+                "Neighbours",
+                "What is protected",
+                "Unit",
+                "Mechanisms",
+                "Bounds",
+            ),
+            *(
+                "Composition",
+                "Sampling",
+                "Tuning",
+                "Earlier releases",
+                "Taken as public",
+                "Not covered",
+                "Audit",
+            ),
         ),
         (),
     ),
@@ -62,14 +95,22 @@ def nist_checklist(statement: object) -> str:
 
 
 def w3c_checklist(statement: object) -> str:
-    """The statement by the trade-offs of the W3C's draft note on reviewing differential privacy, as Markdown."""
+    """The statement by the trade-offs of the W3C's draft note on reviewing differential privacy, as
+    Markdown."""
     return _written(statement, "Privacy statement by the trade-offs of the W3C's draft note", W3C)
 
 
 def _written(statement: object, title: str, parts: Sequence[Part]) -> str:
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass clf.privacy_."
-        raise InputError(complaint(expected="a privacy statement", of="statement", got=type(statement).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a privacy statement",
+                of="statement",
+                got=type(statement).__name__,
+                remedy=remedy,
+            )
+        )
     words = dict(items(statement))
     lines = [f"# {title}", ""]
     for heading, told, missing in parts:

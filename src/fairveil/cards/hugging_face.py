@@ -1,10 +1,13 @@
-"""A Hugging Face model card: metadata in YAML as the hub's specification of it asks, then sections made of released facts.
+"""A Hugging Face model card: metadata in YAML as the hub's specification of it asks, then sections
+made of released facts.
 
-What nobody stated is left out: a license, a data set's name, intended uses. Numbers are those of the statement, the constraint
-report, the certificate and the report's held-out people; each says of whom it is and whether the guarantee covers it.
+What nobody stated is left out: a license, a data set's name, intended uses. Numbers are those of
+the statement, the constraint report, the certificate and the report's held-out people; each says of
+whom it is and whether the guarantee covers it.
 
 Guarantees (tests/cards/test_model_card.py):
-1. Every number on a card stands in the statement, the report or the certificate, rounded as those round it.
+1. Every number on a card stands in the statement, the report or the certificate, rounded as those
+   round it.
 2. A model that is not private, or whose noise was seeded, says so in the first paragraph.
 3. A constraint's verdict is the report's own: a card says "met" only where the report does.
 """
@@ -27,7 +30,10 @@ TAGS = ("differential-privacy", "fairness", "tabular-classification")
 REGRESSION = "tabular-regression"
 NAME = re.compile(r"[A-Za-z0-9][\w.\-/ ]{0,95}")
 LICENSE = re.compile(r"[a-z0-9][a-z0-9.\-]{0,63}")
-EXACT = "These are exact numbers of held-out people: the privacy guarantee of the fit does not cover those people."
+EXACT = (
+    "These are exact numbers of held-out people: the privacy guarantee of the fit does not cover "
+    "those people."
+)
 WORDS = ("name", "license", "dataset")
 
 
@@ -68,7 +74,11 @@ def model_card(
 
 def _checked(value: object, pattern: re.Pattern[str], of: str, expected: str) -> None:
     if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
-        raise InputError(complaint(expected=expected, of=of, got=value, remedy=f"Leave {of} out, or pass such a one."))
+        raise InputError(
+            complaint(
+                expected=expected, of=of, got=value, remedy=f"Leave {of} out, or pass such a one."
+            )
+        )
 
 
 def metadata(told: Told, name: str, license: str | None, dataset: str | None) -> dict[str, Any]:
@@ -81,7 +91,11 @@ def metadata(told: Told, name: str, license: str | None, dataset: str | None) ->
     if metrics:
         out["metrics"] = list(dict.fromkeys(one["type"] for one in metrics))
     if dataset is not None and metrics:
-        result = {"task": {"type": task}, "dataset": {"type": dataset, "name": dataset}, "metrics": metrics}
+        result = {
+            "task": {"type": task},
+            "dataset": {"type": dataset, "name": dataset},
+            "metrics": metrics,
+        }
         out["model-index"] = [{"name": name, "results": [result]}]
     return out
 
@@ -95,16 +109,28 @@ def _metrics(told: Told) -> Iterator[dict[str, Any]]:
     for gap in (told.report or {}).get("gaps", ()):
         value = _number(gap, "held_out")
         if value is not None:
-            yield {"type": "fairness-gap", "value": value, "name": f"{gap.get('notion')} gap of held-out people"}
+            yield {
+                "type": "fairness-gap",
+                "value": value,
+                "name": f"{gap.get('notion')} gap of held-out people",
+            }
     if told.statement.is_private:
-        yield {"type": "epsilon", "value": told.statement.epsilon, "name": f"Epsilon at delta {told.statement.delta:g}"}
+        yield {
+            "type": "epsilon",
+            "value": told.statement.epsilon,
+            "name": f"Epsilon at delta {told.statement.delta:g}",
+        }
 
 
 def _number(content: Mapping[str, Any], *path: str) -> float | None:
     here: Any = content
     for part in path:
         here = here.get(part) if isinstance(here, Mapping) else None
-    return float(here) if isinstance(here, int | float) and not isinstance(here, bool) and math.isfinite(here) else None
+    return (
+        float(here)
+        if isinstance(here, int | float) and not isinstance(here, bool) and math.isfinite(here)
+        else None
+    )
 
 
 # Sections
@@ -136,11 +162,16 @@ def _model(told: Told) -> Iterator[str]:
     if classes is not None:
         yield f"- Classes: {', '.join(_line(one) for one in classes.tolist())}"
     names = [_line(one) for one in getattr(clf, "feature_names_in_", ())]
-    yield f"- Columns: {', '.join(names)}" if names else f"- Columns: {clf.n_features_in_} without names"
+    yield (
+        f"- Columns: {', '.join(names)}"
+        if names
+        else f"- Columns: {clf.n_features_in_} without names"
+    )
     cells = getattr(clf, "cells_", None)
     if cells is not None:
         listed = (
-            f"{_line(name)} ({', '.join(map(_line, values))})" for name, values in zip(cells.names, cells.columns, strict=True)
+            f"{_line(name)} ({', '.join(map(_line, values))})"
+            for name, values in zip(cells.names, cells.columns, strict=True)
         )
         yield f"- Groups: {'; '.join(listed)}"
     read = bool(getattr(getattr(clf, "model_", None), "reads_groups", False))
@@ -152,7 +183,10 @@ def _privacy(told: Told) -> Iterator[str]:
         if heading not in ("Mechanisms", "Bounds", "Taken as public", "Versions"):
             yield f"- {heading}: {_line(words)}"
     yield ""
-    yield "`statement.json` beside the model has all of it; `fairveil verify statement.json` computes epsilon again."
+    yield (
+        "`statement.json` beside the model has all of it; `fairveil verify statement.json` "
+        "computes epsilon again."
+    )
 
 
 def _fairness(told: Told) -> Iterator[str]:
@@ -162,14 +196,27 @@ def _fairness(told: Told) -> Iterator[str]:
     else:
         for one in report.required:
             yield f"- Required: {_line(one)}."
-        yield f"- For the people that the training rows were drawn from, at 95% confidence: {report.verdict}."
+        yield (
+            f"- For the people that the training rows were drawn from, at 95% confidence: "
+            f"{report.verdict}."
+        )
         yield f"- On the training rows: {report.training_verdict}."
         yield ""
-        yield "| constraint | bound | noisy value in training | noise (standard deviation) | population | training rows |"
+        yield (
+            "| constraint | bound | noisy value in training | noise (standard deviation) | "
+            "population | training rows |"
+        )
         yield "|---|---|---|---|---|---|"
         for line in report.lines:
             value = "undefined" if math.isnan(line.value) else f"{line.value:.4f}"
-            cells = (_line(line.target), f"{line.bound:.4g}", value, f"{line.noise:.4f}", line.population_verdict, line.verdict)
+            cells = (
+                _line(line.target),
+                f"{line.bound:.4g}",
+                value,
+                f"{line.noise:.4f}",
+                line.population_verdict,
+                line.verdict,
+            )
             yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
     if told.certificate is not None:
         yield ""
@@ -197,7 +244,10 @@ def _evaluation(told: Told) -> Iterator[str]:
         if None not in numbers:
             value, low, high = (f"{100 * (one or 0.0):.1f}" for one in numbers)
             yield ""
-            words = f"{value} percentage points, 95% interval {low} to {high}: {gap.get('held_out_verdict')}"
+            words = (
+                f"{value} percentage points, 95% interval {low} to {high}: "
+                f"{gap.get('held_out_verdict')}"
+            )
             yield f"{str(gap.get('notion')).capitalize()} gap of held-out people: {words}."
 
 
@@ -206,12 +256,22 @@ def _limits(told: Told) -> Iterator[str]:
     if statement.is_private:
         spent = at_most(statement.epsilon, statement.promise.epsilon)
         whose = "one row" if statement.promise.unit is None else str(statement.promise.unit)
-        of = whose if statement.promise.protects == "records" else f"the sensitive columns of {whose}"
-        yield f"- The guarantee is ({spent}, {statement.delta:g})-differential privacy for {of}, and for nothing else."
+        of = (
+            whose
+            if statement.promise.protects == "records"
+            else f"the sensitive columns of {whose}"
+        )
+        yield (
+            f"- The guarantee is ({spent}, {statement.delta:g})-differential privacy for {of}, and "
+            f"for nothing else."
+        )
     else:
         yield "- Nothing is guaranteed to the people in the training rows."
     yield f"- Not covered: {_line(told.items['Not covered'])}"
-    yield "- Verdicts are about people like those of the training rows. For others nothing was measured."
+    yield (
+        "- Verdicts are about people like those of the training rows. For others nothing was "
+        "measured."
+    )
 
 
 def _line(value: object) -> str:

@@ -1,12 +1,14 @@
-"""An entry of the differential privacy deployments registry (Nanayakkara, Ghazi and Vadhan, arXiv 2509.13509).
+"""An entry of the differential privacy deployments registry (Nanayakkara, Ghazi and Vadhan, arXiv
+2509.13509).
 
-The fields and their kinds are those of the registry's own schema, `deployments-schema.yaml` in the public repository
-opendp/deployments-registry-data, as of July 2026. A statement knows what was done. Who publishes the model, for what and where
-is told by the caller. What neither says is left out, and a required field that is missing is an error.
+The fields and their kinds are those of the registry's own schema, `deployments-schema.yaml` in the
+public repository opendp/deployments-registry-data, as of July 2026. A statement knows what was
+done. Who publishes the model, for what and where is told by the caller. What neither says is left
+out, and a required field that is missing is an error.
 
 Guarantees (tests/cards/test_registry.py):
-1. An entry keeps the schema: no other field, every required one, each value of its kind. Beyond the schema, no text is empty
-   and the slug has no spaces.
+1. An entry keeps the schema: no other field, every required one, each value of its kind. Beyond the
+   schema, no text is empty and the slug has no spaces.
 2. The tier is the highest one whose fields are all there, and never above what was stated.
 """
 
@@ -22,14 +24,28 @@ from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 
 VARIANTS = ("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
-PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries")
+PRODUCTS = (
+    "Summary statistics",
+    "Machine learning model",
+    "Dataset",
+    "Synthetic data",
+    "Interactive API",
+    "SQL queries",
+)
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 MODELS = ("Local", "Central", "Shuffle", "Federated", "Varies")
 STATUSES = (
     *("Converted", "Draft", "Pending", "Changes Required", "Approved"),
     *("Approved (Update Requested)", "Approved (Pending)"),
 )
-TEXT, TEXTS, DATE, NUMBER, NUMBER_OR_TEXT, ANY = "text", "texts", "date", "number", "number or text", "any"
+TEXT, TEXTS, DATE, NUMBER, NUMBER_OR_TEXT, ANY = (
+    "text",
+    "texts",
+    "date",
+    "number",
+    "number or text",
+    "any",
+)
 Kind = str | tuple[str, ...]
 # field -> (tier, kind); a tuple of words is the list of what it may be
 FIELDS: dict[str, dict[str, tuple[int, Kind]]] = {
@@ -43,7 +59,11 @@ FIELDS: dict[str, dict[str, tuple[int, Kind]]] = {
         "publication_date": (1, DATE),
         "data_product_sector": (1, SECTORS),
     },
-    "dp_variant": {"variant_name": (2, VARIANTS), "data_domain": (3, TEXT), "unprotected_quantities": (3, TEXT)},
+    "dp_variant": {
+        "variant_name": (2, VARIANTS),
+        "data_domain": (3, TEXT),
+        "unprotected_quantities": (3, TEXT),
+    },
     "privacy_loss": {
         "privacy_unit": (2, TEXT),
         "privacy_unit_details": (3, TEXT),
@@ -106,39 +126,74 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
     statement : PrivacyStatement
         `clf.privacy_`, of a model that is private.
     facts : dict
-        What the statement does not know, by the names of the schema's fields: `url_slug`, `name`, `data_curators` (a list),
-        `intended_use`, `data_product_region`, `description`, `publication_date` ("YYYY-MM-DD"), `registry_authors` (a list).
-        Any other field of the schema is optional, for example `data_source_type`, `actors` or `justification`.
+        What the statement does not know, by the names of the schema's fields: `url_slug`, `name`,
+        `data_curators` (a list), `intended_use`, `data_product_region`, `description`,
+        `publication_date` ("YYYY-MM-DD"), `registry_authors` (a list). Any other field of the
+        schema is optional, for example `data_source_type`, `actors` or `justification`.
     """
     if not isinstance(statement, PrivacyStatement):
         got, remedy = type(statement).__name__, "Pass clf.privacy_."
-        raise InputError(complaint(expected="a privacy statement", of="statement", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="a privacy statement", of="statement", got=got, remedy=remedy)
+        )
     if not statement.is_private:
-        remedy = "The registry is of deployments with differential privacy: fit with a finite epsilon."
-        raise InputError(complaint(expected="a finite epsilon", of="statement", got="inf", remedy=remedy))
+        remedy = (
+            "The registry is of deployments with differential privacy: fit with a finite epsilon."
+        )
+        raise InputError(
+            complaint(expected="a finite epsilon", of="statement", got="inf", remedy=remedy)
+        )
     if not isinstance(facts, Mapping):
         remedy = "Pass facts={'name': ..., ...}."
-        raise InputError(complaint(expected="facts by name", of="facts", got=type(facts).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="facts by name", of="facts", got=type(facts).__name__, remedy=remedy)
+        )
     places = {name: room for room, names in FIELDS.items() for name in names}
     strange = [name for name in facts if name not in (*places, "url_slug") or name in OWN]
     if strange:
         remedy = "The statement says it." if strange[0] in OWN else "Leave it out."
-        raise InputError(complaint(expected="fields of the schema", of="facts", got=strange[0], remedy=remedy, among=places))
+        raise InputError(
+            complaint(
+                expected="fields of the schema",
+                of="facts",
+                got=strange[0],
+                remedy=remedy,
+                among=places,
+            )
+        )
     missing = [name for name in STATED if name not in facts]
     if missing:
         remedy = "State them: nothing is made up."
-        raise InputError(complaint(expected=f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy
+            )
+        )
     deployment: dict[str, dict[str, Any]] = {room: {} for room in FIELDS}
     for name, value in {**_known(statement), **facts}.items():
         if name != "url_slug":
             deployment[places[name]][name] = value
-    ordered = {room: {name: deployment[room][name] for name in FIELDS[room] if name in deployment[room]} for room in FIELDS}
+    ordered = {
+        room: {name: deployment[room][name] for name in FIELDS[room] if name in deployment[room]}
+        for room in FIELDS
+    }
     kept = {room: values for room, values in ordered.items() if values}
-    entry = {"url_slug": facts["url_slug"], "status": "Draft", "tier": _tier(kept), "deployment": kept}
+    entry = {
+        "url_slug": facts["url_slug"],
+        "status": "Draft",
+        "tier": _tier(kept),
+        "deployment": kept,
+    }
     found = registry_findings(entry)
     if found:
         raise InputError(
-            complaint(expected="values as the schema has them", of="facts", got=found[0], remedy="Mend it.", quote=False)
+            complaint(
+                expected="values as the schema has them",
+                of="facts",
+                got=found[0],
+                remedy="Mend it.",
+                quote=False,
+            )
         )
     return entry
 
@@ -152,8 +207,15 @@ def _known(statement: PrivacyStatement) -> dict[str, Any]:
     """What the statement says, in the schema's fields."""
     words, promise = dict(items(statement)), statement.promise
     whose = "one row of the table" if promise.unit is None else str(promise.unit)
-    unit = f"{whose[0].upper()}{whose[1:]}" if promise.protects == "records" else f"The sensitive columns of {whose}"
-    how = (f"{name}: {words[name]}" for name in ("Mechanisms", "Noise source", "Floating point", "Versions"))
+    unit = (
+        f"{whose[0].upper()}{whose[1:]}"
+        if promise.protects == "records"
+        else f"The sensitive columns of {whose}"
+    )
+    how = (
+        f"{name}: {words[name]}"
+        for name in ("Mechanisms", "Noise source", "Floating point", "Versions")
+    )
     return {
         "data_product_type": "Machine learning model",
         "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
@@ -175,7 +237,12 @@ def _known(statement: PrivacyStatement) -> dict[str, Any]:
 def _tier(deployment: Mapping[str, Mapping[str, Any]]) -> int:
     tier = 1
     for level in (2, 3):
-        wanted = [(room, name) for room, names in FIELDS.items() for name, (at, _) in names.items() if at == level]
+        wanted = [
+            (room, name)
+            for room, names in FIELDS.items()
+            for name, (at, _) in names.items()
+            if at == level
+        ]
         optional = "privacy_parameters_details"
         if all(name in deployment.get(room, {}) for room, name in wanted if name != optional):
             tier = level
@@ -207,7 +274,9 @@ def _findings(entry: object) -> Iterator[str]:
         if room not in FIELDS or not isinstance(values, Mapping):
             yield f"deployment: {room} is no part"
             continue
-        yield from (f"{room}: {name} is missing" for name in REQUIRED.get(room, ()) if name not in values)
+        yield from (
+            f"{room}: {name} is missing" for name in REQUIRED.get(room, ()) if name not in values
+        )
         for name, value in values.items():
             if name not in FIELDS[room]:
                 yield f"{room}: {name} is no field"
@@ -233,7 +302,10 @@ def _fits(value: object, kind: Kind) -> bool:
         return value in kind
     if kind == TEXTS:
         return (
-            isinstance(value, Sequence) and not isinstance(value, str) and bool(value) and all(_is_text(one) for one in value)
+            isinstance(value, Sequence)
+            and not isinstance(value, str)
+            and bool(value)
+            and all(_is_text(one) for one in value)
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return {
@@ -259,4 +331,9 @@ def _is_date(value: str) -> bool:
 def _shown(kind: Kind) -> str:
     if isinstance(kind, tuple):
         return f"one of {', '.join(kind)}"
-    return {TEXT: "a text", TEXTS: "a list of texts", DATE: "a date as 2026-01-31", ANY: "a value"}.get(kind, f"a {kind}")
+    return {
+        TEXT: "a text",
+        TEXTS: "a list of texts",
+        DATE: "a date as 2026-01-31",
+        ANY: "a value",
+    }.get(kind, f"a {kind}")

@@ -1,4 +1,5 @@
-"""What is known of a model from its files: fit, statement, report and certificate. Nothing else is said on a card."""
+"""What is known of a model from its files: fit, statement, report and certificate. Nothing else is
+said on a card."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from ..estimators.reports.constraint_report import ConstraintReport
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 
-REPORT = Document("report", "Take the report.json that `fairveil fit` or fairveil.report.write wrote.")
+REPORT = Document(
+    "report", "Take the report.json that `fairveil fit` or fairveil.report.write wrote."
+)
 FORMAT = "fairveil-report"
 LARGEST = 64 * MIB
 
@@ -46,32 +49,58 @@ class Told:
 
 
 def told_of(estimator: object, certificate: object = None, report: object = None) -> Told:
-    """Checked: `certificate` as an object or a path, `report` as a path of the twin or its content."""
+    """Checked: `certificate` as an object or a path, `report` as a path of the twin or its
+    content."""
     statement = getattr(estimator, "privacy_", None)
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError(
-            complaint(expected="a fitted estimator of Fairveil", of="model", got=type(estimator).__name__, remedy=remedy)
+            complaint(
+                expected="a fitted estimator of Fairveil",
+                of="model",
+                got=type(estimator).__name__,
+                remedy=remedy,
+            )
         )
     found = statement.check()
     if any(one.grave for one in found):
         remedy = "Look at fairveil verify."
         raise InputError(
-            complaint(expected="a statement that agrees with itself", of="statement", got=str(found[0]), remedy=remedy)
+            complaint(
+                expected="a statement that agrees with itself",
+                of="statement",
+                got=str(found[0]),
+                remedy=remedy,
+            )
         )
     constraints = getattr(estimator, "constraint_report_", None)
     kept = constraints if isinstance(constraints, ConstraintReport) else None
     page = _report(report)
     if page is not None and page.get("statement") != statement.to_dict():
-        remedy = "Its numbers are of another fit: pass the report that was written with this model, or none."
-        raise InputError(complaint(expected="the report of this model", of="report", got="another statement", remedy=remedy))
+        remedy = (
+            "Its numbers are of another fit: pass the report that was written with this model, or "
+            "none."
+        )
+        raise InputError(
+            complaint(
+                expected="the report of this model",
+                of="report",
+                got="another statement",
+                remedy=remedy,
+            )
+        )
     return Told(estimator, statement, kept, _certificate(certificate), page)
 
 
 def _certificate(given: object) -> Certificate | None:
     if given is None or isinstance(given, Certificate):
         return given
-    raw = read_bytes(_path(given, "certificate"), what="a certificate", most=LARGEST, remedy="Pass a certificate's file.")
+    raw = read_bytes(
+        _path(given, "certificate"),
+        what="a certificate",
+        most=LARGEST,
+        remedy="Pass a certificate's file.",
+    )
     return Certificate.from_json(raw.decode("utf-8", "replace"))
 
 
@@ -81,7 +110,9 @@ def _report(given: object) -> Mapping[str, Any] | None:
     if isinstance(given, Mapping):
         content: Any = given
     else:
-        raw = read_bytes(_path(given, "report"), what="a report", most=LARGEST, remedy="Pass report.json.")
+        raw = read_bytes(
+            _path(given, "report"), what="a report", most=LARGEST, remedy="Pass report.json."
+        )
         content = REPORT.node(raw).mapping()
     if content.get("format") != FORMAT:
         raise REPORT.refusal(f"an object whose 'format' is {FORMAT!r}", content.get("format"))
@@ -90,5 +121,12 @@ def _report(given: object) -> Mapping[str, Any] | None:
 
 def _path(given: object, of: str) -> Path:
     if not isinstance(given, str | os.PathLike):
-        raise InputError(complaint(expected="a path", of=of, got=type(given).__name__, remedy="Pass the path of its file."))
+        raise InputError(
+            complaint(
+                expected="a path",
+                of=of,
+                got=type(given).__name__,
+                remedy="Pass the path of its file.",
+            )
+        )
     return Path(given)

@@ -1,4 +1,5 @@
-"""Plain values as YAML: block style for mappings and lists, and every text quoted, so that no value is read as another kind."""
+"""Plain values as YAML: block style for mappings and lists, and every text quoted, so that no value
+is read as another kind."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def _line(head: str, value: object, indent: int) -> str:
 
 def _key(key: object) -> str:
     text = str(key)
-    return text if PLAIN.fullmatch(text) and text.lower() not in WORDS else json.dumps(text, ensure_ascii=False)
+    return (
+        text
+        if PLAIN.fullmatch(text) and text.lower() not in WORDS
+        else json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _scalar(value: object) -> str:

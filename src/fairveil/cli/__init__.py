@@ -1,4 +1,5 @@
-"""Ring 6: the command line, one file a command. A command imports what it needs when it runs, so that `--help` is instant."""
+"""Ring 6: the command line, one file a command. A command imports what it needs when it runs, so
+that `--help` is instant."""
 
 from __future__ import annotations
 
@@ -37,11 +38,13 @@ from .sign import sign
 from .tune import tune
 from .verify import verify
 
-_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer versions of typer bring along
+# of click, which newer versions of typer bring along
+_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """The frame: its name is `fairveil` however it was started, and words that it cannot read are refused in its own words."""
+    """The frame: its name is `fairveil` however it was started, and words that it cannot read are
+    refused in its own words."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         return super().main(*args, **{**options, "prog_name": "fairveil"})
@@ -57,7 +60,8 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _own_words() -> Iterator[None]:
-    """Errors of the framework in our words, without a password: an address in the wrong place would be repeated there."""
+    """Errors of the framework in our words, without a password: an address in the wrong place would
+    be repeated there."""
     try:
         yield
     except _USAGE as error:
@@ -87,7 +91,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _frame(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Models that are fair to groups and private to people, with proof of both."""
@@ -245,5 +252,6 @@ app.add_typer(data)
 
 
 def main() -> None:
-    """The console script: see `ending` for what it says and its exit status when something is wrong."""
+    """The console script: see `ending` for what it says and its exit status when something is
+    wrong."""
     raise SystemExit(status_of(app))

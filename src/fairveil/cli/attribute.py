@@ -1,4 +1,5 @@
-"""`fairveil attribute`: for whoever holds the sensitive attribute of another's table: joined by id here, and released once."""
+"""`fairveil attribute`: for whoever holds the sensitive attribute of another's table: joined by id
+here, and released once."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Attribute = Annotated[
     typer.Option(
         "--attribute",
         metavar="FILE",
-        help="join the sensitive columns of this table: a CSV or Parquet file, or a database with --attribute-query",
+        help="join the sensitive columns of this table: a CSV or Parquet file, or a database with "
+        "--attribute-query",
         show_default=False,
         rich_help_panel=DATA,
     ),
@@ -32,7 +34,11 @@ Attribute = Annotated[
 Id = Annotated[
     str,
     typer.Option(
-        "--id", metavar="COLUMN", help="join by this column, which both tables have", show_default=False, rich_help_panel=DATA
+        "--id",
+        metavar="COLUMN",
+        help="join by this column, which both tables have",
+        show_default=False,
+        rich_help_panel=DATA,
     ),
 ]
 SchemaFile = Annotated[
@@ -49,18 +55,27 @@ Unmatched = Annotated[
     str,
     typer.Option(
         metavar="RULE",
-        help="count rows without an entry as the schema's missing value (group), or leave them out, unprotected (drop)",
+        help="count rows without an entry as the schema's missing value (group), or leave them "
+        "out, unprotected (drop)",
         rich_help_panel=PRIVACY,
         autocompletion=out_of("group", "drop"),
     ),
 ]
 Ids = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="of a coded store: read the ids here, in the order of its rows", rich_help_panel=DATA),
+    typer.Option(
+        metavar="FILE",
+        help="of a coded store: read the ids here, in the order of its rows",
+        rich_help_panel=DATA,
+    ),
 ]
 AttributeQuery = Annotated[
     str | None,
-    typer.Option(metavar="SQL", help="read this table of the attribute's database, or this SELECT", rich_help_panel=DATA),
+    typer.Option(
+        metavar="SQL",
+        help="read this table of the attribute's database, or this SELECT",
+        rich_help_panel=DATA,
+    ),
 ]
 
 
@@ -72,15 +87,25 @@ def release(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", help="write the release to this file", show_default=False, rich_help_panel=OUTPUT
+            "--out",
+            metavar="FILE",
+            help="write the release to this file",
+            show_default=False,
+            rich_help_panel=OUTPUT,
         ),
     ],
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="sign it with this private key", show_default="not signed", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="FILE",
+            help="sign it with this private key",
+            show_default="not signed",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     note: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="sign this line of words, too", rich_help_panel=OUTPUT)
+        str | None,
+        typer.Option(metavar="WORDS", help="sign this line of words, too", rich_help_panel=OUTPUT),
     ] = None,
     unmatched: Unmatched = "group",
     ids: Ids = None,
@@ -96,13 +121,15 @@ def release(
     verbose: options.Verbose = False,
     force: options.Force = False,
 ) -> None:
-    """Join your attribute to another's table by id, and release counts of groups once, as one signed file.
+    """Join your attribute to another's table by id, and release counts of groups once, as one
+    signed file.
 
-    Features and labels are public to whoever sent the table; only the sensitive columns are protected. Models are then fitted
-    to the file at no further cost: ReleasedGroups.load(FILE).fit(X, y, "equalized_odds:0.05").
+    Features and labels are public to whoever sent the table; only the sensitive columns are
+    protected. Models are then fitted to the file at no further cost:
+    ReleasedGroups.load(FILE).fit(X, y, "equalized_odds:0.05").
 
-    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
-    standard error.
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another
+    folder, which is named on standard error.
     """
     from .._waiting import waiting
     from ..estimators import release_groups
@@ -120,13 +147,19 @@ def release(
     with waiting("Joining the tables"):
         from ..data import load_joined
 
-        rows = load_joined(table, attribute, known, **_how(id, unmatched, ids, query, attribute_query))
+        rows = load_joined(
+            table, attribute, known, **_how(id, unmatched, ids, query, attribute_query)
+        )
     done: list[ReleasedGroups] = []
 
     def paid() -> PrivacyStatement | None:
         return done[0].privacy if done else None
 
-    with paid_for(out, paid, lambda folder: done[0].save(folder), book), options.warnings_as_notes(), waiting("Releasing"):
+    with (
+        paid_for(out, paid, lambda folder: done[0].save(folder), book),
+        options.warnings_as_notes(),
+        waiting("Releasing"),
+    ):
         done.append(
             release_groups(
                 rows,
@@ -160,7 +193,8 @@ def check(
     query: options.Query = None,
     attribute_query: AttributeQuery = None,
 ) -> None:
-    """Count how many rows of a table have an entry of yours, before anything is spent. Exact counts: keep them to yourself.
+    """Count how many rows of a table have an entry of yours, before anything is spent. Exact
+    counts: keep them to yourself.
 
     Exit status: 0 some rows have an entry, 1 none has, 2 refused.
     """
@@ -175,15 +209,25 @@ def check(
         [
             Fact("matched", f"{found.matched:,} of {found.rows:,} rows have an entry"),
             Fact("unused", f"{found.unused:,} entries belong to no row"),
-            Fact("private", "these counts are exact, and for you alone: they are part of no release"),
+            Fact(
+                "private", "these counts are exact, and for you alone: they are part of no release"
+            ),
         ]
     )
     if not found.matched:
         raise typer.Exit(1)
 
 
-def _how(id: str, unmatched: str, ids: str | None, query: str | None, attribute_query: str | None) -> dict[str, Any]:
-    return {"id": id, "unmatched": unmatched, "ids": ids, "query": query, "attribute_query": attribute_query}
+def _how(
+    id: str, unmatched: str, ids: str | None, query: str | None, attribute_query: str | None
+) -> dict[str, Any]:
+    return {
+        "id": id,
+        "unmatched": unmatched,
+        "ids": ids,
+        "query": query,
+        "attribute_query": attribute_query,
+    }
 
 
 def _schema(path: Path) -> Schema:
@@ -199,7 +243,11 @@ def _private_key(key: Path | None, note: str | None) -> Any:
     from .sign import asked_passphrase
 
     if key is None and note is not None:
-        raise InputError(complaint(expected="--key beside it", of="--note", got=note, remedy="Name the key that signs."))
+        raise InputError(
+            complaint(
+                expected="--key beside it", of="--note", got=note, remedy="Name the key that signs."
+            )
+        )
     options.require_words(note=note)
     return None if key is None else signing_keys.private_key(key, asked_passphrase)
 

@@ -1,4 +1,5 @@
-"""`fairveil audit`: the group table of any predictions, counts beside rates; with `--epsilon` from private counts."""
+"""`fairveil audit`: the group table of any predictions, counts beside rates; with `--epsilon` from
+private counts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from .measured import Measured
 
 EXACT = "exact counts of these rows: nothing in this table is private"
-EXPECTED = "rates are expected ones: this classifier is randomized, and one draw of all decisions varies around them"
+EXPECTED = (
+    "rates are expected ones: this classifier is randomized, and one draw of all decisions varies "
+    "around them"
+)
 
 
 def audit(
@@ -29,11 +33,19 @@ def audit(
     sensitive: options.Sensitive = None,
     prediction: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="audit the decisions in this column, whoever made them", rich_help_panel=DATA),
+        typer.Option(
+            metavar="COLUMN",
+            help="audit the decisions in this column, whoever made them",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="audit the decisions of this model, as `fairveil fit` wrote it", rich_help_panel=DATA),
+        typer.Option(
+            metavar="DIR",
+            help="audit the decisions of this model, as `fairveil fit` wrote it",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     constraint: Annotated[
         list[str] | None,
@@ -69,13 +81,23 @@ def audit(
     out: noisy.Out = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="write a page, and its JSON twin beside it",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)] = False,
-    force: Annotated[bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
-    Of a randomized classifier the rates are expected ones, without any draw's luck.
+    """Show error and rates of every group, with counts and intervals; small groups are flagged.
+    Exact, hence not private. Of a randomized classifier the rates are expected ones, without any
+    draw's luck.
 
     With --epsilon everything comes from one noisy count, and one draw of a randomized classifier.
 
@@ -93,33 +115,62 @@ def audit(
     if (prediction is None) == (model is None):
         remedy = "Say whose decisions: --prediction COLUMN, or --model DIR."
         got = None if model is None else "both"
-        raise InputError(complaint(expected="one of --prediction and --model", of="audit", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="one of --prediction and --model", of="audit", got=got, remedy=remedy
+            )
+        )
     _checks.one_of(("product", "marginal"), groups=groups)
     if html is not None:
         require_page(html, force=force)
     asked_for = noisy.Noisy(
-        epsilon, delta, confidence, intervals, depth, protects, neighbours, seed, out, ledger, dataset, purpose
+        epsilon,
+        delta,
+        confidence,
+        intervals,
+        depth,
+        protects,
+        neighbours,
+        seed,
+        out,
+        ledger,
+        dataset,
+        purpose,
     )
     if epsilon is None:
         asked_for.refuse_without_epsilon()
     elif constraint:
         remedy = "fairveil certify says whether a bound holds, from private counts."
-        raise InputError(complaint(expected="no --epsilon beside it", of="--constraint", got=constraint, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="no --epsilon beside it", of="--constraint", got=constraint, remedy=remedy
+            )
+        )
     notions = notions_of(constraint)
     place = options.place_of(table, query)
     if epsilon is not None:
-        asked_for = dataclasses.replace(asked_for, depth=1) if groups == "marginal" and depth is None else asked_for
+        asked_for = (
+            dataclasses.replace(asked_for, depth=1)
+            if groups == "marginal" and depth is None
+            else asked_for
+        )
         private_table(place, target, sensitive, prediction, model, asked_for, html, json, force)
         return
     with waiting("Measuring"):
-        truth, decisions, classes, expected = decisions_of(place, target, sensitive, prediction, model)
+        truth, decisions, classes, expected = decisions_of(
+            place, target, sensitive, prediction, model
+        )
         found = table_of(truth, decisions, groups=groups, classes=classes)
         read = {"groups": groups, "classes": classes}
-        gaps = [(words, measure(notion, truth, decisions, **read)) for words, notion in _usual(groups)]
+        gaps = [
+            (words, measure(notion, truth, decisions, **read)) for words, notion in _usual(groups)
+        ]
         asked = [(notion, measure(notion, truth, decisions, **read)) for notion in notions]
     if html is not None:
         _write(html, place.shown, found, gaps, asked, expected)
-    _print_json(found, gaps, asked, expected) if json else _print_words(found, gaps, asked, html, expected)
+    _print_json(found, gaps, asked, expected) if json else _print_words(
+        found, gaps, asked, html, expected
+    )
     if not all(_holds(notion, one) for notion, one in asked):
         raise typer.Exit(1)
 
@@ -142,7 +193,11 @@ def _holds(notion: Notion, measured: Measured) -> bool:
 
 
 def _print_words(
-    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], html: Path | None, expected: bool
+    found: GroupTable,
+    gaps: list[tuple[str, Measured]],
+    asked: list[tuple[Notion, Measured]],
+    html: Path | None,
+    expected: bool,
 ) -> None:
     from .measured import words_of
 
@@ -152,7 +207,11 @@ def _print_words(
         typer.echo(f"{words} gap: {_points(one)}")
     for notion, one in asked:
         here = MET if _holds(notion, one) else NOT_MET
-        verdict = UNCLEAR if math.isnan(one.value) else f"{here} on these rows, {_verdict(notion, one)} for people like them"
+        verdict = (
+            UNCLEAR
+            if math.isnan(one.value)
+            else f"{here} on these rows, {_verdict(notion, one)} for people like them"
+        )
         typer.echo(f"{words_of(notion)} <= {_bound(notion):g}: {_points(one)}: {verdict}")
     typer.echo(f"({EXACT})")
     if expected:
@@ -173,7 +232,10 @@ def _points(one: Measured) -> str:
 
 
 def _print_json(
-    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], expected: bool
+    found: GroupTable,
+    gaps: list[tuple[str, Measured]],
+    asked: list[tuple[Notion, Measured]],
+    expected: bool,
 ) -> None:
     from .printing import print_json
 
@@ -181,7 +243,10 @@ def _print_json(
         "table": found.to_dict(),
         "gaps": {words: _numbers(one) for words, one in gaps},
         "constraints": [
-            {"notion": notion.to_dict(), "holds": None if math.isnan(one.value) else _holds(notion, one)}
+            {
+                "notion": notion.to_dict(),
+                "holds": None if math.isnan(one.value) else _holds(notion, one),
+            }
             | {"verdict": _verdict(notion, one)}
             | _numbers(one)
             for notion, one in asked
@@ -208,14 +273,22 @@ def _write(
     from ..report import GapFigure, GroupSection, Report, write
     from .measured import words_of
 
-    targets = {words_of(notion): (notion.max_gap, one) for notion, one in asked if isinstance(notion, GapNotion)}
+    targets = {
+        words_of(notion): (notion.max_gap, one)
+        for notion, one in asked
+        if isinstance(notion, GapNotion)
+    }
     lines = {words: (None, one) for words, one in gaps} | targets
     figures = [
         GapFigure(words, bound, None, one.value, one.low, one.high)
         for words, (bound, one) in lines.items()
         if not math.isnan(one.value)
     ]
-    notes = [f"The {words} gap is undefined on these rows." for words, (_, one) in lines.items() if math.isnan(one.value)]
+    notes = [
+        f"The {words} gap is undefined on these rows."
+        for words, (_, one) in lines.items()
+        if math.isnan(one.value)
+    ]
     if expected:
         notes.append(f"{EXPECTED[:1].upper()}{EXPECTED[1:]}.")
     page = Report(

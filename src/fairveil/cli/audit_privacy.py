@@ -1,4 +1,5 @@
-"""`fairveil audit-privacy`: how much do the releases of a mechanism give away? From fits of tables that are made up."""
+"""`fairveil audit-privacy`: how much do the releases of a mechanism give away? From fits of tables
+that are made up."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def audit_privacy(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="a model's folder; a method of `fairveil fit`, as rate-constrained; or module:function, which fits a table",
+            help="a model's folder; a method of `fairveil fit`, as rate-constrained; or "
+            "module:function, which fits a table",
             show_default=False,
             rich_help_panel=DATA,
         ),
@@ -37,7 +39,9 @@ def audit_privacy(
             rich_help_panel=DATA,
         ),
     ] = None,
-    minutes: Annotated[float, typer.Option(metavar="NUMBER", help="take about so long", rich_help_panel=MEASURED)] = 10.0,
+    minutes: Annotated[
+        float, typer.Option(metavar="NUMBER", help="take about so long", rich_help_panel=MEASURED)
+    ] = 10.0,
     trials: Annotated[
         int | None,
         typer.Option(
@@ -58,7 +62,9 @@ def audit_privacy(
     power: Annotated[
         bool,
         typer.Option(
-            "--power/--no-power", help="plant bugs beside, to say what would have been found", rich_help_panel=MEASURED
+            "--power/--no-power",
+            help="plant bugs beside, to say what would have been found",
+            rich_help_panel=MEASURED,
         ),
     ] = True,
     constraint: asking.Constraint = None,
@@ -74,7 +80,10 @@ def audit_privacy(
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
     neighbours: options.Neighbours = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="set the seed of tables and runs", rich_help_panel=PRIVACY)] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="set the seed of tables and runs", rich_help_panel=PRIVACY),
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -94,10 +103,15 @@ def audit_privacy(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print the result as JSON", rich_help_panel=OUTPUT)] = False,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print the result as JSON", rich_help_panel=OUTPUT)
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Audit the privacy of a mechanism: run it many times on made-up neighbours, and hold what it leaks against its claim.
+    """Audit the privacy of a mechanism: run it many times on made-up neighbours, and hold what it
+    leaks against its claim.
 
     It reads no table and spends nothing. An audit is no proof.
 
@@ -110,7 +124,14 @@ def audit_privacy(
     if out is not None:
         if out.suffix.lower() not in (".json", ".svg", ".html"):
             remedy = "--out audit.json for the result, --out audit.svg or --out audit.html"
-            raise InputError(complaint(expected="a file ending in .json, .svg, .html", of="--out", got=str(out), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a file ending in .json, .svg, .html",
+                    of="--out",
+                    got=str(out),
+                    remedy=remedy,
+                )
+            )
         require_file(out, force=force)
     if statement is not None:
         require_file(statement, force=force)
@@ -125,7 +146,11 @@ def audit_privacy(
     own = getattr(attacked, "privacy_", None)
     if statement is not None and own is None:
         remedy = "Name the folder of a saved model, whose statement then has the audit in it."
-        raise InputError(complaint(expected="a model with a statement", of="--statement", got=target, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a model with a statement", of="--statement", got=target, remedy=remedy
+            )
+        )
     with options.warnings_as_notes():
         found = run(
             attacked,
@@ -141,10 +166,17 @@ def audit_privacy(
     if out is not None and out.suffix.lower() == ".html":
         from ..report import Report, privacy_audit, write
 
-        subject = f"{found.target}, run many times on tables that were made up: nobody's rows were read."
-        write(out, Report("Audit of privacy", subject=subject, statement=told, audit=privacy_audit(found)))
+        subject = (
+            f"{found.target}, run many times on tables that were made up: nobody's rows were read."
+        )
+        write(
+            out,
+            Report("Audit of privacy", subject=subject, statement=told, audit=privacy_audit(found)),
+        )
     elif out is not None:
-        out.write_text(found.figure() if out.suffix.lower() == ".svg" else found.to_json(), encoding="utf-8")
+        out.write_text(
+            found.figure() if out.suffix.lower() == ".svg" else found.to_json(), encoding="utf-8"
+        )
     if statement is not None and told is not None:
         statement.write_text(told.to_json(), encoding="utf-8")
     if json:
@@ -162,27 +194,46 @@ def audit_privacy(
         raise typer.Exit(1)
 
 
-def _attacked(target: str, schema: Schema | None, constraint: list[str] | None, said: dict[str, Any]) -> Any:
+def _attacked(
+    target: str, schema: Schema | None, constraint: list[str] | None, said: dict[str, Any]
+) -> Any:
     """An estimator, of a folder or a method, or a function."""
     from ..errors import InputError, complaint
     from .methods import METHODS, Wishes
 
     if target in METHODS:
         if schema is None:
-            remedy = "--schema FILE: tables are made of its public facts; fairveil schema init writes one"
+            remedy = (
+                "--schema FILE: tables are made of its public facts; fairveil schema init writes "
+                "one"
+            )
             raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
         chosen = METHODS[target]
-        asked = chosen.with_model(chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None)
+        asked = chosen.with_model(
+            chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None
+        )
         return chosen.built(
-            **asked.arguments, **{**said, "epsilon": 1.0 if said["epsilon"] is None else said["epsilon"]}, schema=schema
+            **asked.arguments,
+            **{**said, "epsilon": 1.0 if said["epsilon"] is None else said["epsilon"]},
+            schema=schema,
         )
     if constraint:
         remedy = "Leave it out: a folder and a function say that themselves."
-        raise InputError(complaint(expected="none beside this target", of="--constraint", got=constraint[0], remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="none beside this target",
+                of="--constraint",
+                got=constraint[0],
+                remedy=remedy,
+            )
+        )
     module, colon, name = target.partition(":")
     if colon and not Path(target).exists():
         if schema is None:
-            remedy = "--schema FILE: tables are made of its public facts; fairveil schema init writes one"
+            remedy = (
+                "--schema FILE: tables are made of its public facts; fairveil schema init writes "
+                "one"
+            )
             raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
         return _function(module, name, target)
     from .deciding import loaded

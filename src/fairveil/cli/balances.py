@@ -32,7 +32,10 @@ BESIDE = 12
 def about(ledger: Ledger) -> str:
     """Of one that was just begun."""
     lines = _headed((heading.lower(), words) for heading, words in _items(ledger))
-    how = f"Record fits in it: fairveil fit ... --ledger {quote(ledger.shown)} --dataset {quote(ledger.dataset)}"
+    how = (
+        f"Record fits in it: fairveil fit ... --ledger {quote(ledger.shown)} --dataset "
+        f"{quote(ledger.dataset)}"
+    )
     return "\n".join((f"Begun: {ledger.dataset} in {ledger.shown}", *lines, how))
 
 
@@ -49,14 +52,20 @@ def words(ledger: Ledger) -> str:
         f"{bar(balance.spent_share)} {spent} spent",
         *_headed(
             [
-                ("spent", f"{spent:>7}, as one release epsilon = {spent_epsilon(balance.spent, balance.epsilon)} {at}"),
+                (
+                    "spent",
+                    f"{spent:>7}, as one release epsilon = "
+                    f"{spent_epsilon(balance.spent, balance.epsilon)} {at}",
+                ),
                 ("left", f"{left:>7}, as one release epsilon = {left_epsilon(balance.left)} {at}"),
             ]
         ),
         f"{'':{BESIDE}}{NO_SUM}",
     ]
     if balance.leaked_share:
-        lines += _headed([("leaks", f"{spent_share(balance.leaked_share)} of the delta that is kept for them")])
+        lines += _headed(
+            [("leaks", f"{spent_share(balance.leaked_share)} of the delta that is kept for them")]
+        )
     if balance.by_promise:
         lines += ["", *_by_promise(balance)]
     if balance.open:
@@ -69,10 +78,25 @@ def several(ledgers: Sequence[Ledger]) -> None:
     rows = []
     for ledger in ledgers:
         balance, promise = ledger.balance(), ledger.promise
-        terms = (promised(promise.epsilon), delta_words(promise.delta), f"{promise.protects}, {promise.neighbours}")
+        terms = (
+            promised(promise.epsilon),
+            delta_words(promise.delta),
+            f"{promise.protects}, {promise.neighbours}",
+        )
         shares = (spent_share(balance.spent_share), left_share(balance.left_share))
-        rows.append((ledger.dataset, *terms, *shares, bar(balance.spent_share, 20), f"{balance.open:,}", balance.last[:19]))
-    print_table(("dataset", "epsilon", "delta", "promise", "spent", "left", "", "open", "last (UTC)"), rows)
+        rows.append(
+            (
+                ledger.dataset,
+                *terms,
+                *shares,
+                bar(balance.spent_share, 20),
+                f"{balance.open:,}",
+                balance.last[:19],
+            )
+        )
+    print_table(
+        ("dataset", "epsilon", "delta", "promise", "spent", "left", "", "open", "last (UTC)"), rows
+    )
 
 
 def numbers(ledger: Ledger) -> dict[str, Any]:
@@ -103,15 +127,30 @@ def lines_as_words(lines: Sequence[Entry]) -> None:
 
 
 def lines_as_json(lines: Sequence[Entry]) -> list[dict[str, Any]]:
-    """The lines as they are, with which their hashes can be made again, and what they mean as shares."""
-    return [line.to_dict() | {"share": line.units / WHOLE, "spent_share": share(line.spent)} for line in lines]
+    """The lines as they are, with which their hashes can be made again, and what they mean as
+    shares."""
+    return [
+        line.to_dict() | {"share": line.units / WHOLE, "spent_share": share(line.spent)}
+        for line in lines
+    ]
 
 
 def _line(entry: Entry) -> tuple[str, ...]:
-    change = "" if entry.kind == CREATED or not entry.units else f"{100 * entry.units / WHOLE:+.4g}%"
+    change = (
+        "" if entry.kind == CREATED or not entry.units else f"{100 * entry.units / WHOLE:+.4g}%"
+    )
     what = f"{entry.kind}, {entry.under}" if entry.kind == CREATED else entry.kind
     when, charged = entry.at[:19].replace("T", " "), spent_share(share(entry.spent))
-    return (str(entry.number), when, entry.who, what, entry.purpose or "-", change, charged, entry.spend[:8])
+    return (
+        str(entry.number),
+        when,
+        entry.who,
+        what,
+        entry.purpose or "-",
+        change,
+        charged,
+        entry.spend[:8],
+    )
 
 
 def _items(ledger: Ledger) -> tuple[tuple[str, str], ...]:
@@ -136,7 +175,14 @@ def _open(ledger: Ledger, balance: Balance) -> list[str]:
     waiting = _waiting(ledger, balance.waiting)
     for one in waiting:
         since = one.at[:19].replace("T", " ")
-        about = (f"line {one.entry}", f"since {since}", one.who, spent_share(one.share), one.purpose or "-", one.spend)
+        about = (
+            f"line {one.entry}",
+            f"since {since}",
+            one.who,
+            spent_share(one.share),
+            one.purpose or "-",
+            one.spend,
+        )
         lines.append("  " + "  ".join(about))
     if balance.open > len(waiting):
         lines.append(f"  and {balance.open - len(waiting):,} more")

@@ -1,6 +1,8 @@
-"""Numbers that may differ by group on a command line: `--max-epsilon 0.5`, or `--max-epsilon f:0.5 --max-epsilon m:1`.
+"""Numbers that may differ by group on a command line: `--max-epsilon 0.5`, or
+`--max-epsilon f:0.5 --max-epsilon m:1`.
 
-Groups are named as reports name them. Which value of the table a name stands for is known once rows are there: `resolved`.
+Groups are named as reports name them. Which value of the table a name stands for is known once rows
+are there: `resolved`.
 """
 
 from __future__ import annotations
@@ -33,12 +35,16 @@ def numbers(option: str, texts: Sequence[str] | None) -> Numbers | None:
         value = _number(number)
         if not name or value is None or name in found:
             remedy = f"Say {option} 0.5, or {option} f:0.5 {option} m:1, each group once."
-            raise InputError(complaint(expected="a number, or GROUP:NUMBER", of=option, got=text, remedy=remedy))
+            raise InputError(
+                complaint(expected="a number, or GROUP:NUMBER", of=option, got=text, remedy=remedy)
+            )
         found[name] = value
     return found
 
 
-def resolved(given: Mapping[str, dict[str, float]], groups: str, sample: Sample) -> dict[str, dict[Hashable, float]]:
+def resolved(
+    given: Mapping[str, dict[str, float]], groups: str, sample: Sample
+) -> dict[str, dict[Hashable, float]]:
     """Arguments of an estimator by the values that groups have in these rows."""
     if not given:
         return {}
@@ -50,7 +56,13 @@ def resolved(given: Mapping[str, dict[str, float]], groups: str, sample: Sample)
             remedy = "Name groups as the audit's table does."
             option = f"--{argument.replace('_', '-')}"
             raise InputError(
-                complaint(expected=f"groups out of {list(known)}", of=option, got=unknown, remedy=remedy, among=known)
+                complaint(
+                    expected=f"groups out of {list(known)}",
+                    of=option,
+                    got=unknown,
+                    remedy=remedy,
+                    among=known,
+                )
             )
         out[argument] = {known[name]: number for name, number in named.items()}
     return out
@@ -66,8 +78,17 @@ def _groups(groups: str, sample: Sample) -> dict[str, Hashable]:
     listed: Any = rows.cells(groups).keys
     names = {keys.shown(key): key for key in listed}
     if len(names) < len(listed):
-        remedy = "Give the groups other names in the table, or fit in Python, where groups are values."
-        raise InputError(complaint(expected="groups of different names", of="--sensitive", got=list(listed), remedy=remedy))
+        remedy = (
+            "Give the groups other names in the table, or fit in Python, where groups are values."
+        )
+        raise InputError(
+            complaint(
+                expected="groups of different names",
+                of="--sensitive",
+                got=list(listed),
+                remedy=remedy,
+            )
+        )
     return names
 
 

@@ -17,29 +17,55 @@ def card(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="a model that `fairveil fit` or the library wrote", rich_help_panel=DATA, show_default=False
+            metavar="DIR",
+            help="a model that `fairveil fit` or the library wrote",
+            rich_help_panel=DATA,
+            show_default=False,
         ),
     ],
     kind: Annotated[
-        str, typer.Option("--as", metavar="KIND", help="write hugging-face or registry", rich_help_panel=OUTPUT)
+        str,
+        typer.Option(
+            "--as", metavar="KIND", help="write hugging-face or registry", rich_help_panel=OUTPUT
+        ),
     ] = "hugging-face",
     facts: Annotated[
         Path | None,
-        typer.Option("--facts", metavar="FILE", help="read what no file of the model knows (JSON)", rich_help_panel=DATA),
+        typer.Option(
+            "--facts",
+            metavar="FILE",
+            help="read what no file of the model knows (JSON)",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="read a certificate of the model", rich_help_panel=DATA)
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="read a certificate of the model",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="write this file", show_default="standard output", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="write this file",
+            show_default="standard output",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Write a model card for Hugging Face, or an entry of the registry of differential privacy deployments.
+    """Write a model card for Hugging Face, or an entry of the registry of differential privacy
+    deployments.
 
-    Numbers come from the statement, the report and the certificate. Facts of a card: name, license, dataset; of an entry: the
-    fields of the registry's schema. Exit status: 0 written, 2 refused.
+    Numbers come from the statement, the report and the certificate. Facts of a card: name, license,
+    dataset; of an entry: the fields of the registry's schema. Exit status: 0 written, 2 refused.
     """
     from .. import _checks
     from ..errors import InputError, complaint
@@ -50,7 +76,13 @@ def card(
     if certificate is not None and kind != CARDS[0]:
         remedy = "Leave it out: an entry has no place for it."
         raise InputError(
-            complaint(expected="--as hugging-face", of="--certificate", got=f"--as {kind}", remedy=remedy, quote=False)
+            complaint(
+                expected="--as hugging-face",
+                of="--certificate",
+                got=f"--as {kind}",
+                remedy=remedy,
+                quote=False,
+            )
         )
     if out is not None:
         require_file(out, force=force)
@@ -64,10 +96,18 @@ def card(
         if strange:
             remedy = "Leave it out of the file."
             raise InputError(
-                complaint(expected=f"only {', '.join(WORDS)}", of="--facts", got=strange[0], remedy=remedy, among=WORDS)
+                complaint(
+                    expected=f"only {', '.join(WORDS)}",
+                    of="--facts",
+                    got=strange[0],
+                    remedy=remedy,
+                    among=WORDS,
+                )
             )
         report = model / "report.json"
-        text = model_card(clf, certificate=certificate, report=report if report.is_file() else None, **given)
+        text = model_card(
+            clf, certificate=certificate, report=report if report.is_file() else None, **given
+        )
     else:
         from ..cards import registry_entry
         from ..cards.yaml_text import yaml_text
@@ -80,17 +120,31 @@ def statement(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="a statement, or a folder that holds one", rich_help_panel=DATA, show_default=False
+            metavar="FILE",
+            help="a statement, or a folder that holds one",
+            rich_help_panel=DATA,
+            show_default=False,
         ),
     ],
     guide: Annotated[
-        str, typer.Option("--as", metavar="GUIDE", help="order it as nist or w3c", rich_help_panel=OUTPUT)
+        str,
+        typer.Option(
+            "--as", metavar="GUIDE", help="order it as nist or w3c", rich_help_panel=OUTPUT
+        ),
     ] = "nist",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="write this file", show_default="standard output", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="write this file",
+            show_default="standard output",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Show a privacy statement as a checklist, in the order of a published guide.
 
@@ -106,7 +160,12 @@ def statement(
     if out is not None:
         require_file(out, force=force)
     remedy = "Name a statement.json, or the folder of a model."
-    raw = read_bytes(file / "statement.json" if file.is_dir() else file, what="a statement", most=MOST_STATED, remedy=remedy)
+    raw = read_bytes(
+        file / "statement.json" if file.is_dir() else file,
+        what="a statement",
+        most=MOST_STATED,
+        remedy=remedy,
+    )
     found = PrivacyStatement.from_json(raw.decode("utf-8", "replace"))
     _written((nist_checklist if guide == GUIDES[0] else w3c_checklist)(found), out)
 

@@ -1,4 +1,5 @@
-"""`fairveil certify`: does a constraint hold for the next people? From private counts of people whom the model has not seen."""
+"""`fairveil certify`: does a constraint hold for the next people? From private counts of people
+whom the model has not seen."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def certify(
         typer.Option(
             "--constraint",
             metavar="NAME:BOUND",
-            help="certify this bound, as in demographic_parity:5% or selection_rate_ratio:0.8; repeat for more",
+            help="certify this bound, as in demographic_parity:5% or selection_rate_ratio:0.8; "
+            "repeat for more",
             rich_help_panel=FAIRNESS,
             autocompletion=bounded(*NOTIONS, RATIO),
         ),
@@ -52,7 +54,8 @@ def certify(
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="set the privacy budget of the counts; inf counts people who are public or have consented",
+            help="set the privacy budget of the counts; inf counts people who are public or have "
+            "consented",
             show_default=False,
             rich_help_panel=PRIVACY,
         ),
@@ -64,7 +67,11 @@ def certify(
     sensitive: options.Sensitive = None,
     prediction: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="take the decisions in this column; MODEL is then -", rich_help_panel=DATA),
+        typer.Option(
+            metavar="COLUMN",
+            help="take the decisions in this column; MODEL is then -",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     query: options.Query = None,
     seed: options.Seed = None,
@@ -74,19 +81,33 @@ def certify(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="write the certificate as JSON, for `fairveil verify`", rich_help_panel=OUTPUT
+            "--out",
+            metavar="FILE",
+            help="write the certificate as JSON, for `fairveil verify`",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="write a page, and its JSON twin beside it",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print the certificate as JSON", rich_help_panel=OUTPUT)] = False,
-    force: Annotated[bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print the certificate as JSON", rich_help_panel=OUTPUT)
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Certify that constraints hold for people like those of TABLE, whom the model has not seen, from one private count.
+    """Certify that constraints hold for people like those of TABLE, whom the model has not seen,
+    from one private count.
 
-    Exit status: 0 certified; 1 not certified, which costs the same budget; 2 refused, nothing spent.
+    Exit status: 0 certified; 1 not certified, which costs the same budget; 2 refused, nothing
+    spent.
     """
     from .._waiting import waiting
     from ..errors import InputError, complaint
@@ -98,17 +119,26 @@ def certify(
 
     if (prediction is None) == (model == ELSEWHERE):
         remedy = "Pass a model's folder, or - and --prediction COLUMN."
-        raise InputError(complaint(expected="one of both", of="MODEL and --prediction", got=model, remedy=remedy))
+        raise InputError(
+            complaint(expected="one of both", of="MODEL and --prediction", got=model, remedy=remedy)
+        )
     if epsilon is None:
-        remedy = "Pass --epsilon 1, for example; --epsilon inf for people who are public or have consented."
-        raise InputError(complaint(expected="a privacy budget", of="--epsilon", got=None, remedy=remedy))
+        remedy = (
+            "Pass --epsilon 1, for example; --epsilon inf for people who are public or have "
+            "consented."
+        )
+        raise InputError(
+            complaint(expected="a privacy budget", of="--epsilon", got=None, remedy=remedy)
+        )
     if out is not None:
         require_file(out, force=force)
     if html is not None:
         require_page(html, force=force)
         if out is not None and html.with_suffix(".json").absolute() == out.absolute():
             remedy = "Name them differently: the page's numbers are written to its name with .json."
-            raise InputError(complaint(expected="a file of its own", of="--out", got=str(out), remedy=remedy))
+            raise InputError(
+                complaint(expected="a file of its own", of="--out", got=str(out), remedy=remedy)
+            )
     notions = notions_of(constraint or ())
     book = opened(ledger, dataset, purpose)
     place = options.place_of(table, query)
@@ -146,7 +176,10 @@ def certificate_facts(clf: object) -> Iterator[Fact]:
     found = getattr(clf, "certificate_", None)
     if found is None:
         return
-    yield Fact("certificate", f"{CERTIFIED if found.certified else REFUSED}, with {found.confidence:.6g} confidence")
+    yield Fact(
+        "certificate",
+        f"{CERTIFIED if found.certified else REFUSED}, with {found.confidence:.6g} confidence",
+    )
     for words in found.sentences:
         yield Fact("", words)
     if found.handed_out:
@@ -165,9 +198,17 @@ def _print(found: Certificate, out: Path | None, html: Path | None) -> None:
         facts.append(Fact("" if bound.certified else "failed", words))
     facts.append(Fact("people", f"{found.people:,.0f} set aside, as released"))
     statement = found.privacy_
-    price = f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)}" if statement.is_private else "not private"
-    facts.append(Fact("privacy", f"{price} at delta {statement.delta:g}, {statement.promise.neighbours}"))
-    facts += [Fact("assumed" if at == 0 else "", words) for at, words in enumerate(found.assumptions)]
+    price = (
+        f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)}"
+        if statement.is_private
+        else "not private"
+    )
+    facts.append(
+        Fact("privacy", f"{price} at delta {statement.delta:g}, {statement.promise.neighbours}")
+    )
+    facts += [
+        Fact("assumed" if at == 0 else "", words) for at, words in enumerate(found.assumptions)
+    ]
     facts += [Fact("written", str(path)) for path in (out, html) if path is not None]
     print_facts(facts)
 
@@ -176,4 +217,9 @@ def _page(found: Certificate, html: Path, source: str) -> None:
     from ..report import Report, certificate, write
 
     subject = f"Decisions of {found.model} about people set aside: {source}."
-    write(html, Report("Certificate", subject=subject, statement=found.privacy_, certificate=certificate(found)))
+    write(
+        html,
+        Report(
+            "Certificate", subject=subject, statement=found.privacy_, certificate=certificate(found)
+        ),
+    )

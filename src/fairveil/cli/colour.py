@@ -1,6 +1,8 @@
-"""Colour for people at a terminal: none where a stream is a pipe or a file, with NO_COLOR, or on a terminal that has none.
+"""Colour for people at a terminal: none where a stream is a pipe or a file, with NO_COLOR, or on a
+terminal that has none.
 
-https://no-color.org: NO_COLOR counts where it is set and not empty. TERM=dumb says that a terminal shows no colours.
+https://no-color.org: NO_COLOR counts where it is set and not empty. TERM=dumb says that a terminal
+shows no colours.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ STYLES = {
     "hint": "\x1b[36m",
     "strong": "\x1b[1m",
 }
-VERDICTS = {"met": "good", "not met": "bad", "cannot be told": "unclear", "better": "good", "worse": "bad"}
+VERDICTS = {
+    "met": "good",
+    "not met": "bad",
+    "cannot be told": "unclear",
+    "better": "good",
+    "worse": "bad",
+}
 
 
 def allowed(stream: TextIO) -> bool:

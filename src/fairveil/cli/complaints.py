@@ -1,11 +1,12 @@
 """Errors in the shell's words: `error: what (where)`, then `hint: an option or a command to use`.
 
-The library says what was expected of which argument, and the way out in Python. Its errors carry these parts
-(`errors.Complaint`); here arguments become options, Python's values become words, and a way out that only Python has is
-replaced by one of the command line.
+The library says what was expected of which argument, and the way out in Python. Its errors carry
+these parts (`errors.Complaint`); here arguments become options, Python's values become words, and a
+way out that only Python has is replaced by one of the command line.
 
 Guarantees (tests/cli/test_cli_complaints.py, tests/cli/test_cli_fuzz.py):
-1. No word of Python stands in what is printed: no `name="value"`, no call, no `None`, `True` or `Pass ...`.
+1. No word of Python stands in what is printed: no `name="value"`, no call, no `None`, `True` or
+   `Pass ...`.
 2. A password in an address is not printed.
 """
 
@@ -75,15 +76,48 @@ ARGUMENTS: Mapping[str, str] = {
     "X": "TABLE",
     "client": "--scheduler",
     "y": "--target",
-    **dict.fromkeys(("constraint", "constraints", "max_gap", "max_rate", "max_loss", "bound"), "--constraint"),
+    **dict.fromkeys(
+        ("constraint", "constraints", "max_gap", "max_rate", "max_loss", "bound"), "--constraint"
+    ),
     **{name: f"--constraint, {name}" for name in ("positive", "compare", "loss")},
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
+            *(
+                "epsilon",
+                "delta",
+                "protects",
+                "neighbours",
+                "public_rows",
+                "holdout",
+                "seed",
+                "seeds",
+                "gaps",
+                "epsilons",
+            ),
             *("unit", "max_rows_per_unit"),
-            *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
-            *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
+            *(
+                "target",
+                "sensitive",
+                "ignore",
+                "notion",
+                "strength",
+                "objective",
+                "search",
+                "decisions",
+                "allocation",
+                "spend",
+            ),
+            *(
+                "group_loss_bound",
+                "min_epsilon",
+                "max_epsilon",
+                "groups",
+                "method",
+                "tuning",
+                "earlier_releases",
+                "purpose",
+            ),
             *("as", "table", "keep", "certificate", "facts"),
             *(
                 "scoring",
@@ -100,7 +134,18 @@ ARGUMENTS: Mapping[str, str] = {
                 "depth",
             ),
             *("false_alarm", "classes", "period", "if_refused"),
-            *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
+            *(
+                "kind",
+                "order",
+                "production",
+                "note",
+                "query",
+                "randomised",
+                "predict_method",
+                "group_aware",
+                "rows",
+                "shares",
+            ),
         )
     },
 }
@@ -114,9 +159,11 @@ HINTS: Mapping[str, str] = {
     "--neighbours": "--neighbours add-remove, or --neighbours replace-one",
     "--public-rows": "--public-rows 5000, or leave it out",
     "--unit": "--unit COLUMN: the column that tells persons apart",
-    "--max-rows-per-unit": "--max-rows-per-unit 12: a public number, never the largest among the rows",
+    "--max-rows-per-unit": "--max-rows-per-unit 12: a public number, never the largest among the "
+    "rows",
     "--holdout": "--holdout 0.25",
-    "--scheduler": "--scheduler tls://scheduler:8786, or --scheduler local for workers of this machine",
+    "--scheduler": "--scheduler tls://scheduler:8786, or --scheduler local for workers of this "
+    "machine",
     "--seed": "--seed 0, or leave it out for secure noise",
     "--seeds": "--seeds 5, or leave it out for one model a point",
     "--gaps": "--gaps 0.2,0.1,0.05",
@@ -151,15 +198,18 @@ HINTS: Mapping[str, str] = {
     "--minutes": "--minutes 10",
     "--trials": "--trials 500, or leave it out",
     "--rows": "--rows 10000: about how many there will be",
-    "--shares": "--shares sex=f:0.3,m:0.7: a share for each value of a sensitive column, or of the target",
+    "--shares": "--shares sex=f:0.3,m:0.7: a share for each value of a sensitive column, or of the "
+    "target",
 }
 """Ways out on the command line, for arguments whose way out the library says in Python."""
 
 WAYS: Mapping[str, str] = {
     "the package onnx": 'pip install "fairveil[export]", or --as sql, or --as python',
-    "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by any saved model",
+    "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by "
+    "any saved model",
     "the file of a ledger": "fairveil ledger create budget.db NAME --epsilon 1 --delta 1e-6",
-    "a delta above 0": "--delta 1e-6; a delta of 0 needs --method group-objective --search exponential",
+    "a delta above 0": "--delta 1e-6; a delta of 0 needs --method group-objective --search "
+    "exponential",
     "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is minimized",
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
     "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
@@ -200,11 +250,14 @@ class Refused(FairveilError):  # noqa: N818  # what happened
 
 
 def lines(error: BaseException, words: list[str] | None = None) -> list[str]:
-    """What standard error gets; `words`: what was typed after `fairveil`. A line a complaint; hints that repeat are one."""
+    """What standard error gets; `words`: what was typed after `fairveil`. A line a complaint; hints
+    that repeat are one."""
     said = list(all_said(error, command_of(sys.argv[1:] if words is None else words)))
     out = []
     for at, one in enumerate(said):
-        out.append(_headed("error", one.what if not one.where else f"{one.what} ({one.where})", "bad"))
+        out.append(
+            _headed("error", one.what if not one.where else f"{one.what} ({one.where})", "bad")
+        )
         if at + 1 == len(said) or said[at + 1].hint != one.hint:
             out.append(_headed("hint", one.hint, "hint"))
     return out
@@ -223,7 +276,11 @@ def all_said(error: BaseException, command: str) -> Iterator[Said]:
         return
     text = error.args[0] if error.args else str(error)
     for part in text.parts if isinstance(text, Complaints) else (text,):
-        yield _of_complaint(part, command) if isinstance(part, Complaint) else Said(in_words(str(part)), "", _help(command))
+        yield (
+            _of_complaint(part, command)
+            if isinstance(part, Complaint)
+            else Said(in_words(str(part)), "", _help(command))
+        )
 
 
 def _of_complaint(one: Complaint, command: str) -> Said:
@@ -238,8 +295,13 @@ def _of_complaint(one: Complaint, command: str) -> Said:
         hint = HINTS.get(named, _help(command))
     if one.nearest:
         like = " or ".join(one.nearest)
-        hint = f"did you mean {f'{where} {like}' if where.startswith('--') and ',' not in where else like}?"
-    return Said(without_password(f"expected {in_words(one.expected)}, got {came}"), where, in_words(hint))
+        hint = (
+            f"did you mean "
+            f"{f'{where} {like}' if where.startswith('--') and ',' not in where else like}?"
+        )
+    return Said(
+        without_password(f"expected {in_words(one.expected)}, got {came}"), where, in_words(hint)
+    )
 
 
 def _of_overspent(error: Overspent, command: str) -> Said:
@@ -249,12 +311,17 @@ def _of_overspent(error: Overspent, command: str) -> Said:
     if not fits:
         hint = "nothing of this kind fits any more: fairveil ledger show lists what was spent"
     elif command == "frontier":
-        hint = f"the largest epsilon that fits, of all models together, is {fits:g}: take fewer or smaller --epsilons"
+        hint = (
+            f"the largest epsilon that fits, of all models together, is {fits:g}: take fewer or "
+            f"smaller --epsilons"
+        )
     else:
         hint = f"the largest epsilon that fits is {fits:g}: --epsilon {fits:g}"
     if not isinstance(text, Complaint):
         return Said(in_words(str(text)), "", hint)
-    return Said(f"expected {in_words(text.expected)}, got {in_words(str(text.got))}", place(text.of), hint)
+    return Said(
+        f"expected {in_words(text.expected)}, got {in_words(str(text.got))}", place(text.of), hint
+    )
 
 
 def place(of: str) -> str:
@@ -283,7 +350,10 @@ def shown(got: object) -> str:
     if isinstance(got, Mapping):
         return "; ".join(f"{key} {shown(value)}" for key, value in got.items()) or "nothing"
     if isinstance(got, list | tuple | set | frozenset):
-        return ", ".join(_printable(one) if isinstance(one, str) else shown(one) for one in got) or "nothing"
+        return (
+            ", ".join(_printable(one) if isinstance(one, str) else shown(one) for one in got)
+            or "nothing"
+        )
     return _printable(str(got)) if isinstance(got, int) else f"a {type(got).__name__.lower()}"
 
 
@@ -296,7 +366,13 @@ def in_words(text: str) -> str:
     text = re.sub(r"\[((?:'[^']*'|\"[^\"]*\"|[^\[\]'\"]*)*)\]", _listed, text)
     for pattern, word in WORDS:
         text = re.sub(pattern, word, text)
-    return _printable(re.sub(r"\b(?:Demographic|Equal|Equalized|False|ErrorRate|Bounded|Rate)[A-Z]\w+\b", _uncamelled, text))
+    return _printable(
+        re.sub(
+            r"\b(?:Demographic|Equal|Equalized|False|ErrorRate|Bounded|Rate)[A-Z]\w+\b",
+            _uncamelled,
+            text,
+        )
+    )
 
 
 def _uncamelled(match: re.Match[str]) -> str:
@@ -308,7 +384,10 @@ def _listed(match: re.Match[str]) -> str:
     inside = match.group(1)
     if re.fullmatch(r"\s*-?[\w.]+, ?-?[\w.]+\s*", inside) and "'" not in inside:  # an interval
         return match.group(0)
-    return re.sub(r"'([^']*)'|\"([^\"]*)\"", lambda one: one.group(1) or one.group(2) or "", inside) or "nothing"
+    return (
+        re.sub(r"'([^']*)'|\"([^\"]*)\"", lambda one: one.group(1) or one.group(2) or "", inside)
+        or "nothing"
+    )
 
 
 def _of_system(error: OSError, command: str) -> Said:
@@ -331,20 +410,39 @@ def of_usage(error: Exception, words: list[str]) -> Refused:
     where, near = "", []
     context = getattr(error, "ctx", None)
     if (option := getattr(error, "option_name", None)) is not None:
-        there = [name for one in context.command.params for name in one.opts] if context is not None else []
+        there = (
+            [name for one in context.command.params for name in one.opts]
+            if context is not None
+            else []
+        )
         near, where = list(nearest(option, there)), option
         message = "there is no such option" if "such option" in message else message
     elif (name := re.match(r"No such command '([^']*)'", message)) is not None:
-        near = list(nearest(name.group(1), getattr(context.command, "commands", ()) if context is not None else ()))
+        near = list(
+            nearest(
+                name.group(1),
+                getattr(context.command, "commands", ()) if context is not None else (),
+            )
+        )
         message, where = "there is no such command", name.group(1)
         command = command if command in GROUPS else ""
     elif (param := getattr(error, "param", None)) is not None:
-        where = max(param.opts, key=len) if param.param_type_name == "option" else str(param.name).upper()
+        where = (
+            max(param.opts, key=len)
+            if param.param_type_name == "option"
+            else str(param.name).upper()
+        )
         if type(error).__name__ == "MissingParameter":
             message = "expected a value, got nothing"
-    if (extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message)) is not None:
+    if (
+        extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message)
+    ) is not None:
         message, where = "expected no more words", extra.group(1)
-    for kind, expected in (("valid number", "a number"), ("valid float", "a number"), ("valid integer", "a whole number")):
+    for kind, expected in (
+        ("valid number", "a number"),
+        ("valid float", "a number"),
+        ("valid integer", "a whole number"),
+    ):
         message = f"expected {expected}" if kind in message else message
     message = message[:1].lower() + message[1:].rstrip(".")
     hint = f"did you mean {' or '.join(near)}?" if near else HINTS.get(where, _help(command))
@@ -354,16 +452,28 @@ def of_usage(error: Exception, words: list[str]) -> Refused:
 def command_of(words: list[str]) -> str:
     """The command that was typed, for a hint.
 
-    >>> command_of(["ledger", "show", "budget.db"]), command_of(["fit", "people.csv"]), command_of([])
+    >>> (
+    ...     command_of(["ledger", "show", "budget.db"]),
+    ...     command_of(["fit", "people.csv"]),
+    ...     command_of([]),
+    ... )
     ('ledger show', 'fit', '')
     """
     named = [word for word in words[:2] if re.fullmatch(r"[a-z][a-z-]*", word)]
-    return " ".join(named) if named and named[0] in GROUPS else "".join(named[:1]) if words[:1] == named[:1] else ""
+    return (
+        " ".join(named)
+        if named and named[0] in GROUPS
+        else "".join(named[:1])
+        if words[:1] == named[:1]
+        else ""
+    )
 
 
 def _help(command: str) -> str:
     known = command if command in (*COMMANDS, *GROUPS) else command.partition(" ")[0]
-    return " ".join(("fairveil", *(known.split() if known in (*COMMANDS, *GROUPS) else ()), "--help"))
+    return " ".join(
+        ("fairveil", *(known.split() if known in (*COMMANDS, *GROUPS) else ()), "--help")
+    )
 
 
 def _headed(head: str, text: str, style: str) -> str:

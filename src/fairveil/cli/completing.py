@@ -1,15 +1,30 @@
-"""Words that a shell completes: methods, notions, objectives, data sets. Written down, since loading the library takes longer
-than somebody at a keyboard waits; tests/cli/test_cli_completing.py holds them against the library.
+"""Words that a shell completes: methods, notions, objectives, data sets. Written down, since
+loading the library takes longer than somebody at a keyboard waits; tests/cli/test_cli_completing.py
+holds them against the library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-METHODS = ("rate-constrained", "post-processing", "parity-post-processing", "game", "group-objective", "fermi", "tailored")
+METHODS = (
+    "rate-constrained",
+    "post-processing",
+    "parity-post-processing",
+    "game",
+    "group-objective",
+    "fermi",
+    "tailored",
+)
 MODELS = ("linear", "additive")
 NOTIONS = (
-    *("demographic_parity", "equalized_odds", "equal_opportunity", "false_positive_rate_parity", "error_rate_parity"),
+    *(
+        "demographic_parity",
+        "equalized_odds",
+        "equal_opportunity",
+        "false_positive_rate_parity",
+        "error_rate_parity",
+    ),
     *("false_negative_rate", "bounded_group_loss"),
 )
 GAPS = NOTIONS[:5]

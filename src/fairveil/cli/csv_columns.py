@@ -1,4 +1,5 @@
-"""Columns of a CSV file as they come, read a block of rows at a time: four bytes a row and column while they are gathered."""
+"""Columns of a CSV file as they come, read a block of rows at a time: four bytes a row and column
+while they are gathered."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class Gathered:
         return listed[np.array(self._codes, dtype=np.intc)]
 
 
-def columns_from(rows: Iterator[list[str]], names: list[str], only: Collection[str], words: Collection[str]) -> dict[str, Any]:
+def columns_from(
+    rows: Iterator[list[str]], names: list[str], only: Collection[str], words: Collection[str]
+) -> dict[str, Any]:
     """The columns that are wanted of rows that each have as many cells as there are names."""
     wanted = {at: Gathered() for at, name in enumerate(names) if name in only}
     while block := list(islice(rows, BLOCK)):
@@ -63,12 +66,17 @@ def columns_from(rows: Iterator[list[str]], names: list[str], only: Collection[s
 def typed(cells: list[str], words: bool) -> npt.NDArray[Any]:
     """Whole numbers, numbers, or texts; None or NaN where a cell is empty."""
     full = [cell for cell in cells if cell]
-    if not words and full and not any("_" in cell for cell in full):  # Python would read 1_000 as a number
+    # Python would read 1_000 as a number
+    if not words and full and not any("_" in cell for cell in full):
         try:
             numbers = np.array([float(cell) if cell else np.nan for cell in cells])
         except ValueError:
             numbers = None
         if numbers is not None:
-            whole = np.isfinite(numbers).all() and (np.abs(numbers) < 2**53).all() and (numbers == np.floor(numbers)).all()
+            whole = (
+                np.isfinite(numbers).all()
+                and (np.abs(numbers) < 2**53).all()
+                and (numbers == np.floor(numbers)).all()
+            )
             return numbers.astype(np.int64) if whole else numbers
     return np.fromiter((cell or None for cell in cells), dtype=object, count=len(cells))

@@ -1,4 +1,5 @@
-"""`fairveil data`: which benchmark sets are known, where they lie, and what is public about them."""
+"""`fairveil data`: which benchmark sets are known, where they lie, and what is public about
+them."""
 
 from __future__ import annotations
 
@@ -32,12 +33,18 @@ Name = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option("--path", metavar="DIR", help="look in this folder", show_default="FAIRVEIL_DATA, the cache, then a carrier"),
+    typer.Option(
+        "--path",
+        metavar="DIR",
+        help="look in this folder",
+        show_default="FAIRVEIL_DATA, the cache, then a carrier",
+    ),
 ]
 
 
 def list_(path: Folder = None, json: Json = False) -> None:
-    """List the sets: name, rows, licence, and where files of that name lie on this machine (checked when they are used)."""
+    """List the sets: name, rows, licence, and where files of that name lie on this machine (checked
+    when they are used)."""
     from ..data.registry import ENTRIES
 
     lines = [_line(name, path) for name in ENTRIES]
@@ -46,7 +53,13 @@ def list_(path: Folder = None, json: Json = False) -> None:
         return
     heads = ("name", "rows", "sensitive", "licence", "found")
     rows = [
-        (line["name"], f"{line['rows']:,}", ", ".join(line["sensitive"]) or "-", line["licence"], line["found"] or "-")
+        (
+            line["name"],
+            f"{line['rows']:,}",
+            ", ".join(line["sensitive"]) or "-",
+            line["licence"],
+            line["found"] or "-",
+        )
         for line in lines
     ]
     print_table(heads, rows)
@@ -76,13 +89,16 @@ def _line(name: str, path: Path | None) -> dict[str, Any]:
 
 
 def get(name: Name, path: Folder = None, json: Json = False) -> None:
-    """Copy a set's files into the cache, checked by checksum, each whole or not at all. Nothing is downloaded."""
+    """Copy a set's files into the cache, checked by checksum, each whole or not at all. Nothing is
+    downloaded."""
     from ..data.registry import fetch
 
     edition, found = fetch(name, path)
     files = [str(file) for file in found.paths]
     if json:
-        print_json({"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)})
+        print_json(
+            {"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)}
+        )
         return
     typer.echo(f"{name}: {edition.rows:,} rows in the cache, checksums right.")
     for line in (*files, *edition.notes):
@@ -95,14 +111,28 @@ def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
     from ..data.registry import ENTRIES
 
     entry = ENTRIES[_checks.one_of(ENTRIES, name=name)]
-    carriers = [edition.carrier.install for edition in entry.editions if edition.carrier is not None]
+    carriers = [
+        edition.carrier.install for edition in entry.editions if edition.carrier is not None
+    ]
     notes = [*entry.notes, *(note for edition in entry.editions for note in edition.notes)]
     if toml:
         typer.echo(entry.schema.to_toml(), nl=False)
         return
     if json:
-        about = {"citation": entry.citation, "licence": entry.licence, "notes": notes, "carriers": carriers}
-        print_json({"name": name, "fingerprint": entry.schema.fingerprint, **about, "schema": entry.schema.to_dict()})
+        about = {
+            "citation": entry.citation,
+            "licence": entry.licence,
+            "notes": notes,
+            "carriers": carriers,
+        }
+        print_json(
+            {
+                "name": name,
+                "fingerprint": entry.schema.fingerprint,
+                **about,
+                "schema": entry.schema.to_dict(),
+            }
+        )
         return
     typer.echo(entry.schema.describe())
     files = ", ".join(file.name for file in entry.editions[0].files)

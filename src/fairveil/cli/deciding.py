@@ -1,7 +1,8 @@
 """How a saved model decides the rows of a table: what it reads of them, and whether by chance.
 
-A model that decides by chance has a law for each row, exactly: `predict` draws from it and says so, `audit` measures expected
-rates, which have no draw's luck in them. A model that reads groups when it decides gets them from the table's columns.
+A model that decides by chance has a law for each row, exactly: `predict` draws from it and says so,
+`audit` measures expected rates, which have no draw's luck in them. A model that reads groups when
+it decides gets them from the table's columns.
 """
 
 from __future__ import annotations
@@ -52,22 +53,29 @@ MODULE = "a torch module"
 
 
 def loaded(folder: Path) -> Fitted:
-    """The estimator of a folder. Around classifiers that were made elsewhere, which are not written, no command can predict."""
+    """The estimator of a folder. Around classifiers that were made elsewhere, which are not
+    written, no command can predict."""
     try:
         clf: Fitted = load(folder)
     except InputError:
         names = _made_elsewhere(folder)
         if not names:
             raise
-        remedy = "Decide in Python, where the model is loaded with what it needs, and audit the decisions: --prediction COLUMN."
+        remedy = (
+            "Decide in Python, where the model is loaded with what it needs, and audit the "
+            "decisions: --prediction COLUMN."
+        )
         expected = "a model that was saved with all it needs"
         got = f"one around {', '.join(names)}: made elsewhere and not written"
-        raise InputError(complaint(expected=expected, of=str(folder), got=got, remedy=remedy)) from None
+        raise InputError(
+            complaint(expected=expected, of=str(folder), got=got, remedy=remedy)
+        ) from None
     return clf
 
 
 def _made_elsewhere(folder: Path) -> list[str]:
-    """What a model needs and was not written: a base, candidates of a game, or the module of a network, its base's too."""
+    """What a model needs and was not written: a base, candidates of a game, or the module of a
+    network, its base's too."""
     head = {}
     for name in ("estimator.json", "base.estimator.json"):
         try:
@@ -80,7 +88,9 @@ def _made_elsewhere(folder: Path) -> list[str]:
         content = head["estimator.json"]
         base, files = content.get("base"), content["sha256"]
         written = base is None or "base.estimator.json" in files
-        return list(dict.fromkeys(map(str, content.get("candidates") or []))) + ([] if written else [str(base)])
+        return list(dict.fromkeys(map(str, content.get("candidates") or []))) + (
+            [] if written else [str(base)]
+        )
     except (LookupError, TypeError, AttributeError):
         return []  # something else is wrong, and has been said
 
@@ -89,7 +99,9 @@ def coding_of(clf: Fitted) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
     if isinstance(clf, OddsPostProcessor | ParityPostProcessor):
         inside = clf.estimator_
-        ours = DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier | TailoredClassifier
+        ours = (
+            DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier | TailoredClassifier
+        )
         return coding_of(inside) if isinstance(inside, ours) else None
     return clf.coding_
 
@@ -126,7 +138,8 @@ class Shown:
     groups: Columns | None
 
     def law(self) -> Floats:
-        """The probability of each class, (rows, classes); of a model that decides by chance the exact law of its decisions."""
+        """The probability of each class, (rows, classes); of a model that decides by chance the
+        exact law of its decisions."""
         return np.asarray(self.clf.predict_proba(self.features, **self._groups()), np.float64)
 
     def drawn(self, law: Floats, seed: int | None) -> npt.NDArray[Any]:
@@ -146,8 +159,8 @@ class Shown:
 
 
 def shown_to(clf: Fitted, place: Place, sensitive: Sequence[str] | None) -> Shown:
-    """The rows of a place, coded by the model's schema, else the columns that it was fitted to. `sensitive`: the columns that
-    hold its groups, where they have other names here."""
+    """The rows of a place, coded by the model's schema, else the columns that it was fitted to.
+    `sensitive`: the columns that hold its groups, where they have other names here."""
     cells = groups_read(clf)
     coding = coding_of(clf)
     names = _group_columns(cells, sensitive)
@@ -155,7 +168,14 @@ def shown_to(clf: Fitted, place: Place, sensitive: Sequence[str] | None) -> Show
         return _by_schema(clf, coding, place, names)
     if not isinstance(coding, TableCoding):
         remedy = "Predict in Python, from rows coded as those of the fit were."
-        raise InputError(complaint(expected="a model of a table", of="model", got="a model of coded rows", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a model of a table",
+                of="model",
+                got="a model of coded rows",
+                remedy=remedy,
+            )
+        )
     words = [feature.name for feature in coding.features if feature.values is not None]
     if cells is not None:
         pairs = zip(names.values(), cells.columns, strict=True)
@@ -163,7 +183,11 @@ def shown_to(clf: Fitted, place: Place, sensitive: Sequence[str] | None) -> Show
     columns = place.columns(words)
     _require_groups(columns, names, place)
     features = picked(columns, [feature.name for feature in coding.features], place.shown, "TABLE")
-    return Shown(clf, features, None if cells is None else {name: columns[here] for name, here in names.items()})
+    return Shown(
+        clf,
+        features,
+        None if cells is None else {name: columns[here] for name, here in names.items()},
+    )
 
 
 def _group_columns(cells: Cells | None, sensitive: Sequence[str] | None) -> dict[str, str]:
@@ -171,9 +195,15 @@ def _group_columns(cells: Cells | None, sensitive: Sequence[str] | None) -> dict
     if cells is None:
         if sensitive:
             remedy = "Leave it out: this model does not read groups when it decides."
-            raise InputError(complaint(expected="nothing", of="--sensitive", got=list(sensitive), remedy=remedy))
+            raise InputError(
+                complaint(expected="nothing", of="--sensitive", got=list(sensitive), remedy=remedy)
+            )
         return {}
-    here = list(cells.names) if not sensitive or set(sensitive) == set(cells.names) else list(sensitive)
+    here = (
+        list(cells.names)
+        if not sensitive or set(sensitive) == set(cells.names)
+        else list(sensitive)
+    )
     if len(here) != len(cells.names) or len(set(here)) != len(here):
         remedy = "Name one column for each, in this order."
         expected = f"{len(cells.names)} distinct columns, for {', '.join(cells.names)}"
@@ -186,7 +216,9 @@ def _require_groups(columns: Columns, names: dict[str, str], place: Place) -> No
     if lacking:
         remedy = "Add them to the table, or say with --sensitive which columns hold the groups."
         expected = f"columns {lacking}: this model is group-aware"
-        raise InputError(complaint(expected=expected, of=place.shown, got=list(columns), remedy=remedy))
+        raise InputError(
+            complaint(expected=expected, of=place.shown, got=list(columns), remedy=remedy)
+        )
 
 
 def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str, str]) -> Shown:
@@ -197,17 +229,25 @@ def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str,
     schema = schema.without(*absent)
     renamed = {name: here for name, here in names.items() if name != here}
     if renamed:
-        taken = [here for here in renamed.values() if here in schema.columns and here not in renamed]
+        taken = [
+            here for here in renamed.values() if here in schema.columns and here not in renamed
+        ]
         if taken or encoding.sensitive_as_feature:
             remedy = "Give the table's columns the names of the fit."
-            raise InputError(complaint(expected="columns with other roles", of="--sensitive", got=taken, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="columns with other roles", of="--sensitive", got=taken, remedy=remedy
+                )
+            )
         schema = replace(
             schema,
             columns={renamed.get(name, name): column for name, column in schema.columns.items()},
             sensitive=tuple(renamed.get(name, name) for name in schema.sensitive),
         )
     try:
-        rows = place.coded(schema, sensitive_as_feature=encoding.sensitive_as_feature, precision=encoding.precision)
+        rows = place.coded(
+            schema, sensitive_as_feature=encoding.sensitive_as_feature, precision=encoding.precision
+        )
     except FairveilError:
         if names:  # a table without groups is the likeliest reason, and worth a sentence of its own
             _require_groups(place.columns(), names, place)
@@ -219,6 +259,8 @@ def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str,
 def _values_of(rows: EncodedRows | StreamedRows) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The sensitive columns of coded rows as values."""
     blocks = list(rows.blocks())
-    for at, (name, values) in enumerate(zip(rows.layout.sensitive_names, rows.layout.sensitive, strict=True)):
+    for at, (name, values) in enumerate(
+        zip(rows.layout.sensitive_names, rows.layout.sensitive, strict=True)
+    ):
         codes = [np.asarray(block.sensitive)[at] for block in blocks]
         yield name, as_array(values)[np.concatenate(codes)]

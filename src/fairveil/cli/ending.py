@@ -1,4 +1,5 @@
-"""How a command ends: which exit status, and what is said on standard error. Never a traceback, and 1 always means "no".
+"""How a command ends: which exit status, and what is said on standard error. Never a traceback, and
+1 always means "no".
 
 | status | |
 |---|---|
@@ -10,11 +11,12 @@
 | 130 | interrupted by Ctrl-C |
 | 141 | whoever read standard output went away |
 
-An error is two lines: what is wrong and where, and an option or a command that would do: see `complaints`.
+An error is two lines: what is wrong and where, and an option or a command that would do: see
+`complaints`.
 
 Guarantees (tests/cli/test_cli_ending.py):
-1. What is unexpected is told by its type and its place in the library's code: its message could hold values of rows, and is
-   shown only with FAIRVEIL_DEBUG set.
+1. What is unexpected is told by its type and its place in the library's code: its message could
+   hold values of rows, and is shown only with FAIRVEIL_DEBUG set.
 2. A stream that is closed, or cannot write a letter, ends no command: the letter is escaped.
 """
 
@@ -38,7 +40,8 @@ ROOT = Path(__file__).parent.parent
 
 
 class Ended(Exception):  # noqa: N818  # what happened
-    """Leaves a command with this status and nothing said: no handler of the command line's framework may have its own view."""
+    """Leaves a command with this status and nothing said: no handler of the command line's
+    framework may have its own view."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -72,7 +75,11 @@ def status_of(run: Callable[[], Any]) -> int:
         status = _say(Refused(Said("not enough memory", place_of(error), hint)), FAILED, error)
     except Exception as error:
         hint = f"please report it; {DEBUG}=1 shows the traceback, which may hold values of rows"
-        status = _say(Refused(Said(f"internal error: {type(error).__name__}", place_of(error), hint)), FAILED, error)
+        status = _say(
+            Refused(Said(f"internal error: {type(error).__name__}", place_of(error), hint)),
+            FAILED,
+            error,
+        )
     if status != 0:
         _let_go(sys.stdout)
     return status
@@ -102,7 +109,11 @@ def _flush() -> int:
 def place_of(error: BaseException) -> str:
     """The innermost line of the library's own code on the way to an error."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT) and frame.filename != __file__]
+    own = [
+        frame
+        for frame in frames
+        if Path(frame.filename).is_relative_to(ROOT) and frame.filename != __file__
+    ]
     if not own:
         return "an unknown place"
     return f"{Path(own[-1].filename).relative_to(ROOT.parent).as_posix()}:{own[-1].lineno}"
@@ -112,15 +123,20 @@ def prepare_streams() -> None:
     """Streams that are there, and that write every letter in some way."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
-        if stream is None:  # closed by whoever called: without this the next file that is opened would take its place
+        # closed by whoever called: without this the next file that is opened would take its place
+        if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif hasattr(stream, "reconfigure"):
-            as_bytes = stream.errors == "surrogateescape" and stream.encoding.lower().replace("-", "") == "utf8"
+            as_bytes = (
+                stream.errors == "surrogateescape"
+                and stream.encoding.lower().replace("-", "") == "utf8"
+            )
             stream.reconfigure(errors=stream.errors if as_bytes else "backslashreplace")
 
 
 def _say(wrong: BaseException, status: int, error: BaseException | None = None) -> int:
-    """What is wrong and what would do, on standard error; nothing more can be done where that is gone, too."""
+    """What is wrong and what would do, on standard error; nothing more can be done where that is
+    gone, too."""
     with suppress(OSError, ValueError):
         print(*lines(wrong), sep="\n", file=sys.stderr)
         if error is not None and os.environ.get(DEBUG):
@@ -130,11 +146,18 @@ def _say(wrong: BaseException, status: int, error: BaseException | None = None) 
 
 
 def _let_go(stream: TextIO) -> None:
-    """What could not be written is not tried again when the interpreter ends, which would say so in its own words."""
+    """What could not be written is not tried again when the interpreter ends, which would say so in
+    its own words."""
     try:
         stream.flush()
     except (OSError, ValueError) as error:
-        if getattr(error, "errno", None) not in (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, None):
+        if getattr(error, "errno", None) not in (
+            errno.EPIPE,
+            errno.ENOSPC,
+            errno.EBADF,
+            errno.EIO,
+            None,
+        ):
             return
         with suppress(OSError, ValueError):
             nothing = os.open(os.devnull, os.O_WRONLY)

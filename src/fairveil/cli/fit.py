@@ -74,12 +74,14 @@ def fit(
     verbose: options.Verbose = False,
     force: options.Force = False,
 ) -> None:
-    """Fit a fair and private classifier; write the model, its statement and report.html to a folder, whole or not at all.
+    """Fit a fair and private classifier; write the model, its statement and report.html to a
+    folder, whole or not at all.
 
-    It prints a line a fact: what is met, what privacy it cost, the error beside simpler models, gaps that were not required.
+    It prints a line a fact: what is met, what privacy it cost, the error beside simpler models,
+    gaps that were not required.
 
-    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
-    standard error.
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another
+    folder, which is named on standard error.
     """
     from .. import _checks
     from .._waiting import waiting
@@ -101,13 +103,36 @@ def fit(
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
-    shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised, predict_method, group_aware)
+    shared = (
+        allocation,
+        spend,
+        group_loss_bound,
+        min_epsilon,
+        max_epsilon,
+        groups,
+        randomised,
+        predict_method,
+        group_aware,
+    )
     wishes = Wishes(
-        constraint, notion, strength, objective, search, decisions, *shared, confidence, certify_share, if_refused, certify
+        constraint,
+        notion,
+        strength,
+        objective,
+        search,
+        decisions,
+        *shared,
+        confidence,
+        certify_share,
+        if_refused,
+        certify,
     )
     asked = chosen.asked(wishes)
     asked = chosen.with_model(asked, model, interaction)
-    place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
+    place, other = (
+        options.place_of(table, query),
+        options.test_place(table, test, test_query, holdout),
+    )
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     told = persons.PersonColumn.of(unit, max_rows_per_unit, roles.schema)
@@ -116,7 +141,11 @@ def fit(
     rows = public_rows if public_rows is not None or told is not None else roles.public_rows
     people = None
     with waiting("Reading the table"):
-        sample = roles.read(place) if scheduler is None else ScheduledSample.read(roles, place, scheduler)
+        sample = (
+            roles.read(place)
+            if scheduler is None
+            else ScheduledSample.read(roles, place, scheduler)
+        )
         held = None if other is None else roles.read(other, like=sample)
         if told is not None:
             sample, people = told.read(place, sample)
@@ -134,7 +163,8 @@ def fit(
     if held is not None:
         sample.require_like(held, "--holdout" if holdout else "--test")
     clf = chosen.built(
-        **asked.arguments | resolved(asked.by_group, asked.arguments.get("groups", "product"), sample),
+        **asked.arguments
+        | resolved(asked.by_group, asked.arguments.get("groups", "product"), sample),
         epsilon=epsilon,
         delta=delta,
         protects=options.protection(protects),
@@ -158,9 +188,12 @@ def fit(
     )
 
     def done() -> PrivacyStatement | None:
-        return described(clf).privacy_ if hasattr(clf, "privacy_") and hasattr(clf, "model_") else None
+        return (
+            described(clf).privacy_ if hasattr(clf, "privacy_") and hasattr(clf, "model_") else None
+        )
 
-    # The folder and its room are taken first: a budget that is spent is not given back for a full disk.
+    # The folder and its room are taken first: a budget that is spent is not given back for a full
+    # disk.
     with (
         staged(out, force=force, mark=MARK) as made,
         paid_for(out, done, lambda folder: save(described(clf), folder), book),
@@ -183,9 +216,16 @@ def fit(
 
 
 def report_of(
-    clf: Fitted, method: Method, asked: Asked, roles: Roles, held: Sample | None, source: str, notes: list[str]
+    clf: Fitted,
+    method: Method,
+    asked: Asked,
+    roles: Roles,
+    held: Sample | None,
+    source: str,
+    notes: list[str],
 ) -> Report:
-    """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
+    """The page of a fit: what was promised, asked for, seen in training and measured on rows that
+    were not trained on."""
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
     from .few_rows import warn_of_few
@@ -194,7 +234,8 @@ def report_of(
     from .required import figures_of
 
     truth = None if held is None else held.truth()
-    # The held-out rows bring their groups with them, as columns or codes: those are what a model of groups reads.
+    # The held-out rows bring their groups with them, as columns or codes: those are what a model of
+    # groups reads.
     prediction = None if held is None else Shown(clf, held.features, None).judged()
     classes: Any = clf.classes_.tolist()
     said = [*notes, *remarks(clf, measured=truth is not None)]
@@ -294,7 +335,8 @@ def _certificate(clf: Fitted) -> CertificateSection | None:
 
 
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:
-    """Those of the second of two classes, in the units of the table; of a model that is one linear classifier."""
+    """Those of the second of two classes, in the units of the table; of a model that is one linear
+    classifier."""
     from ..estimators import TailoredClassifier
     from ..estimators.descending import DescentClassifier
     from ..report import Coefficient
@@ -302,7 +344,10 @@ def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     linear = isinstance(clf, DescentClassifier | TailoredClassifier) and hasattr(clf, "coef_")
     if not linear or len(clf.classes_) != 2:
         return ()
-    weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
+    weights = [
+        ("(intercept)", float(clf.intercept_[0])),
+        *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True),
+    ]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)
 
 
@@ -311,7 +356,11 @@ def _terms(clf: Fitted) -> tuple[CurvesFigure, ...]:
     from ..estimators import TailoredClassifier
     from ..estimators.descending import DescentClassifier
 
-    one_score = isinstance(clf, DescentClassifier | TailoredClassifier) and hasattr(clf, "coef_") and len(clf.coef_) == 1
+    one_score = (
+        isinstance(clf, DescentClassifier | TailoredClassifier)
+        and hasattr(clf, "coef_")
+        and len(clf.coef_) == 1
+    )
     if not one_score or clf.coding_.shapes is None:
         return ()
     return tuple(term.figure() for term in clf.terms())

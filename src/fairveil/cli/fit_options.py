@@ -1,4 +1,5 @@
-"""Options of `fairveil fit` alone: what is required, by which method, and sentences for the statement."""
+"""Options of `fairveil fit` alone: what is required, by which method, and sentences for the
+statement."""
 
 from __future__ import annotations
 
@@ -23,7 +24,17 @@ from .completing import (
     bounded,
     out_of,
 )
-from .helping import DATA, FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_POST, OF_TAILORED, OUTPUT, PRIVACY
+from .helping import (
+    DATA,
+    FAIRNESS,
+    MODEL,
+    OF_FERMI,
+    OF_OBJECTIVE,
+    OF_POST,
+    OF_TAILORED,
+    OUTPUT,
+    PRIVACY,
+)
 
 Constraint = Annotated[
     list[str] | None,
@@ -39,8 +50,10 @@ Method = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="fit by rate-constrained, post-processing (thresholds by group), game (randomized), group-objective (G-mean "
-        "and the like; randomized), fermi (a penalty) or tailored (a budget shared among groups); all are linear, and "
+        help="fit by rate-constrained, post-processing (thresholds by group), game (randomized), "
+        "group-objective (G-mean "
+        "and the like; randomized), fermi (a penalty) or tailored (a budget shared among groups); "
+        "all are linear, and "
         "networks are fitted in Python",
         rich_help_panel=MODEL,
         autocompletion=out_of(*METHODS),
@@ -51,7 +64,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="fit a model that is linear in the columns, or additive: steps of each number beside it, which needs a schema's "
+        help="fit a model that is linear in the columns, or additive: steps of each number beside "
+        "it, which needs a schema's "
         "bounds to be at its best",
         rich_help_panel=MODEL,
         autocompletion=out_of(*MODELS),
@@ -61,7 +75,8 @@ Interaction = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN,COLUMN",
-        help="of an additive model: give combinations of these two columns a term each; repeat for more",
+        help="of an additive model: give combinations of these two columns a term each; repeat for "
+        "more",
         rich_help_panel=MODEL,
     ),
 ]
@@ -69,7 +84,8 @@ Randomised = Annotated[
     bool | None,
     typer.Option(
         "--randomised/--no-randomised",
-        help="whether the model may be randomized: a mixture is handed out where released numbers say that it keeps the "
+        help="whether the model may be randomized: a mixture is handed out where released numbers "
+        "say that it keeps the "
         "constraints better, or errs less; yes unless you say no",
         show_default=False,
         rich_help_panel=MODEL,
@@ -79,7 +95,8 @@ PredictMethod = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="ask the base classifier for decision_function, predict_proba or predict (its decisions, then changed at random); "
+        help="ask the base classifier for decision_function, predict_proba or predict (its "
+        "decisions, then changed at random); "
         "auto takes its score, if it has one",
         show_default="auto",
         rich_help_panel=OF_POST,
@@ -90,7 +107,8 @@ GroupAware = Annotated[
     bool | None,
     typer.Option(
         "--group-aware/--no-group-aware",
-        help="whether thresholds may differ by group, and the model reads the group when it decides; yes unless you say no",
+        help="whether thresholds may differ by group, and the model reads the group when it "
+        "decides; yes unless you say no",
         show_default=False,
         rich_help_panel=OF_POST,
     ),
@@ -107,13 +125,19 @@ Notion = Annotated[
 ]
 Strength = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="multiply the penalty by this", show_default="1", rich_help_panel=OF_FERMI),
+    typer.Option(
+        metavar="NUMBER",
+        help="multiply the penalty by this",
+        show_default="1",
+        rich_help_panel=OF_FERMI,
+    ),
 ]
 Objective = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="minimize error, gmean, hmean, largest_group_loss, false_negative_rate or a gap such as equalized_odds "
+        help="minimize error, gmean, hmean, largest_group_loss, false_negative_rate or a gap such "
+        "as equalized_odds "
         "(--constraint gmean:0.3 bounds one); of tailored: count groups or people alike",
         show_default="error; tailored: groups",
         rich_help_panel=OF_OBJECTIVE,
@@ -124,7 +148,8 @@ Search = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="search by linear-oracle or frank-wolfe (mixtures), exponential (one decision of a list), or worst-group",
+        help="search by linear-oracle or frank-wolfe (mixtures), exponential (one decision of a "
+        "list), or worst-group",
         show_default="linear-oracle",
         rich_help_panel=OF_OBJECTIVE,
         autocompletion=out_of(*SEARCHES),
@@ -144,7 +169,8 @@ Allocation = Annotated[
     list[str] | None,
     typer.Option(
         metavar="RULE",
-        help="share the budget by least-noise, standard-error, equal or size; or GROUP:SHARE, repeated for each group",
+        help="share the budget by least-noise, standard-error, equal or size; or GROUP:SHARE, "
+        "repeated for each group",
         show_default="least-noise",
         rich_help_panel=OF_TAILORED,
         autocompletion=out_of(*ALLOCATIONS),
@@ -171,13 +197,17 @@ GroupLossBound = Annotated[
 MinEpsilon = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NUMBER", help="spend at least this for a group's people: NUMBER or GROUP:NUMBER", rich_help_panel=OF_TAILORED
+        metavar="NUMBER",
+        help="spend at least this for a group's people: NUMBER or GROUP:NUMBER",
+        rich_help_panel=OF_TAILORED,
     ),
 ]
 MaxEpsilon = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NUMBER", help="spend at most this for a group's people: NUMBER or GROUP:NUMBER", rich_help_panel=OF_TAILORED
+        metavar="NUMBER",
+        help="spend at most this for a group's people: NUMBER or GROUP:NUMBER",
+        rich_help_panel=OF_TAILORED,
     ),
 ]
 Groups = Annotated[
@@ -194,7 +224,8 @@ Confidence = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="set rows aside, aim inside each --constraint, and certify it for people whom the model has not seen; with "
+        help="set rows aside, aim inside each --constraint, and certify it for people whom the "
+        "model has not seen; with "
         "--certify 0.95 unless you say so",
         show_default="no certificate",
         rich_help_panel=FAIRNESS,
@@ -205,7 +236,8 @@ Certify = Annotated[
     typer.Option(
         "--certify",
         metavar="NAME:BOUND",
-        help="with fermi and tailored: set rows aside, and certify this bound of the model, as in demographic_parity:10%; "
+        help="with fermi and tailored: set rows aside, and certify this bound of the model, as in "
+        "demographic_parity:10%; "
         "repeat for more",
         rich_help_panel=FAIRNESS,
         autocompletion=bounded(*NOTIONS, "selection_rate_ratio"),
@@ -231,7 +263,11 @@ IfRefused = Annotated[
 ]
 Epsilon = Annotated[
     float,
-    typer.Option(metavar="NUMBER", help="set the privacy budget: smaller is more private", rich_help_panel=PRIVACY),
+    typer.Option(
+        metavar="NUMBER",
+        help="set the privacy budget: smaller is more private",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 Scheduler = Annotated[
     str | None,
@@ -244,9 +280,15 @@ Scheduler = Annotated[
 ]
 Tuning = Annotated[
     str | None,
-    typer.Option(metavar="WORDS", help="say in the statement what was tried before", rich_help_panel=OUTPUT),
+    typer.Option(
+        metavar="WORDS", help="say in the statement what was tried before", rich_help_panel=OUTPUT
+    ),
 ]
 EarlierReleases = Annotated[
     str | None,
-    typer.Option(metavar="WORDS", help="say in the statement what is already published", rich_help_panel=OUTPUT),
+    typer.Option(
+        metavar="WORDS",
+        help="say in the statement what is already published",
+        rich_help_panel=OUTPUT,
+    ),
 ]

@@ -1,4 +1,5 @@
-"""`fairveil frontier`: what fairness and privacy cost on a table: a sweep, its plot, its numbers."""
+"""`fairveil frontier`: what fairness and privacy cost on a table: a sweep, its plot, its
+numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 MARK = "frontier.json"
 SHARE = 0.25
 NO_FIGURE = (
-    "There is no plot: every gap is undefined on the held-out rows, where a group has no row that a rate is about. Hold out "
+    "There is no plot: every gap is undefined on the held-out rows, where a group has no row that "
+    "a rate is about. Hold out "
     "more rows, or rows of every group."
 )
 
@@ -46,12 +48,18 @@ def frontier(
     ] = None,
     gaps: Annotated[
         str,
-        typer.Option(metavar="NUMBERS", help="require these bounds, one a model: 0.2,0.1 or 20%,10%", rich_help_panel=FAIRNESS),
+        typer.Option(
+            metavar="NUMBERS",
+            help="require these bounds, one a model: 0.2,0.1 or 20%,10%",
+            rich_help_panel=FAIRNESS,
+        ),
     ] = "0.2,0.15,0.1,0.05,0.02",
     epsilons: Annotated[
         str,
         typer.Option(
-            metavar="NUMBERS", help="set these privacy budgets, one a model; inf is not private", rich_help_panel=PRIVACY
+            metavar="NUMBERS",
+            help="set these privacy budgets, one a model; inf is not private",
+            rich_help_panel=PRIVACY,
         ),
     ] = "0.5,1,3",
     seeds: Annotated[
@@ -86,11 +94,13 @@ def frontier(
     purpose: options.Purpose = None,
     force: options.Force = False,
 ) -> None:
-    """Fit a model for every epsilon and gap; write numbers, plot and report to a folder, whole or not at all.
+    """Fit a model for every epsilon and gap; write numbers, plot and report to a folder, whole or
+    not at all.
 
     The statement prices looking at all models together; with --ledger they are recorded.
 
-    Exit status: 0 written; 2 refused: then nothing was written; 3 spent, but written to another folder, which is said.
+    Exit status: 0 written; 2 refused: then nothing was written; 3 spent, but written to another
+    folder, which is said.
     """
     from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
@@ -101,9 +111,16 @@ def frontier(
     from .samples import Roles, with_rows_from
 
     require_free(out, force=force, mark=MARK)
-    place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout or 0.0)
+    place, other = (
+        options.place_of(table, query),
+        options.test_place(table, test, test_query, holdout or 0.0),
+    )
     share = holdout if holdout is not None else 0.0 if other is not None else SHARE
-    swept, steps, promises = _swept(constraint), numbers("--gaps", gaps), numbers("--epsilons", epsilons)
+    swept, steps, promises = (
+        _swept(constraint),
+        numbers("--gaps", gaps),
+        numbers("--epsilons", epsilons),
+    )
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
     book = opened(ledger, dataset, purpose)
@@ -124,7 +141,12 @@ def frontier(
     done: list[Frontier] = []
     with (
         staged(out, force=force, mark=MARK) as made,
-        paid_for(out, lambda: done[0].privacy if done else None, lambda folder: _numbers(done[0], folder), book),
+        paid_for(
+            out,
+            lambda: done[0].privacy if done else None,
+            lambda folder: _numbers(done[0], folder),
+            book,
+        ),
     ):
         with options.warnings_as_notes() as notes, waiting("Fitting the models"):
             found = study(
@@ -136,7 +158,9 @@ def frontier(
                 test=held.fit_arguments,
                 estimator=template,
             )
-            said = found if other is not None else _with_coins(found, share, seeded=seeds is not None)
+            said = (
+                found if other is not None else _with_coins(found, share, seeded=seeds is not None)
+            )
             rows_are = "argument" if public_rows is not None else None if rows is None else "schema"
             facts = with_rows_from(said.privacy.facts, rows_are, share)
             done.append(replace(said, privacy=replace(said.privacy, facts=facts)))
@@ -149,8 +173,13 @@ def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
     from .coins import in_words
 
     statement = found.privacy
-    said = in_words(share, seeded=seeded, presence_is_private=statement.promise.neighbours == "add-remove")
-    told = (*statement.not_covered, f"rows held out: {said}; their exact errors and gaps are shown beside the models")
+    said = in_words(
+        share, seeded=seeded, presence_is_private=statement.promise.neighbours == "add-remove"
+    )
+    told = (
+        *statement.not_covered,
+        f"rows held out: {said}; their exact errors and gaps are shown beside the models",
+    )
     return replace(found, privacy=replace(statement, not_covered=told))
 
 
@@ -168,11 +197,15 @@ def numbers(of: str, text: str) -> tuple[float, ...]:
         found = tuple(float(part) if known is None else known for part, known in parts)
     except ValueError:
         remedy = f"Write {of} 0.1,0.05, for example."
-        raise InputError(complaint(expected="numbers between commas", of=of, got=text, remedy=remedy)) from None
+        raise InputError(
+            complaint(expected="numbers between commas", of=of, got=text, remedy=remedy)
+        ) from None
     wide = [number for number in found if of == "--gaps" and number >= 1]
     if wide:
         remedy = asked_back("max_gap", wide[0], f"{of} {{}}")
-        raise InputError(complaint(expected="bounds from 0 to below 1", of=of, got=text, remedy=remedy))
+        raise InputError(
+            complaint(expected="bounds from 0 to below 1", of=of, got=text, remedy=remedy)
+        )
     return found
 
 
@@ -181,7 +214,8 @@ def _swept(constraint: list[str] | None) -> Any:
     from ..fairness.notions import parse
 
     given = [
-        text.strip().replace("-", "_") if ":" not in text else parse(text) for text in constraint or ["demographic_parity"]
+        text.strip().replace("-", "_") if ":" not in text else parse(text)
+        for text in constraint or ["demographic_parity"]
     ]
     return given[0] if len(given) == 1 else given
 
@@ -201,7 +235,8 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
     report = Report(
         f"What fairness and privacy cost: {found.measure}",
         subject="".join(
-            letter if letter.isprintable() else "?" for letter in f"Models of {source}, one for every epsilon and bound."
+            letter if letter.isprintable() else "?"
+            for letter in f"Models of {source}, one for every epsilon and bound."
         ),
         statement=found.privacy,
         all_models=found.privacy,
@@ -212,7 +247,9 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
     made.free()
     _numbers(found, made.folder)
     if figure is not None:
-        (made.folder / "frontier.svg").write_text(with_dark(svg_frontier(figure)) + "\n", encoding="utf-8")
+        (made.folder / "frontier.svg").write_text(
+            with_dark(svg_frontier(figure)) + "\n", encoding="utf-8"
+        )
     write(made.folder / "report.html", report)
     made.move()
     return figure
@@ -228,16 +265,27 @@ def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledge
     typer.echo(_table(found))
     if figure is None:
         typer.echo(f"fairveil: note: {NO_FIGURE}", err=True)
-    files = "frontier.json, report.html" if figure is None else "frontier.json, frontier.svg, report.html"
-    print_facts(written(out, f"{files}, statement.json of all models together", found.privacy, book))
+    files = (
+        "frontier.json, report.html"
+        if figure is None
+        else "frontier.json, frontier.svg, report.html"
+    )
+    print_facts(
+        written(out, f"{files}, statement.json of all models together", found.privacy, book)
+    )
 
 
 def _figure(found: Frontier) -> FrontierFigure | None:
-    """The plot; None where no gap is defined on the held-out rows: the models are paid for, so the rest is written."""
+    """The plot; None where no gap is defined on the held-out rows: the models are paid for, so the
+    rest is written."""
     if all(line["held_out_gap"] is None for line in found.table()):
         return None
-    models = "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
-    return found.figure(dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",))
+    models = (
+        "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
+    )
+    return found.figure(
+        dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",)
+    )
 
 
 def _table(found: Frontier) -> str:
@@ -245,6 +293,11 @@ def _table(found: Frontier) -> str:
     lines: list[tuple[str, ...]] = [("epsilon", "required", "held-out gap", "error")]
     for line in found.table():
         shown = [line[name] for name in ("target", "held_out_gap", "error")]
-        lines.append((f"{line['epsilon']:g}", *("-" if value is None else f"{value:.4f}" for value in shown)))
+        lines.append(
+            (f"{line['epsilon']:g}", *("-" if value is None else f"{value:.4f}" for value in shown))
+        )
     widths = [max(len(line[at]) for line in lines) for at in range(4)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )

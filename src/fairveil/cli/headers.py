@@ -1,8 +1,9 @@
-"""The names and kinds of a table's columns, without a value of any row: a header, a Parquet file's schema, a catalogue.
+"""The names and kinds of a table's columns, without a value of any row: a header, a Parquet file's
+schema, a catalogue.
 
 Guarantee (tests/cli/test_cli_schema.py):
-1. No row is read: of a CSV file its first line, of Parquet its metadata, of a database the names of a query that yields no row,
-   and what SQLite's catalogue says of kinds.
+1. No row is read: of a CSV file its first line, of Parquet its metadata, of a database the names of
+   a query that yields no row, and what SQLite's catalogue says of kinds.
 2. A first line that may be a person's is not taken for a header, nor shown.
 """
 
@@ -35,16 +36,30 @@ def kinds(place: Place) -> dict[str, str | None]:
 
 
 def _of_csv(place: Place) -> list[str]:
-    with io.TextIOWrapper(open_bytes(place.files[0]), encoding="utf-8-sig", errors="replace", newline="") as text:
-        try:  # a block of bytes is decoded at once: what is no UTF-8 in a later row is not looked at
+    with io.TextIOWrapper(
+        open_bytes(place.files[0]), encoding="utf-8-sig", errors="replace", newline=""
+    ) as text:
+        # a block of bytes is decoded at once: what is no UTF-8 in a later row is not looked at
+        try:
             names = [name.strip() for name in next(csv.reader(text, delimiter=place.delimiter), [])]
         except (csv.Error, *BROKEN_GZIP):
             names = []
     strange = any(not name.isprintable() or "\ufffd" in name for name in names)
-    if strange or not isinstance(headed(names, ()), list) or len(set(names)) != len(names) or not names:
+    if (
+        strange
+        or not isinstance(headed(names, ()), list)
+        or len(set(names)) != len(names)
+        or not names
+    ):
         remedy = "Give the table a first line with a name of its own for every column."
-        got = "none that is surely one: it has numbers, blanks or a name twice" if names else "no first line"
-        raise SchemaError(complaint(expected="a header", of=place.shown, got=got, remedy=remedy, quote=False))
+        got = (
+            "none that is surely one: it has numbers, blanks or a name twice"
+            if names
+            else "no first line"
+        )
+        raise SchemaError(
+            complaint(expected="a header", of=place.shown, got=got, remedy=remedy, quote=False)
+        )
     return names
 
 
@@ -75,7 +90,9 @@ def _rows(place: Place, query: str) -> tuple[tuple[str, ...], Any]:
     except Failure as failure:
         got = scrubbed(str(failure), place.address)
     remedy = "Look for the table's name, or mend the query."
-    raise DataNotFoundError(complaint(expected="columns from a query", of=place.shown, got=got, remedy=remedy))
+    raise DataNotFoundError(
+        complaint(expected="columns from a query", of=place.shown, got=got, remedy=remedy)
+    )
 
 
 def _kind(type_name: str) -> str | None:

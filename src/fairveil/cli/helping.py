@@ -1,4 +1,5 @@
-"""`--help` in panels: options by theme and by method, then examples. Plain text, so that no library for layouts is loaded.
+"""`--help` in panels: options by theme and by method, then examples. Plain text, so that no library
+for layouts is loaded.
 
 An option names its panel by `rich_help_panel=`, as typer calls it; a command has three examples.
 """
@@ -21,7 +22,20 @@ MODEL = "Method"
 OF_POST, OF_OBJECTIVE, OF_FERMI, OF_TAILORED = (
     f"Method {name}" for name in ("post-processing", "group-objective", "fermi", "tailored")
 )
-ORDER = ("Arguments", DATA, FAIRNESS, MODEL, OF_POST, OF_OBJECTIVE, OF_FERMI, OF_TAILORED, PRIVACY, MEASURED, LEDGER, OUTPUT)
+ORDER = (
+    "Arguments",
+    DATA,
+    FAIRNESS,
+    MODEL,
+    OF_POST,
+    OF_OBJECTIVE,
+    OF_FERMI,
+    OF_TAILORED,
+    PRIVACY,
+    MEASURED,
+    LEDGER,
+    OUTPUT,
+)
 FIRST = 27
 """Letters of the column that names options."""
 
@@ -42,12 +56,16 @@ class Panelled(TyperCommand):
                 panels.setdefault(head, []).append(
                     (record[0].removesuffix(" <str>").removesuffix(" <path>").ljust(FIRST), words)
                 )
-        for head in sorted(panels, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER)):
+        for head in sorted(
+            panels, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER)
+        ):
             with formatter.section(colour.painted(head, "strong", sys.stdout)):
                 formatter.write_dl(panels[head], col_max=FIRST)
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
-        pieces = [piece.replace("{", "").replace("}", "") for piece in self.collect_usage_pieces(ctx)]
+        pieces = [
+            piece.replace("{", "").replace("}", "") for piece in self.collect_usage_pieces(ctx)
+        ]
         formatter.write_usage(ctx.command_path, " ".join(pieces))
 
     def format_epilog(self, ctx: object, formatter: Any) -> None:
@@ -58,7 +76,11 @@ class Panelled(TyperCommand):
 
 
 def add(
-    app: typer.Typer, function: Callable[..., Any], *examples: str, short: str, name: str | None = None
+    app: typer.Typer,
+    function: Callable[..., Any],
+    *examples: str,
+    short: str,
+    name: str | None = None,
 ) -> Callable[..., Any]:
     """Make a function a command of `app`; `short`: its line in the list of commands."""
     kind = type("Panelled", (Panelled,), {"examples": examples})

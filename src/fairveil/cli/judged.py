@@ -1,4 +1,5 @@
-"""Whose decisions a command looks at, with labels and groups: a column of the table, or a saved model."""
+"""Whose decisions a command looks at, with labels and groups: a column of the table, or a saved
+model."""
 
 from __future__ import annotations
 
@@ -16,9 +17,14 @@ ELSEWHERE = "-"
 
 
 def decisions_of(
-    place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, model: Path | None
+    place: Place,
+    target: str | None,
+    sensitive: list[str] | None,
+    prediction: str | None,
+    model: Path | None,
 ) -> tuple[Truth, Any, Any, bool]:
-    """Labels, groups, decisions (or the law of decisions made by chance), the known classes, and whether it is a law."""
+    """Labels, groups, decisions (or the law of decisions made by chance), the known classes, and
+    whether it is a law."""
     from ..errors import InputError, complaint
     from .deciding import by_chance, loaded, shown_to
     from .samples import Roles, Truth
@@ -30,18 +36,33 @@ def decisions_of(
         columns = place.columns(only={roles.target, str(prediction), *roles.sensitive})
         picked(columns, [roles.target], place.shown, "--target")
         picked(columns, [str(prediction)], place.shown, "--prediction")
-        truth = Truth(columns[roles.target], picked(columns, roles.sensitive, place.shown, "--sensitive"))
+        truth = Truth(
+            columns[roles.target], picked(columns, roles.sensitive, place.shown, "--sensitive")
+        )
         decisions = columns[str(prediction)]
         if not len(decisions):
-            raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+            raise InputError(
+                complaint(
+                    expected="some rows",
+                    of=place.shown,
+                    got="none",
+                    remedy="Pass a table with rows.",
+                )
+            )
         return truth, decisions, None, False
     clf = loaded(model)
     truth = truth_of(clf, place, target, sensitive)
-    return truth, shown_to(clf, place, names_read(clf, place, sensitive)).judged(), clf.classes_.tolist(), by_chance(clf)
+    return (
+        truth,
+        shown_to(clf, place, names_read(clf, place, sensitive)).judged(),
+        clf.classes_.tolist(),
+        by_chance(clf),
+    )
 
 
 def truth_of(clf: Fitted, place: Place, target: str | None, sensitive: list[str] | None) -> Truth:
-    """Labels and groups: by the model's schema where it has one and names them, else as they come."""
+    """Labels and groups: by the model's schema where it has one and names them, else as they
+    come."""
     from ..estimators.reading.coding import SchemaCoding
     from .deciding import coding_of
     from .samples import CodedSample, Roles, Truth
@@ -66,7 +87,8 @@ def truth_of(clf: Fitted, place: Place, target: str | None, sensitive: list[str]
 
 
 def names_read(clf: Fitted, place: Place, sensitive: list[str] | None) -> list[str] | None:
-    """What --sensitive names, where it stands for the columns by which a model decides: they have other names here."""
+    """What --sensitive names, where it stands for the columns by which a model decides: they have
+    other names here."""
     from .deciding import groups_read
 
     cells = groups_read(clf)
@@ -84,7 +106,12 @@ def _require_groups(sensitive: tuple[str, ...]) -> None:
 
 
 def drawn_decisions(
-    model: str, place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, seed: int | None
+    model: str,
+    place: Place,
+    target: str | None,
+    sensitive: list[str] | None,
+    prediction: str | None,
+    seed: int | None,
 ) -> tuple[Truth, Made]:
     """Labels, groups and decisions; of a model that decides by chance one draw a person."""
     from ..estimators.wrapped.decided_rows import GIVEN, Made

@@ -1,4 +1,5 @@
-"""`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look, check, keep a copy."""
+"""`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look,
+check, keep a copy."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from . import options
 from .completing import FILTERS, PROTECTS, out_of
 from .helping import DATA, PRIVACY, add
 from .ledger_import import bring_in
-from .ledger_words import USUAL, chosen, opened, place_and_name, place_of_ledger, require_nothing, said
+from .ledger_words import (
+    USUAL,
+    chosen,
+    opened,
+    place_and_name,
+    place_of_ledger,
+    require_nothing,
+    said,
+)
 
 app = typer.Typer(
     name="ledger",
@@ -23,21 +32,32 @@ app = typer.Typer(
 
 Url = Annotated[
     str | None,
-    typer.Argument(metavar="URL", help="a file, or postgresql://...", show_default=options.LEDGER_VARIABLE),
+    typer.Argument(
+        metavar="URL", help="a file, or postgresql://...", show_default=options.LEDGER_VARIABLE
+    ),
 ]
-Dataset = Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="take this budget, where there are several")]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="take this budget, where there are several"),
+]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def create(
     url: Url = None,
     dataset: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="name the data set (not with --from)", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="DATASET", help="name the data set (not with --from)", show_default=False
+        ),
     ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
-            metavar="NUMBER", help="set what all releases together may cost", show_default=False, rich_help_panel=PRIVACY
+            metavar="NUMBER",
+            help="set what all releases together may cost",
+            show_default=False,
+            rich_help_panel=PRIVACY,
         ),
     ] = None,
     delta: Annotated[
@@ -73,17 +93,28 @@ def create(
         int | None,
         typer.Option(
             metavar="N",
-            help="with --unit: state the most rows of any person, so that releases about rows are taken, at so many times",
+            help="with --unit: state the most rows of any person, so that releases about rows are "
+            "taken, at so many times",
             show_default="releases about rows are refused",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
     production: Annotated[
-        bool, typer.Option("--production", help="refuse seeded noise, and what was read from the data", rich_help_panel=PRIVACY)
+        bool,
+        typer.Option(
+            "--production",
+            help="refuse seeded noise, and what was read from the data",
+            rich_help_panel=PRIVACY,
+        ),
     ] = False,
     schema: Annotated[
         Path | None,
-        typer.Option("--schema", metavar="FILE", help="take only rows that are read by this schema", rich_help_panel=DATA),
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="take only rows that are read by this schema",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     kind: Annotated[
         str | None,
@@ -115,7 +146,12 @@ def create(
         ),
     ] = None,
     export: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="restore what `ledger export` wrote, with no other option")
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="restore what `ledger export` wrote, with no other option",
+        ),
     ] = None,
 ) -> None:
     """Begin a budget of a data set, fixed for good; or restore an exported one.
@@ -128,9 +164,28 @@ def create(
 
     url, dataset = place_and_name(url, dataset, restoring=export is not None)
     if export is not None:
-        given = {"DATASET": dataset, "--epsilon": epsilon, "--delta": delta, "--protects": protects, "--kind": kind}
-        more = {"--neighbours": neighbours, "--production": production or None, "--schema": schema, "--order": order}
-        require_nothing({**given, **more, "--sensitive": sensitive, "--unit": unit, "--max-rows-per-unit": max_rows_per_unit})
+        given = {
+            "DATASET": dataset,
+            "--epsilon": epsilon,
+            "--delta": delta,
+            "--protects": protects,
+            "--kind": kind,
+        }
+        more = {
+            "--neighbours": neighbours,
+            "--production": production or None,
+            "--schema": schema,
+            "--order": order,
+        }
+        require_nothing(
+            {
+                **given,
+                **more,
+                "--sensitive": sensitive,
+                "--unit": unit,
+                "--max-rows-per-unit": max_rows_per_unit,
+            }
+        )
         typer.echo(about(Ledger.restore(url, text_of(export))))
         return
     begun = Ledger.create(
@@ -156,11 +211,13 @@ def show(
     dataset: Dataset = None,
     json: Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="replace a page that is there")] = False,
 ) -> None:
-    """Show the budget, what is spent and left, and what is not settled; of several data sets a line each."""
+    """Show the budget, what is spent and left, and what is not settled; of several data sets a line
+    each."""
     from ..privacy.ledger import Ledger
     from .balances import numbers, page, several, words
     from .folders import require_page
@@ -187,22 +244,32 @@ def show(
 def history(
     url: Url = None,
     dataset: Dataset = None,
-    last: Annotated[int | None, typer.Option(metavar="N", help="show the last N lines", show_default=str(USUAL))] = None,
-    first: Annotated[int | None, typer.Option(metavar="N", help="show lines from this one on")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="show at most N lines, from --first on")] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", help="show the last N lines", show_default=str(USUAL))
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option(metavar="N", help="show lines from this one on")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="show at most N lines, from --first on")
+    ] = None,
     purpose: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="show only lines whose purpose holds these words")
+        str | None,
+        typer.Option(metavar="WORDS", help="show only lines whose purpose holds these words"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List lines: number, time, who, what happened, purpose, its share of the budget, and what was charged after it."""
+    """List lines: number, time, who, what happened, purpose, its share of the budget, and what was
+    charged after it."""
     from .balances import lines_as_json, lines_as_words
     from .printing import print_json
 
     ledger = opened(place_of_ledger(url), dataset)
     lines = chosen(ledger, last, first, limit, purpose)
     if json:
-        print_json({"address": ledger.shown, "dataset": ledger.dataset, "entries": lines_as_json(lines)})
+        print_json(
+            {"address": ledger.shown, "dataset": ledger.dataset, "entries": lines_as_json(lines)}
+        )
     else:
         lines_as_words(lines)
 
@@ -211,21 +278,29 @@ def check(
     url: Annotated[
         str | None,
         typer.Argument(
-            metavar="URL", help="a file, postgresql://..., or what `export` wrote", show_default=options.LEDGER_VARIABLE
+            metavar="URL",
+            help="a file, postgresql://..., or what `export` wrote",
+            show_default=options.LEDGER_VARIABLE,
         ),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="check this budget alone", show_default="all")
+        str | None,
+        typer.Option(
+            "--dataset", metavar="NAME", help="check this budget alone", show_default="all"
+        ),
     ] = None,
     statement: Annotated[
         list[Path] | None,
         typer.Option(
-            "--statement", metavar="FILE", help="look for this statement, or that of a folder with a model; repeat for more"
+            "--statement",
+            metavar="FILE",
+            help="look for this statement, or that of a folder with a model; repeat for more",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Work everything out again: the chain of lines, the sums, the price of every plan; and look statements up.
+    """Work everything out again: the chain of lines, the sums, the price of every plan; and look
+    statements up.
 
     Exit status: 0 all agrees, 1 there is a contradiction, 2 refused.
     """
@@ -243,11 +318,15 @@ def export(
     url: Url = None,
     dataset: Dataset = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="write this file", show_default="standard output")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="write this file", show_default="standard output"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="replace a file that is there")] = False,
 ) -> None:
-    """Write all lines as one JSON document, whole or not at all, readable by you alone: to keep where others cannot write.
+    """Write all lines as one JSON document, whole or not at all, readable by you alone: to keep
+    where others cannot write.
 
     Exit status: 0 written, 2 refused.
     """

@@ -1,4 +1,5 @@
-"""What `fairveil ledger check` looks at: all lines of a ledger, or of an exported one, and statements that name them."""
+"""What `fairveil ledger check` looks at: all lines of a ledger, or of an exported one, and
+statements that name them."""
 
 from __future__ import annotations
 
@@ -29,15 +30,16 @@ SQLITE_HEADER = b"SQLite format 3\x00"
 STATEMENT = "statement.json"
 LARGEST_FILE = 1 << 30
 WHAT_IT_PROVES = (
-    "This proves that the lines agree with each other, and with the statements that were given; not that all was recorded, nor "
+    "This proves that the lines agree with each other, and with the statements that were given; "
+    "not that all was recorded, nor "
     "that this is the newest copy: hold it against statements and exports that were kept elsewhere."
 )
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One ledger: how many lines, the last one's hash, what was found, the lines of the spends that statements
-    name, and how to read the first so many."""
+    """One ledger: how many lines, the last one's hash, what was found, the lines of the spends that
+    statements name, and how to read the first so many."""
 
     dataset: str
     entries: int
@@ -68,7 +70,10 @@ class Result:
     def agrees(self) -> bool:
         """Whether nothing grave was found."""
         found = [finding for one in self.ledgers for finding in one.found]
-        return not any(finding.grave for finding in (*found, *(two for one in self.statements for two in one.found)))
+        return not any(
+            finding.grave
+            for finding in (*found, *(two for one in self.statements for two in one.found))
+        )
 
 
 def checked(place: str, dataset: str | None, statements: Sequence[Path]) -> Result:
@@ -87,10 +92,17 @@ def print_checked(result: Result, *, json: bool) -> None:
         return
     for ledger in result.ledgers:
         lines = "1 line" if ledger.entries == 1 else f"{ledger.entries:,} lines"
-        typer.echo(f"{ledger.dataset} in {result.shown}: {lines}, the last one's hash is {ledger.last or '-'}")
+        typer.echo(
+            f"{ledger.dataset} in {result.shown}: {lines}, the last one's hash is "
+            f"{ledger.last or '-'}"
+        )
         _say(ledger.found)
     for one in result.statements:
-        named = "no receipt" if one.receipt is None else f"line {one.receipt.entry} of {on_one_line(one.receipt.dataset)}"
+        named = (
+            "no receipt"
+            if one.receipt is None
+            else f"line {one.receipt.entry} of {on_one_line(one.receipt.dataset)}"
+        )
         typer.echo(f"{one.file}: {named}")
         _say(one.found)
     typer.echo(f"Consistent. {WHAT_IT_PROVES}" if result.agrees else "Inconsistent.")
@@ -99,7 +111,9 @@ def print_checked(result: Result, *, json: bool) -> None:
 def text_of(file: Path) -> str:
     """A document in UTF-8."""
     remedy = "Pass what `fairveil ledger export` wrote."
-    return read_text(file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=LedgerError)
+    return read_text(
+        file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=LedgerError
+    )
 
 
 def _is_exported(place: str) -> bool:
@@ -120,7 +134,8 @@ def _kept(place: str, dataset: str | None, spends: set[str]) -> list[Checked]:
 
 
 def _of_store(place: str, name: str, spends: set[str]) -> Checked:
-    """A ledger of which not even the first line can be read is a contradiction, not a wrong question."""
+    """A ledger of which not even the first line can be read is a contradiction, not a wrong
+    question."""
     try:
         ledger = Ledger.open(place, name, read_only=True)
         count = ledger.balance().entries
@@ -144,12 +159,27 @@ def _exported(place: str, dataset: str | None, spends: set[str]) -> list[Checked
     try:
         name = terms_of(lines[0]).dataset
     except UNPRICED as error:
-        return [Checked(dataset or "?", len(lines), lines[-1].hash, (_unreadable(error),), {}, _nothing)]
+        return [
+            Checked(dataset or "?", len(lines), lines[-1].hash, (_unreadable(error),), {}, _nothing)
+        ]
     if dataset not in (None, name):
         remedy = "Leave --dataset out: an export is of one."
-        raise DataNotFoundError(complaint(expected=f"{name!r}, which this is", of="--dataset", got=dataset, remedy=remedy))
+        raise DataNotFoundError(
+            complaint(
+                expected=f"{name!r}, which this is", of="--dataset", got=dataset, remedy=remedy
+            )
+        )
     found = findings(lines, (lines[-1].number, lines[-1].hash))
-    return [Checked(name, len(lines), lines[-1].hash, tuple(found), _lines_of(lines, spends), lambda number: lines[:number])]
+    return [
+        Checked(
+            name,
+            len(lines),
+            lines[-1].hash,
+            tuple(found),
+            _lines_of(lines, spends),
+            lambda number: lines[:number],
+        )
+    ]
 
 
 def _nothing(number: int) -> Iterable[Entry]:
@@ -172,7 +202,9 @@ def _examined(file: Path) -> tuple[PrivacyStatement, list[Finding]]:
     raise StatementError(words)
 
 
-def _compared(file: str, statement: PrivacyStatement, own: list[Finding], ledgers: Sequence[Checked]) -> Compared:
+def _compared(
+    file: str, statement: PrivacyStatement, own: list[Finding], ledgers: Sequence[Checked]
+) -> Compared:
     """A statement against the ledger that its receipt names, and against itself."""
     receipt = statement.ledger
     named = [one for one in ledgers if receipt is not None and one.dataset == receipt.dataset]
@@ -180,7 +212,13 @@ def _compared(file: str, statement: PrivacyStatement, own: list[Finding], ledger
         lines = named[0].lines.get(receipt.spend, []) if receipt is not None else []
         found = findings_of(statement, lines, named[0].first if named else _nothing)
     else:
-        found = [Finding(True, f"its receipt is of data set {receipt.dataset!r}, which is not among those that were checked")]
+        found = [
+            Finding(
+                True,
+                f"its receipt is of data set {receipt.dataset!r}, which is not among those that "
+                f"were checked",
+            )
+        ]
     return Compared(file, receipt, tuple(sorted((*own, *found), key=lambda one: not one.grave)))
 
 
@@ -191,14 +229,19 @@ def _twice(compared: Sequence[Compared]) -> list[Compared]:
     for one in compared:
         found = one.found
         if one.receipt is not None and first.setdefault(one.receipt, one.file) != one.file:
-            found = (*found, Finding(False, f"{first[one.receipt]} has the same receipt: it holds one release"))
+            found = (
+                *found,
+                Finding(False, f"{first[one.receipt]} has the same receipt: it holds one release"),
+            )
         out.append(Compared(one.file, one.receipt, found))
     return out
 
 
 def _say(found: Sequence[Finding]) -> None:
     for finding in found:
-        typer.echo(f"  {'CONTRADICTION' if finding.grave else 'note'}: {on_one_line(finding.sentence)}")
+        typer.echo(
+            f"  {'CONTRADICTION' if finding.grave else 'note'}: {on_one_line(finding.sentence)}"
+        )
 
 
 def _numbers(result: Result) -> dict[str, Any]:
@@ -209,7 +252,12 @@ def _numbers(result: Result) -> dict[str, Any]:
         "consistent": result.agrees,
         "address": result.shown,
         "ledgers": [
-            {"dataset": one.dataset, "entries": one.entries, "last": one.last, "findings": told(one.found)}
+            {
+                "dataset": one.dataset,
+                "entries": one.entries,
+                "last": one.last,
+                "findings": told(one.found),
+            }
             for one in result.ledgers
         ],
         "statements": [

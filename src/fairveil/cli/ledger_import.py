@@ -14,23 +14,39 @@ if TYPE_CHECKING:
 
 
 def bring_in(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="what was spent, as JSON (docs/other_libraries.md)")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="what was spent, as JSON (docs/other_libraries.md)"),
+    ],
     url: Annotated[
         str | None,
-        typer.Argument(metavar="URL", help="a file, or postgresql://...", show_default=options.LEDGER_VARIABLE),
+        typer.Argument(
+            metavar="URL", help="a file, or postgresql://...", show_default=options.LEDGER_VARIABLE
+        ),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="charge this budget, where there are several")
+        str | None,
+        typer.Option(
+            "--dataset", metavar="NAME", help="charge this budget, where there are several"
+        ),
     ] = None,
-    purpose: Annotated[str | None, typer.Option("--purpose", metavar="WORDS", help="record what it was for")] = None,
+    purpose: Annotated[
+        str | None, typer.Option("--purpose", metavar="WORDS", help="record what it was for")
+    ] = None,
     fixed: Annotated[
         bool,
-        typer.Option("--fixed-in-advance", help="all its parameters, and when to stop, were fixed before it saw the data"),
+        typer.Option(
+            "--fixed-in-advance",
+            help="all its parameters, and when to stop, were fixed before it saw the data",
+        ),
     ] = False,
-    look: Annotated[bool, typer.Option("--look", help="show what it costs, and charge nothing")] = False,
+    look: Annotated[
+        bool, typer.Option("--look", help="show what it costs, and charge nothing")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Charge a budget what another library has spent: opacus, dp_accounting, jax_privacy, OpenDP or diffprivlib.
+    """Charge a budget what another library has spent: opacus, dp_accounting, jax_privacy, OpenDP or
+    diffprivlib.
 
     Exit status: 0 charged, 2 refused: then nothing was written.
     """
@@ -50,20 +66,42 @@ def bring_in(
     line = None if look else found.record(ledger, purpose or "", fixed_in_advance=fixed).entry
     price = found.price(ledger.promise.delta)
     if json:
-        told = {"library": found.library, "neighbours": found.neighbours, "notes": list(found.notes)}
+        told = {
+            "library": found.library,
+            "neighbours": found.neighbours,
+            "notes": list(found.notes),
+        }
         print_json(
-            {**told, "epsilon": price.epsilon, "delta": price.delta, "dataset": ledger.dataset, "line": line, "fits": fits}
+            {
+                **told,
+                "epsilon": price.epsilon,
+                "delta": price.delta,
+                "dataset": ledger.dataset,
+                "line": line,
+                "fits": fits,
+            }
         )
         return
-    typer.echo("\n".join(_words(found, ledger.dataset, ledger.shown, price.epsilon, price.delta, line)))
+    typer.echo(
+        "\n".join(_words(found, ledger.dataset, ledger.shown, price.epsilon, price.delta, line))
+    )
     if look:
         typer.echo("The budget suffices for it." if fits else "The budget does not suffice for it.")
     typer.echo(str(ledger.balance()))
 
 
-def _words(found: Imported, dataset: str, shown: str, epsilon: float, delta: float, line: int | None) -> list[str]:
+def _words(
+    found: Imported, dataset: str, shown: str, epsilon: float, delta: float, line: int | None
+) -> list[str]:
     from ..privacy.ledger.terms_words import delta_words, spent_epsilon
 
-    head = f"Charged: line {line} of {dataset} in {shown}" if line is not None else f"Not charged: {dataset} in {shown}"
-    alone = f"alone, epsilon = {spent_epsilon(epsilon)} at delta = {delta_words(delta)} ({found.neighbours})"
+    head = (
+        f"Charged: line {line} of {dataset} in {shown}"
+        if line is not None
+        else f"Not charged: {dataset} in {shown}"
+    )
+    alone = (
+        f"alone, epsilon = {spent_epsilon(epsilon)} at delta = {delta_words(delta)} "
+        f"({found.neighbours})"
+    )
     return [head, f"{found.library}: {alone}", *(f"note: {note}" for note in found.notes)]

@@ -20,23 +20,34 @@ GROUP = "COLUMN:VALUE,VALUE"
 def monitor(
     state: Annotated[
         Path,
-        typer.Argument(metavar="STATE", help="the file that keeps the monitor", show_default=False, rich_help_panel=DATA),
+        typer.Argument(
+            metavar="STATE",
+            help="the file that keeps the monitor",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
     ],
     table: Annotated[
         str | None,
         typer.Argument(
             metavar="TABLE",
-            help="the period's rows: CSV, Parquet, or a database with --query; none shows what is known",
+            help="the period's rows: CSV, Parquet, or a database with --query; none shows what is "
+            "known",
             show_default=False,
             rich_help_panel=DATA,
         ),
     ] = None,
     period: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="count TABLE as this period, which is new", rich_help_panel=DATA),
+        typer.Option(
+            metavar="NAME", help="count TABLE as this period, which is new", rich_help_panel=DATA
+        ),
     ] = None,
     prediction: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="take the decisions in this column", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="take the decisions in this column", rich_help_panel=DATA
+        ),
     ] = None,
     target: options.Target = None,
     query: options.Query = None,
@@ -53,11 +64,20 @@ def monitor(
     group: Annotated[
         list[str] | None,
         typer.Option(
-            "--group", metavar=GROUP, help="begin with these groups; repeat for more columns", rich_help_panel=FAIRNESS
+            "--group",
+            metavar=GROUP,
+            help="begin with these groups; repeat for more columns",
+            rich_help_panel=FAIRNESS,
         ),
     ] = None,
     classes: Annotated[
-        str | None, typer.Option("--classes", metavar="VALUE,VALUE", help="begin with these classes", rich_help_panel=FAIRNESS)
+        str | None,
+        typer.Option(
+            "--classes",
+            metavar="VALUE,VALUE",
+            help="begin with these classes",
+            rich_help_panel=FAIRNESS,
+        ),
     ] = None,
     false_alarm: Annotated[
         float | None,
@@ -72,7 +92,8 @@ def monitor(
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="begin with this privacy budget of the whole stream, whose people are in one period each",
+            help="begin with this privacy budget of the whole stream, whose people are in one "
+            "period each",
             show_default=False,
             rich_help_panel=PRIVACY,
         ),
@@ -80,16 +101,22 @@ def monitor(
     delta: Annotated[
         float | None,
         typer.Option(
-            metavar="NUMBER", help="begin with this delta: well below 1/rows", show_default="0", rich_help_panel=PRIVACY
+            metavar="NUMBER",
+            help="begin with this delta: well below 1/rows",
+            show_default="0",
+            rich_help_panel=PRIVACY,
         ),
     ] = None,
     seed: options.Seed = None,
     ledger: options.LedgerUrl = None,
     dataset: options.LedgerDataset = None,
     purpose: options.Purpose = None,
-    json: Annotated[bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Watch decisions after release: count each period once with noise, and raise an alarm when a constraint broke.
+    """Watch decisions after release: count each period once with noise, and raise an alarm when a
+    constraint broke.
 
     Exit status: 0 no alarm; 1 alarm; 2 refused, nothing counted.
     """
@@ -99,20 +126,42 @@ def monitor(
 
     begins = constraint is not None
     if not begins:
-        given = {"--group": group, "--classes": classes, "--false-alarm": false_alarm, "--epsilon": epsilon, "--delta": delta}
+        given = {
+            "--group": group,
+            "--classes": classes,
+            "--false-alarm": false_alarm,
+            "--epsilon": epsilon,
+            "--delta": delta,
+        }
         for option, value in given.items():
             if value is not None:
-                remedy = "It is fixed when a monitor begins; add --constraint demographic_parity:10% to begin one."
+                remedy = (
+                    "It is fixed when a monitor begins; add --constraint demographic_parity:10% to "
+                    "begin one."
+                )
                 raise InputError(
-                    complaint(expected="--constraint beside it", of=option, got="none", remedy=remedy, quote=False)
+                    complaint(
+                        expected="--constraint beside it",
+                        of=option,
+                        got="none",
+                        remedy=remedy,
+                        quote=False,
+                    )
                 )
     if table is not None and (period is None or prediction is None):
         of = "--period" if period is None else "--prediction"
         remedy = "Say --period 2026-05 --prediction decided, for example."
-        raise InputError(complaint(expected="a value beside TABLE", of=of, got="none", remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected="a value beside TABLE", of=of, got="none", remedy=remedy, quote=False
+            )
+        )
     if begins:
         book = opened(ledger, dataset, purpose)
-        wanted = {"false_alarm": 0.05 if false_alarm is None else false_alarm, "delta": 0.0 if delta is None else delta}
+        wanted = {
+            "false_alarm": 0.05 if false_alarm is None else false_alarm,
+            "delta": 0.0 if delta is None else delta,
+        }
         found = Monitor.create(
             state,
             constraint,
@@ -132,7 +181,13 @@ def monitor(
 
 
 def _add(
-    found: Monitor, table: str, query: str | None, period: str, prediction: str, target: str | None, seed: int | None
+    found: Monitor,
+    table: str,
+    query: str | None,
+    period: str,
+    prediction: str,
+    target: str | None,
+    seed: int | None,
 ) -> None:
     from .._waiting import waiting
     from .tables import picked
@@ -141,17 +196,25 @@ def _add(
     with waiting("Counting"):
         labels = [] if target is None else [target]
         names = (*found.cells.names, prediction, *labels)
-        columns = place.columns([name for name in names if _are_words(found, name, prediction, target)], only=set(names))
+        columns = place.columns(
+            [name for name in names if _are_words(found, name, prediction, target)], only=set(names)
+        )
         picked(columns, [prediction], place.shown, "--prediction")
         picked(columns, labels, place.shown, "--target")
         groups = picked(columns, found.cells.names, place.shown, "--group")
         y = None if target is None else columns[target]
-        found.add(period, columns[prediction], None, y, sensitive_features=groups, random_state=seed)
+        found.add(
+            period, columns[prediction], None, y, sensitive_features=groups, random_state=seed
+        )
 
 
 def _are_words(found: Monitor, name: str, prediction: str, target: str | None) -> bool:
     """Whether the monitor has texts there: a table's numbers are then read as texts, too."""
-    values = found.classes if name in (prediction, target) else found.cells.columns[found.cells.names.index(name)]
+    values = (
+        found.classes
+        if name in (prediction, target)
+        else found.cells.columns[found.cells.names.index(name)]
+    )
     return all(isinstance(value, str) for value in values)
 
 
@@ -163,11 +226,15 @@ def _groups(texts: list[str]) -> dict[str, list[object]]:
         name, colon, values = text.partition(":")
         if not colon or not name.strip() or not values.strip():
             remedy = "Say --group sex:f,m: a column and its values, which are public."
-            raise InputError(complaint(expected="COLUMN:VALUE,VALUE", of="--group", got=text, remedy=remedy))
+            raise InputError(
+                complaint(expected="COLUMN:VALUE,VALUE", of="--group", got=text, remedy=remedy)
+            )
         out[name.strip()] = _values(values, "--group")
     if not out:
         remedy = "Say --group sex:f,m: a column and its values, which are public."
-        raise InputError(complaint(expected="groups", of="--group", got="none", remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="groups", of="--group", got="none", remedy=remedy, quote=False)
+        )
     return out
 
 
@@ -178,6 +245,8 @@ def _values(text: str, of: str = "--classes") -> list[object]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         remedy = "Say --classes 0,1 --group sex:f,m, for example."
-        raise InputError(complaint(expected="values", of=of, got="none", remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="values", of=of, got="none", remedy=remedy, quote=False)
+        )
     numbers = [word.removeprefix("-").isdecimal() for word in words]
     return [int(word) for word in words] if all(numbers) else list(words)

@@ -31,13 +31,19 @@ Delta = Annotated[
 ]
 Confidence = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="with --epsilon: of the intervals", show_default="0.95", rich_help_panel=FAIRNESS),
+    typer.Option(
+        metavar="SHARE",
+        help="with --epsilon: of the intervals",
+        show_default="0.95",
+        rich_help_panel=FAIRNESS,
+    ),
 ]
 Intervals = Annotated[
     str | None,
     typer.Option(
         metavar="HOW",
-        help="with --epsilon: each interval holds by itself (each), or the whole table together (all)",
+        help="with --epsilon: each interval holds by itself (each), or the whole table together "
+        "(all)",
         show_default="each",
         rich_help_panel=FAIRNESS,
         autocompletion=out_of("each", "all"),
@@ -66,7 +72,8 @@ Neighbours = Annotated[
     str | None,
     typer.Option(
         metavar="RELATION",
-        help="with --epsilon: hide that a row was added or removed (add-remove), or replaced (replace-one)",
+        help="with --epsilon: hide that a row was added or removed (add-remove), or replaced "
+        "(replace-one)",
         show_default="add-remove for records, else replace-one",
         rich_help_panel=PRIVACY,
         autocompletion=out_of(*NEIGHBOURS),
@@ -101,11 +108,22 @@ class Noisy:
     purpose: str | None
 
     def refuse_without_epsilon(self) -> None:
-        """An exact audit has no use for them; a ledger named by the environment alone is none of its options."""
+        """An exact audit has no use for them; a ledger named by the environment alone is none of
+        its options."""
         from ..errors import InputError, complaint
 
-        given = [name for name, value in vars(self).items() if value is not None and name != "epsilon"]
+        given = [
+            name for name, value in vars(self).items() if value is not None and name != "epsilon"
+        ]
         if given:
             option = f"--{given[0]}"
             remedy = "Add --epsilon 1, for example, for a table with noise, or leave it out."
-            raise InputError(complaint(expected="--epsilon beside it", of=option, got="none", remedy=remedy, quote=False))
+            raise InputError(
+                complaint(
+                    expected="--epsilon beside it",
+                    of=option,
+                    got="none",
+                    remedy=remedy,
+                    quote=False,
+                )
+            )

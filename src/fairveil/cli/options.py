@@ -27,14 +27,20 @@ TableArgument = Annotated[
 ]
 Query = Annotated[
     str | None,
-    typer.Option("--query", metavar="SQL", help="read this table of a database, or this SELECT", rich_help_panel=DATA),
+    typer.Option(
+        "--query",
+        metavar="SQL",
+        help="read this table of a database, or this SELECT",
+        rich_help_panel=DATA,
+    ),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option(
         "--schema",
         metavar="FILE",
-        help="read the columns by these public facts, in TOML or JSON (`fairveil schema init` writes one)",
+        help="read the columns by these public facts, in TOML or JSON (`fairveil schema init` "
+        "writes one)",
         show_default="kinds are read from the data, and the statement says so",
         rich_help_panel=DATA,
     ),
@@ -42,7 +48,11 @@ SchemaFile = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="COLUMN", help="take this column as the target", show_default="the schema's", rich_help_panel=DATA
+        "--target",
+        metavar="COLUMN",
+        help="take this column as the target",
+        show_default="the schema's",
+        rich_help_panel=DATA,
     ),
 ]
 Sensitive = Annotated[
@@ -57,12 +67,19 @@ Sensitive = Annotated[
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="COLUMN", help="leave out this column; repeat for more", rich_help_panel=DATA),
+    typer.Option(
+        "--ignore",
+        metavar="COLUMN",
+        help="leave out this column; repeat for more",
+        rich_help_panel=DATA,
+    ),
 ]
 Delta = Annotated[
     float,
     typer.Option(
-        metavar="NUMBER", help="set the probability with which epsilon may fail: well below 1/rows", rich_help_panel=PRIVACY
+        metavar="NUMBER",
+        help="set the probability with which epsilon may fail: well below 1/rows",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Protects = Annotated[
@@ -97,7 +114,8 @@ Unit = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="protect each person with all of their rows, who are identified by this column; it is no feature",
+        help="protect each person with all of their rows, who are identified by this column; it is "
+        "no feature",
         show_default="the schema's, or each row is protected",
         rich_help_panel=PRIVACY,
     ),
@@ -106,7 +124,8 @@ MaxRowsPerUnit = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="with --unit: read at most so many rows of each person, drawn by coins; a public number",
+        help="with --unit: read at most so many rows of each person, drawn by coins; a public "
+        "number",
         show_default="the schema's",
         rich_help_panel=PRIVACY,
     ),
@@ -114,26 +133,37 @@ MaxRowsPerUnit = Annotated[
 TestTable = Annotated[
     str | None,
     typer.Option(
-        "--test", metavar="TABLE", help="measure on these other rows, exactly: not covered by privacy", rich_help_panel=MEASURED
+        "--test",
+        metavar="TABLE",
+        help="measure on these other rows, exactly: not covered by privacy",
+        rich_help_panel=MEASURED,
     ),
 ]
 TestQuery = Annotated[
     str | None,
     typer.Option(
-        metavar="SQL", help="read the test rows with this query (of --test, else of TABLE's database)", rich_help_panel=MEASURED
+        metavar="SQL",
+        help="read the test rows with this query (of --test, else of TABLE's database)",
+        rich_help_panel=MEASURED,
     ),
 ]
 HoldOut = Annotated[
     float,
     typer.Option(
         metavar="SHARE",
-        help="set this part of TABLE aside, by coins that read no data, and measure on it: not covered by privacy",
+        help="set this part of TABLE aside, by coins that read no data, and measure on it: not "
+        "covered by privacy",
         rich_help_panel=MEASURED,
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(metavar="N", help="repeat the noise, flagged INSECURE", show_default="secure noise", rich_help_panel=PRIVACY),
+    typer.Option(
+        metavar="N",
+        help="repeat the noise, flagged INSECURE",
+        show_default="secure noise",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 Unsafe = Annotated[
     bool,
@@ -143,12 +173,27 @@ Unsafe = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="write here", show_default=False, rich_help_panel=OUTPUT)]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", metavar="DIR", help="write here", show_default=False, rich_help_panel=OUTPUT
+    ),
+]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="print the report's first paragraph and the statement, too", rich_help_panel=OUTPUT)
+    bool,
+    typer.Option(
+        "--verbose",
+        help="print the report's first paragraph and the statement, too",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="replace what an earlier run of this command wrote there", rich_help_panel=OUTPUT)
+    bool,
+    typer.Option(
+        "--force",
+        help="replace what an earlier run of this command wrote there",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 
@@ -158,18 +203,29 @@ LedgerUrl = Annotated[
     typer.Option(
         "--ledger",
         metavar="URL",
-        help="record the release in this ledger: a file, or postgresql://...; an empty one records nothing",
+        help="record the release in this ledger: a file, or postgresql://...; an empty one records "
+        "nothing",
         show_default=LEDGER_VARIABLE,
         rich_help_panel=LEDGER,
     ),
 ]
 LedgerDataset = Annotated[
     str | None,
-    typer.Option("--dataset", metavar="NAME", help="take this budget, where the ledger has several", rich_help_panel=LEDGER),
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="take this budget, where the ledger has several",
+        rich_help_panel=LEDGER,
+    ),
 ]
 Purpose = Annotated[
     str | None,
-    typer.Option("--purpose", metavar="WORDS", help="write down what it is for, in a line of words", rich_help_panel=LEDGER),
+    typer.Option(
+        "--purpose",
+        metavar="WORDS",
+        help="write down what it is for, in a line of words",
+        rich_help_panel=LEDGER,
+    ),
 ]
 
 
@@ -187,7 +243,9 @@ def place_of(table: str, query: str | None) -> Place:
     return Place(table, query)
 
 
-def test_place(table: str, test: str | None, test_query: str | None, holdout: float) -> Place | None:
+def test_place(
+    table: str, test: str | None, test_query: str | None, holdout: float
+) -> Place | None:
     """The place of test rows, or None; not beside --holdout."""
     from .. import _checks
     from ..errors import InputError, complaint
@@ -197,7 +255,11 @@ def test_place(table: str, test: str | None, test_query: str | None, holdout: fl
         return None
     if holdout:
         remedy = "Measure on other rows, or on a part of these."
-        raise InputError(complaint(expected="no --holdout beside --test", of="--holdout", got=holdout, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="no --holdout beside --test", of="--holdout", got=holdout, remedy=remedy
+            )
+        )
     return place_of(table if test is None else test, test_query)
 
 
@@ -209,7 +271,8 @@ def schema_of(path: Path | None) -> Schema | None:
 
 
 def require_words(**named: str | None) -> None:
-    """What a statement will say, checked before there is one: after the fit an error would come too late."""
+    """What a statement will say, checked before there is one: after the fit an error would come too
+    late."""
     from ..figures.checked import line
 
     for name, text in named.items():
@@ -224,7 +287,8 @@ def protection(word: str) -> str:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[list[str]]:
-    """The library's warnings as lines on standard error, without the place in the code; all of them, once each."""
+    """The library's warnings as lines on standard error, without the place in the code; all of
+    them, once each."""
     import warnings
 
     from ..errors import FairveilWarning
@@ -235,10 +299,14 @@ def warnings_as_notes() -> Iterator[list[str]]:
         yield said
     for warning in caught:
         if not issubclass(warning.category, FairveilWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
             continue
         assert isinstance(warning.message, FairveilWarning)
-        text = warning.message.in_shell or str(warning.message).replace("; see constraint_report_.", ".")
+        text = warning.message.in_shell or str(warning.message).replace(
+            "; see constraint_report_.", "."
+        )
         if text not in said:
             said.append(text)
             typer.echo(f"fairveil: note: {text}", err=True)

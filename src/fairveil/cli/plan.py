@@ -1,4 +1,5 @@
-"""`fairveil plan`: what a fit would release, with how much noise, and whether that lets a bound be enforced. Reads no table."""
+"""`fairveil plan`: what a fit would release, with how much noise, and whether that lets a bound be
+enforced. Reads no table."""
 
 from __future__ import annotations
 
@@ -23,18 +24,28 @@ def plan(
     schema: Annotated[
         Path,
         typer.Option(
-            "--schema", metavar="FILE", help="plan for a table of these public facts", show_default=False, rich_help_panel=DATA
+            "--schema",
+            metavar="FILE",
+            help="plan for a table of these public facts",
+            show_default=False,
+            rich_help_panel=DATA,
         ),
     ],
     rows: Annotated[
         int | None,
-        typer.Option(metavar="N", help="suppose about so many rows", show_default="the schema's number", rich_help_panel=DATA),
+        typer.Option(
+            metavar="N",
+            help="suppose about so many rows",
+            show_default="the schema's number",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     shares: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE:SHARE,...",
-            help="suppose groups or classes of this size, as in sex=f:0.3,m:0.7; repeat for more columns",
+            help="suppose groups or classes of this size, as in sex=f:0.3,m:0.7; repeat for more "
+            "columns",
             show_default="the schema's shares, else equal ones",
             rich_help_panel=DATA,
         ),
@@ -63,13 +74,17 @@ def plan(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print the plan as JSON", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print the plan as JSON", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Plan a fit before its budget is spent: its releases, their noise, and the smallest gaps that it can enforce and verify.
+    """Plan a fit before its budget is spent: its releases, their noise, and the smallest gaps that
+    it can enforce and verify.
 
     It reads a schema and no table, and spends nothing. It takes the options of `fairveil fit`.
 
-    Exit status: 0 every required bound can be enforced, or none is required; 1 noise would hide one; 2 refused.
+    Exit status: 0 every required bound can be enforced, or none is required; 1 noise would hide
+    one; 2 refused.
     """
     from .. import _checks
     from .methods import METHODS, Wishes
@@ -77,7 +92,9 @@ def plan(
 
     _ending(out)
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
-    asked = chosen.with_model(chosen.asked(Wishes(constraint, notion, None, objective, search)), model, interaction)
+    asked = chosen.with_model(
+        chosen.asked(Wishes(constraint, notion, None, objective, search)), model, interaction
+    )
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     assert roles.schema is not None
     clf: Any = chosen.built(
@@ -132,9 +149,16 @@ def shares_of(given: Sequence[str], schema: Schema) -> dict[str, dict[Any, float
     for text in given:
         name, _, listed = text.partition("=")
         parts = [part.rpartition(":") for part in listed.split(",")]
-        if name not in schema.columns or not all(value and _number(share) is not None for value, _, share in parts):
-            remedy = "--shares sex=f:0.3,m:0.7: a column of the schema, and a share for each of its values"
-            raise InputError(complaint(expected="COLUMN=VALUE:SHARE,...", of="--shares", got=text, remedy=remedy))
+        if name not in schema.columns or not all(
+            value and _number(share) is not None for value, _, share in parts
+        ):
+            remedy = (
+                "--shares sex=f:0.3,m:0.7: a column of the schema, and a share for each of its "
+                "values"
+            )
+            raise InputError(
+                complaint(expected="COLUMN=VALUE:SHARE,...", of="--shares", got=text, remedy=remedy)
+            )
         named = {str(value): value for value in schema.listed(name)}
         found[name] = {named.get(value, value): float(share) for value, _, share in parts}
     return found
@@ -153,18 +177,36 @@ def _ending(out: Path | None) -> None:
 
     if out is not None and out.suffix.lower() not in ENDINGS:
         remedy = "--out plan.svg for the picture, or --out plan.json"
-        raise InputError(complaint(expected=f"a file ending in {', '.join(ENDINGS)}", of="--out", got=str(out), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a file ending in {', '.join(ENDINGS)}",
+                of="--out",
+                got=str(out),
+                remedy=remedy,
+            )
+        )
 
 
 def _write(found: Plan, out: Path) -> None:
     from ..errors import DataNotFoundError, complaint
 
     ending = out.suffix.lower()
-    text = found.figure() if ending == ".svg" else found.to_json() if ending == ".json" else f"{found}\n"
+    text = (
+        found.figure()
+        if ending == ".svg"
+        else found.to_json()
+        if ending == ".json"
+        else f"{found}\n"
+    )
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         remedy = "make the folder first, or name another"
         raise DataNotFoundError(
-            complaint(expected="a place to write the plan to", of=str(out), got=error.strerror, remedy=remedy)
+            complaint(
+                expected="a place to write the plan to",
+                of=str(out),
+                got=error.strerror,
+                remedy=remedy,
+            )
         ) from None

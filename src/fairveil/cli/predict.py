@@ -13,7 +13,10 @@ from .helping import DATA, OUTPUT
 Folder = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="a model that `fairveil fit` or the library wrote", rich_help_panel=DATA, show_default=False
+        metavar="DIR",
+        help="a model that `fairveil fit` or the library wrote",
+        rich_help_panel=DATA,
+        show_default=False,
     ),
 ]
 
@@ -27,16 +30,26 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="write this CSV file", show_default="standard output", rich_help_panel=OUTPUT
+            "--out",
+            metavar="FILE",
+            help="write this CSV file",
+            show_default="standard output",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="add a column of probability for each class", rich_help_panel=OUTPUT)
+        bool,
+        typer.Option(
+            "--proba", help="add a column of probability for each class", rich_help_panel=OUTPUT
+        ),
     ] = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            "--keep", metavar="COLUMN", help="copy this column beside the decisions; repeat for more", rich_help_panel=OUTPUT
+            "--keep",
+            metavar="COLUMN",
+            help="copy this column beside the decisions; repeat for more",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     sensitive: Annotated[
@@ -49,15 +62,22 @@ def predict(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="repeat the draws of a randomized model", rich_help_panel=OUTPUT)
+        int | None,
+        typer.Option(
+            metavar="N", help="repeat the draws of a randomized model", rich_help_panel=OUTPUT
+        ),
     ] = None,
     query: options.Query = None,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Predict the rows of a table, in its order: a CSV file with a column `prediction`, whole or not at all.
+    """Predict the rows of a table, in its order: a CSV file with a column `prediction`, whole or
+    not at all.
 
-    The target need not be there, nor the sensitive columns, unless the model is group-aware. A randomized classifier
-    draws each decision anew; --seed repeats the draws, --proba shows the distribution. Exit status: 0 written, 2 refused.
+    The target need not be there, nor the sensitive columns, unless the model is group-aware. A
+    randomized classifier draws each decision anew; --seed repeats the draws, --proba shows the
+    distribution. Exit status: 0 written, 2 refused.
     """
     import csv
     import io
@@ -87,7 +107,14 @@ def predict(
             added[f"probability[{name}]"] = line.tolist()
     if set(added) & set(columns):
         remedy = "Leave it out of --keep."
-        raise InputError(complaint(expected="another name", of="--keep", got=sorted(set(added) & set(columns)), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="another name",
+                of="--keep",
+                got=sorted(set(added) & set(columns)),
+                remedy=remedy,
+            )
+        )
     columns |= added
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -96,8 +123,11 @@ def predict(
     if out is not None:
         write_file(out, text.getvalue().encode())
     if by_chance(clf):
-        typer.echo(f"fairveil: note: {DRAWN} {ANEW if seed is None else f'by --seed {seed}'}", err=True)
+        typer.echo(
+            f"fairveil: note: {DRAWN} {ANEW if seed is None else f'by --seed {seed}'}", err=True
+        )
     if out is None:
-        typer.echo(text.getvalue().encode(), nl=False)  # in UTF-8, as in a file, whatever a terminal's own letters are
+        # in UTF-8, as in a file, whatever a terminal's own letters are
+        typer.echo(text.getvalue().encode(), nl=False)
         return
     typer.echo(f"Written: {out} ({len(added['prediction']):,} rows)")

@@ -19,13 +19,15 @@ def print_json(values: object) -> None:
     """A JSON document, strictly."""
     import json
 
-    # JSON is UTF-8, and a stream's own escapes are none of JSON's: elsewhere other letters are escaped as JSON does it.
+    # JSON is UTF-8, and a stream's own escapes are none of JSON's: elsewhere other letters are
+    # escaped as JSON does it.
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     typer.echo(json.dumps(values, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table of rich in a terminal; aligned plain text, which other programs can cut, elsewhere."""
+    """A table of rich in a terminal; aligned plain text, which other programs can cut,
+    elsewhere."""
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
@@ -39,12 +41,15 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = [heads, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     for row in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        typer.echo(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A line: its label ("" goes on with the fact above), its words, and the verdicts among them, to be shown in colour."""
+    """A line: its label ("" goes on with the fact above), its words, and the verdicts among them,
+    to be shown in colour."""
 
     label: str
     words: str
@@ -56,10 +61,17 @@ def print_facts(found: Iterable[Fact]) -> None:
     for fact in found:
         words = fact.words
         if fact.verdicts:
-            either = "|".join(sorted(set(fact.verdicts), key=len, reverse=True))  # "not met" before "met"
-            words = re.sub(rf"\b(?:{either})\b", lambda one: colour.verdict(one.group(0), sys.stdout), words)
+            # "not met" before "met"
+            either = "|".join(sorted(set(fact.verdicts), key=len, reverse=True))
+            words = re.sub(
+                rf"\b(?:{either})\b", lambda one: colour.verdict(one.group(0), sys.stdout), words
+            )
         style = "bad" if fact.label == "warning" else "strong"
-        label = colour.painted(f"{fact.label:{LABEL}}", style, sys.stdout) if fact.label else " " * LABEL
+        label = (
+            colour.painted(f"{fact.label:{LABEL}}", style, sys.stdout)
+            if fact.label
+            else " " * LABEL
+        )
         typer.echo(f"{label}{words}", color=colour.allowed(sys.stdout))
 
 

@@ -38,13 +38,25 @@ def private_table(
         require_file(asked.out, force=force)
         if html is not None and html.with_suffix(".json").absolute() == asked.out.absolute():
             remedy = "Name them differently: the page's numbers are written to its name with .json."
-            raise InputError(complaint(expected="a file of its own", of="--out", got=str(asked.out), remedy=remedy))
-    given: dict[str, Any] = {name: getattr(asked, name) for name in ("confidence", "intervals", "depth", "delta", "neighbours")}
+            raise InputError(
+                complaint(
+                    expected="a file of its own", of="--out", got=str(asked.out), remedy=remedy
+                )
+            )
+    given: dict[str, Any] = {
+        name: getattr(asked, name)
+        for name in ("confidence", "intervals", "depth", "delta", "neighbours")
+    }
     given |= {"protects": None if asked.protects is None else options.protection(asked.protects)}
     book = opened(asked.ledger, asked.dataset, asked.purpose)
     with waiting("Reading the table"):
         truth, made = drawn_decisions(
-            ELSEWHERE if model is None else str(model), place, target, sensitive, prediction, asked.seed
+            ELSEWHERE if model is None else str(model),
+            place,
+            target,
+            sensitive,
+            prediction,
+            asked.seed,
         )
     with options.warnings_as_notes(), waiting("Counting, and finding every interval"):
         found = private_audit(
@@ -74,9 +86,14 @@ def _print(found: PrivateTable, out: Path | None, html: Path | None) -> None:
         for gap in gaps:
             typer.echo(f"widest difference among groups of {names}, {str(gap).replace('_', ' ')}")
     statement = found.privacy_
-    price = f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)}" if statement.is_private else "not private"
+    price = (
+        f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)}"
+        if statement.is_private
+        else "not private"
+    )
     typer.echo(
-        f"({price} at delta {statement.delta:g}, {statement.promise.neighbours}; {found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})"
+        f"({price} at delta {statement.delta:g}, {statement.promise.neighbours}; "
+        f"{found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})"
     )
     for path in (out, html):
         if path is not None:
@@ -88,5 +105,11 @@ def _page(found: PrivateTable, html: Path, source: str) -> None:
 
     subject = f"Decisions of {found.model}, counted once with noise: {source}."
     write(
-        html, Report("Decisions, group by group", subject=subject, statement=found.privacy_, private_table=private_table(found))
+        html,
+        Report(
+            "Decisions, group by group",
+            subject=subject,
+            statement=found.privacy_,
+            private_table=private_table(found),
+        ),
     )

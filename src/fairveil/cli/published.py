@@ -1,8 +1,9 @@
-"""Published private frontiers on Adult, demographic parity: numbers published with the code of DP-FERMI (Lowy et al. 2023).
+"""Published private frontiers on Adult, demographic parity: numbers published with the code of
+DP-FERMI (Lowy et al. 2023).
 
-Means over 15 seeds, test sets of a quarter of the 45,222 rows. All of these protect the sensitive column alone, by replacing
-one value, at delta = 1/n^2. A gap is the difference of positive rates. Points are (error, gap, gap_low, gap_high), or
-(error, gap) where no spread was published.
+Means over 15 seeds, test sets of a quarter of the 45,222 rows. All of these protect the sensitive
+column alone, by replacing one value, at delta = 1/n^2. A gap is the difference of positive rates.
+Points are (error, gap, gap_low, gap_high), or (error, gap) where no spread was published.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from ..figures import Point, Series
 
 SOURCE = "as published with the code of DP-FERMI (Lowy et al. 2023)"
 NOTE = (
-    "Published curves have attribute-level privacy, which is much less than record-level privacy, at delta = 1/n^2. They are "
-    "means over 15 seeds on other splits of the full set of 45,222 rows. Numbers are scaled by means and deviations of the "
+    "Published curves have attribute-level privacy, which is much less than record-level privacy, "
+    "at delta = 1/n^2. They are "
+    "means over 15 seeds on other splits of the full set of 45,222 rows. Numbers are scaled by "
+    "means and deviations of the "
     "training rows."
 )
 
@@ -99,7 +102,14 @@ def adult_parity(epsilons: tuple[float, ...]) -> tuple[Series, ...]:
     ('DP-FERMI (Lowy et al. 2023)', 1.0)
     """
     return tuple(
-        Series(label, epsilon, "sensitive_features", tuple(map(_point, points)), published=True, source=SOURCE)
+        Series(
+            label,
+            epsilon,
+            "sensitive_features",
+            tuple(map(_point, points)),
+            published=True,
+            source=SOURCE,
+        )
         for label, epsilon, points in CURVES
         if epsilon in epsilons
     )

@@ -1,4 +1,5 @@
-"""`fairveil release-groups`: a table in; noisy counts of groups in public clusters and their statement out."""
+"""`fairveil release-groups`: a table in; noisy counts of groups in public clusters and their
+statement out."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 MARK = "groups.json"
 Clusters = Annotated[
     int | None,
-    typer.Option(metavar="N", help="make at most so many clusters", show_default="from public facts", rich_help_panel=PRIVACY),
+    typer.Option(
+        metavar="N",
+        help="make at most so many clusters",
+        show_default="from public facts",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 
 
@@ -40,13 +46,15 @@ def release_groups(
     verbose: options.Verbose = False,
     force: options.Force = False,
 ) -> None:
-    """Release how many people of each group are in each public cluster, once; write groups.json and statement.json to a folder.
+    """Release how many people of each group are in each public cluster, once; write groups.json and
+    statement.json to a folder.
 
-    Features and the target are public, and only the sensitive columns are protected. Models are then fitted to the folder in
-    Python, at no further cost: ReleasedGroups.load(DIR).fit(X, y, "equalized_odds:0.05").
+    Features and the target are public, and only the sensitive columns are protected. Models are
+    then fitted to the folder in Python, at no further cost: ReleasedGroups.load(DIR).fit(X, y,
+    "equalized_odds:0.05").
 
-    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
-    standard error.
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another
+    folder, which is named on standard error.
     """
     from .._waiting import waiting
     from ..estimators import release_groups as release
@@ -67,7 +75,10 @@ def release_groups(
     def paid() -> PrivacyStatement | None:
         return done[0].privacy if done else None
 
-    with staged(out, force=force, mark=MARK) as made, paid_for(out, paid, lambda folder: done[0].save(folder), book):
+    with (
+        staged(out, force=force, mark=MARK) as made,
+        paid_for(out, paid, lambda folder: done[0].save(folder), book),
+    ):
         with options.warnings_as_notes(), waiting("Releasing"):
             done.append(
                 release(

@@ -1,4 +1,5 @@
-"""All that a fit was required to keep, as figures of its page: each with its bound, its training value and the held-out one."""
+"""All that a fit was required to keep, as figures of its page: each with its bound, its training
+value and the held-out one."""
 
 from __future__ import annotations
 
@@ -32,12 +33,20 @@ from .measured import (
 from .methods import Asked, Method
 from .samples import Sample, Truth
 
-EXPECTED = "The held-out value is the expected one: this classifier is randomized, and one draw varies around it."
+EXPECTED = (
+    "The held-out value is the expected one: this classifier is randomized, and one draw varies "
+    "around it."
+)
 UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that should be compared."
 
 
 def figures_of(
-    clf: Fitted, method: Method, asked: Asked, truth: Truth | None, prediction: ColumnsLike, held: Sample | None
+    clf: Fitted,
+    method: Method,
+    asked: Asked,
+    truth: Truth | None,
+    prediction: ColumnsLike,
+    held: Sample | None,
 ) -> list[GapFigure]:
     """One for each notion and each other bound, in the order in which they were asked for."""
     found: list[GapFigure] = []
@@ -47,17 +56,26 @@ def figures_of(
             continue
         measured = None
         if truth is not None:
-            measured = measure(notion, truth, prediction, groups=clf.cells_ or "product", classes=classes)
+            measured = measure(
+                notion, truth, prediction, groups=clf.cells_ or "product", classes=classes
+            )
         found += notion_figure(clf, notion, measured, bounded=method.bounds)
     if isinstance(clf, GroupObjectiveClassifier):
         found += [_bound_figure(clf, bound, truth, prediction) for bound in asked.bounds]
-    if isinstance(clf, TailoredClassifier) and clf.group_loss_bound is not None and clf.cells_ is not None:
+    if (
+        isinstance(clf, TailoredClassifier)
+        and clf.group_loss_bound is not None
+        and clf.cells_ is not None
+    ):
         found += _loss_figures(clf, held)
     return found
 
 
-def notion_figure(clf: Fitted, notion: Notion, held: Measured | None, *, bounded: bool = True) -> list[GapFigure]:
-    """Required (nothing, where no gap is bounded), measured in training with noise, and on held-out rows. May be none."""
+def notion_figure(
+    clf: Fitted, notion: Notion, held: Measured | None, *, bounded: bool = True
+) -> list[GapFigure]:
+    """Required (nothing, where no gap is bounded), measured in training with noise, and on held-out
+    rows. May be none."""
     training, noise = training_value(clf, notion)
     notes = [EXPECTED] if held is not None and by_chance(clf) else []
     if held is not None and math.isnan(held.value):
@@ -104,8 +122,11 @@ def named(notion: Notion) -> tuple[str, Measure]:
     return name, Measure("value", "plain")
 
 
-def _bound_figure(clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: ColumnsLike) -> GapFigure:
-    """Of a bound on an objective that is no notion: on held-out rows it has a value, and no interval."""
+def _bound_figure(
+    clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: ColumnsLike
+) -> GapFigure:
+    """Of a bound on an objective that is no notion: on held-out rows it has a value, and no
+    interval."""
     words = _line(sentence(bound, clf.cells_, clf.classes_.tolist()))
     unit: Unit = "percent" if "%" in words else "points" if "points" in words else "plain"
     line = next((one for one in clf.constraint_report_.lines if one.target == str(bound)), None)
@@ -124,11 +145,15 @@ def _bound_figure(clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | No
 
 
 def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigure]:
-    """Of bounds on groups' mean log losses: one figure for a bound on all, else one for each group that has one."""
+    """Of bounds on groups' mean log losses: one figure for a bound on all, else one for each group
+    that has one."""
     assert clf.cells_ is not None
     keys: Sequence[Hashable] = clf.cells_.keys
     exact = None if held is None else held_out_losses(clf, held)
-    lost = [None if exact is None or math.isnan(exact[at]) else float(exact[at]) for at in range(len(keys))]
+    lost = [
+        None if exact is None or math.isnan(exact[at]) else float(exact[at])
+        for at in range(len(keys))
+    ]
     lines, bounds = clf.constraint_report_.lines, clf.group_loss_bound
     loss = Measure("mean log loss", "plain")
     if not isinstance(bounds, dict):
@@ -149,7 +174,10 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
         ]
     found = []
     for key, bound in bounds.items():
-        line = next((one for one in lines if one.target.startswith(f"mean loss of group {shown(key)} <=")), None)
+        line = next(
+            (one for one in lines if one.target.startswith(f"mean loss of group {shown(key)} <=")),
+            None,
+        )
         at = next((place for place, other in enumerate(keys) if other == key), None)
         found.append(
             GapFigure(

@@ -1,9 +1,12 @@
-"""What was paid for is not lost: a result that cannot be written where it was asked goes somewhere else, and that is said.
+"""What was paid for is not lost: a result that cannot be written where it was asked goes somewhere
+else, and that is said.
 
 Guarantees (tests/cli/test_cli_rescue.py):
-1. Once a fit is done, no error and no Ctrl-C ends the command without its model and its statement being written, in the folder
-   that was named or in another one, or without saying that they are not.
-2. The message says what was spent, and where the files are; the exit status is 3 (130 after Ctrl-C).
+1. Once a fit is done, no error and no Ctrl-C ends the command without its model and its statement
+   being written, in the folder that was named or in another one, or without saying that they are
+   not.
+2. The message says what was spent, and where the files are; the exit status is 3 (130 after
+   Ctrl-C).
 """
 
 from __future__ import annotations
@@ -27,9 +30,13 @@ ELSEWHERE = 3
 
 @contextmanager
 def paid_for(
-    out: Path, statement: Callable[[], PrivacyStatement | None], save: Callable[[Path], object], book: Ledger | None
+    out: Path,
+    statement: Callable[[], PrivacyStatement | None],
+    save: Callable[[Path], object],
+    book: Ledger | None,
 ) -> Iterator[None]:
-    """Around the fit and the writing. `statement`: of what is done, None before; `save`: writes it to a new folder."""
+    """Around the fit and the writing. `statement`: of what is done, None before; `save`: writes it
+    to a new folder."""
     before = None if book is None else book.balance().entries
     try:
         yield
@@ -64,7 +71,9 @@ def _save_elsewhere(out: Path, save: Callable[[Path], object], done: PrivacyStat
 
 
 def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
-    words = f"it spent epsilon={at_most(done.epsilon, done.promise.epsilon)} at delta={done.delta:g}"
+    words = (
+        f"it spent epsilon={at_most(done.epsilon, done.promise.epsilon)} at delta={done.delta:g}"
+    )
     if book is not None and done.ledger is not None:
         words += f", line {done.ledger.entry} of {book.dataset} in {book.shown}"
     return f"{words}. A budget is not given back for a fit that ended."
@@ -76,7 +85,10 @@ def _say_charged(book: Ledger, before: int) -> None:
     if new:
         share = sum(book.standing(line.spend).units for line in new) / WHOLE
         lines = ", ".join(str(line.number) for line in new[:5])
-        _say(f"not finished; the ledger charges {share:.2%} of {book.dataset} for its plan (line {lines}).")
+        _say(
+            f"not finished; the ledger charges {share:.2%} of {book.dataset} for its plan (line "
+            f"{lines})."
+        )
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,5 @@
-"""The rows of a command: coded by a schema, or raw columns. Split by coins, handed to an estimator, and their truth read."""
+"""The rows of a command: coded by a schema, or raw columns. Split by coins, handed to an estimator,
+and their truth read."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class Sample(ABC):
 
     @property
     def persons(self) -> npt.NDArray[Any] | None:
-        """Whose each row is, where that can be read here: bytes, or numbers of a store, which knows no names."""
+        """Whose each row is, where that can be read here: bytes, or numbers of a store, which knows
+        no names."""
         return None
 
     @abstractmethod
@@ -75,19 +77,24 @@ class Sample(ABC):
 
     @abstractmethod
     def require_like(self, held: Sample, of: str) -> None:
-        """An error where a model of these rows could not be measured on `held`: found before the fit is paid for."""
+        """An error where a model of these rows could not be measured on `held`: found before the
+        fit is paid for."""
 
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
-        """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin of its own.
+        """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin
+        of its own.
 
-        No coin looks at a row, at another coin or at how many there are. Two tables that differ in one row (added, removed or
-        replaced) give training parts that differ in that row at most, for coins that are equally likely: the promise of the
-        fit is one about the whole table. What is measured exactly on the other part is not covered.
+        No coin looks at a row, at another coin or at how many there are. Two tables that differ in
+        one row (added, removed or replaced) give training parts that differ in that row at most,
+        for coins that are equally likely: the promise of the fit is one about the whole table. What
+        is measured exactly on the other part is not covered.
         """
         out = set_aside(self.size, holdout, seed)
         if out.all() or not out.any():
             remedy = "Take another share, or other rows with --test."
-            raise InputError(complaint(expected="rows in both parts", of="--holdout", got=holdout, remedy=remedy))
+            raise InputError(
+                complaint(expected="rows in both parts", of="--holdout", got=holdout, remedy=remedy)
+            )
         return self.part(~out), self.part(out)
 
 
@@ -125,7 +132,9 @@ class CodedSample(Sample):
         layout, blocks = self.rows.layout, list(self.rows.blocks())
         labels = np.concatenate([np.asarray(block.labels) for block in blocks])
         groups = {}
-        for at, (name, values) in enumerate(zip(layout.sensitive_names, layout.sensitive, strict=True)):
+        for at, (name, values) in enumerate(
+            zip(layout.sensitive_names, layout.sensitive, strict=True)
+        ):
             codes = np.concatenate([np.asarray(block.sensitive)[at] for block in blocks])
             groups[name] = as_array(values)[codes]
         return Truth(as_array(layout.classes or ())[labels], groups)
@@ -161,40 +170,69 @@ class ColumnSample(Sample):
         return {name: column for name, column in self.columns.items() if name != self.target}
 
     def truth(self) -> Truth:
-        return Truth(self.columns[self.target], {name: self.columns[name] for name in self.sensitive})
+        return Truth(
+            self.columns[self.target], {name: self.columns[name] for name in self.sensitive}
+        )
 
     def require_like(self, held: Sample, of: str) -> None:
-        """Without a schema, words, classes and groups are those of the rows to fit: others cannot be measured on."""
+        """Without a schema, words, classes and groups are those of the rows to fit: others cannot
+        be measured on."""
         assert isinstance(held, ColumnSample)
         training = inputs.read(*self.fit_arguments, None, Ways())
         assert isinstance(training.coding, TableCoding)
         features, layout = training.coding.features, training.rows.layout
         picked(held.columns, [feature.name for feature in features], "the rows to measure on", of)
-        known: dict[str, tuple[Any, ...]] = {feature.name: feature.values for feature in features if feature.values is not None}
-        known |= {self.target: training.classes, **dict(zip(layout.sensitive_names, layout.sensitive, strict=True))}
+        known: dict[str, tuple[Any, ...]] = {
+            feature.name: feature.values for feature in features if feature.values is not None
+        }
+        known |= {
+            self.target: training.classes,
+            **dict(zip(layout.sensitive_names, layout.sensitive, strict=True)),
+        }
         for name, values in known.items():
-            strange = sorted({str(value) for value in set(held.columns[name].tolist()) - set(values) if not is_missing(value)})
+            strange = sorted(
+                {
+                    str(value)
+                    for value in set(held.columns[name].tolist()) - set(values)
+                    if not is_missing(value)
+                }
+            )
             if strange:
-                got = f"{', '.join(map(repr, strange[:5]))} in rows to measure on, and in no row to fit"
-                remedy = "List all values in a schema (--schema), leave those rows out, or a feature with --ignore."
+                got = (
+                    f"{', '.join(map(repr, strange[:5]))} in rows to measure on, and in no row to "
+                    f"fit"
+                )
+                remedy = (
+                    "List all values in a schema (--schema), leave those rows out, or a feature "
+                    "with --ignore."
+                )
                 raise InputError(
                     complaint(
-                        expected="words, classes and groups of the rows to fit", of=f"column {name!r}", got=got, remedy=remedy
+                        expected="words, classes and groups of the rows to fit",
+                        of=f"column {name!r}",
+                        got=got,
+                        remedy=remedy,
                     )
                 )
         HeldOut.read(held.fit_arguments, training, Ways())
 
     def without(self, name: str) -> ColumnSample:
         """The same rows without a column."""
-        return replace(self, columns={column: values for column, values in self.columns.items() if column != name})
+        return replace(
+            self,
+            columns={column: values for column, values in self.columns.items() if column != name},
+        )
 
     def part(self, chosen: Mask) -> ColumnSample:
-        return replace(self, columns={name: column[chosen] for name, column in self.columns.items()})
+        return replace(
+            self, columns={name: column[chosen] for name, column in self.columns.items()}
+        )
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What is what in a table: its schema if there is one, and what the command line says beside it."""
+    """What is what in a table: its schema if there is one, and what the command line says beside
+    it."""
 
     schema: Schema | None
     target: str
@@ -202,7 +240,12 @@ class Roles:
     ignore: tuple[str, ...] = ()
 
     @staticmethod
-    def of(schema: Schema | None, target: str | None, sensitive: Sequence[str] | None, ignore: Sequence[str] | None) -> Roles:
+    def of(
+        schema: Schema | None,
+        target: str | None,
+        sensitive: Sequence[str] | None,
+        ignore: Sequence[str] | None,
+    ) -> Roles:
         """The command line's words first, then the schema's."""
         chosen = target or (schema.target if schema is not None else None)
         if chosen is None:
@@ -210,11 +253,22 @@ class Roles:
             raise InputError(complaint(expected="a column", of="--target", got=None, remedy=remedy))
         groups = tuple(sensitive or (schema.sensitive if schema is not None else ()))
         ignored = tuple(ignore or ())
-        if chosen in (*groups, *ignored) or set(groups) & set(ignored) or len(set(groups)) != len(groups):
+        if (
+            chosen in (*groups, *ignored)
+            or set(groups) & set(ignored)
+            or len(set(groups)) != len(groups)
+        ):
             got = {"target": chosen, "sensitive": list(groups), "ignore": list(ignored)}
             remedy = "Name each column once."
-            raise InputError(complaint(expected="distinct columns", of="roles", got=got, remedy=remedy))
-        return Roles(None if schema is None else _with_roles(schema, chosen, groups, ignored), chosen, groups, ignored)
+            raise InputError(
+                complaint(expected="distinct columns", of="roles", got=got, remedy=remedy)
+            )
+        return Roles(
+            None if schema is None else _with_roles(schema, chosen, groups, ignored),
+            chosen,
+            groups,
+            ignored,
+        )
 
     @property
     def public_rows(self) -> int | None:
@@ -222,14 +276,17 @@ class Roles:
         return None if self.schema is None else self.schema.rows
 
     def read(self, place: Place, like: Sample | None = None) -> Sample:
-        """The rows of a place; everything that does not fit is an error now, before any release. `like`: rows whose columns
-        of words are columns of words here too, whatever their cells look like."""
+        """The rows of a place; everything that does not fit is an error now, before any release.
+        `like`: rows whose columns of words are columns of words here too, whatever their cells look
+        like."""
         if self.schema is not None:
             rows = place.coded(self.schema)
             assert isinstance(rows, EncodedRows)
             return CodedSample(_with_rows(rows, place))
         words = (
-            [name for name, column in like.columns.items() if column.dtype == object] if isinstance(like, ColumnSample) else []
+            [name for name, column in like.columns.items() if column.dtype == object]
+            if isinstance(like, ColumnSample)
+            else []
         )
         columns = place.columns(words)
         picked(columns, (self.target,), place.shown, "--target")
@@ -237,20 +294,34 @@ class Roles:
         picked(columns, self.ignore, place.shown, "--ignore")
         kept = {name: column for name, column in columns.items() if name not in self.ignore}
         if not len(kept[self.target]):
-            raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+            raise InputError(
+                complaint(
+                    expected="some rows",
+                    of=place.shown,
+                    got="none",
+                    remedy="Pass a table with rows.",
+                )
+            )
         for name in (self.target, *self.sensitive):
             _require_all(kept[name], name)
         return ColumnSample(kept, self.target, self.sensitive)
 
 
-def _with_roles(schema: Schema, target: str, sensitive: tuple[str, ...], ignore: tuple[str, ...]) -> Schema:
+def _with_roles(
+    schema: Schema, target: str, sensitive: tuple[str, ...], ignore: tuple[str, ...]
+) -> Schema:
     """Sensitive columns of the schema that were not named are neither groups nor features."""
     unused = [name for name in schema.sensitive if name not in sensitive and name != target]
-    return schema.with_roles(target=target, sensitive=sensitive).without(*dict.fromkeys((*unused, *ignore)))
+    return schema.with_roles(target=target, sensitive=sensitive).without(
+        *dict.fromkeys((*unused, *ignore))
+    )
 
 
-def with_rows_from(facts: Sequence[PublicFact], rows_are: str | None, holdout: float) -> tuple[PublicFact, ...]:
-    """The facts, their number of rows with where the command has it from: "schema" or "argument", less what is held out."""
+def with_rows_from(
+    facts: Sequence[PublicFact], rows_are: str | None, holdout: float
+) -> tuple[PublicFact, ...]:
+    """The facts, their number of rows with where the command has it from: "schema" or "argument",
+    less what is held out."""
     if rows_are is None:
         return tuple(facts)
     origin = f"{rows_are} x (1 - holdout)" if holdout else rows_are
@@ -260,12 +331,22 @@ def with_rows_from(facts: Sequence[PublicFact], rows_are: str | None, holdout: f
 def _require_all(column: npt.NDArray[Any], name: str) -> None:
     empty = sum(map(is_missing, column.tolist()))
     if empty:
-        remedy = 'Leave those rows out, or give the cells a word of their own ("unknown", for example).'
+        remedy = (
+            'Leave those rows out, or give the cells a word of their own ("unknown", for example).'
+        )
         got = f"{empty} of {len(column)} empty"
-        raise InputError(complaint(expected="a value in every row", of=f"column {name!r}", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a value in every row", of=f"column {name!r}", got=got, remedy=remedy
+            )
+        )
 
 
 def _with_rows(rows: EncodedRows, place: Place) -> EncodedRows:
     if not any(block.rows for block in rows.blocks()):
-        raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+        raise InputError(
+            complaint(
+                expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."
+            )
+        )
     return rows

@@ -1,4 +1,5 @@
-"""Rows on a dask cluster, for `fairveil fit --scheduler`: none of them is in this process, and none can be set aside here."""
+"""Rows on a dask cluster, for `fairveil fit --scheduler`: none of them is in this process, and none
+can be set aside here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class ScheduledSample(Sample):
 
     @staticmethod
     def read(roles: Roles, place: Place, scheduler: str) -> ScheduledSample:
-        """The rows of a file, a folder or a store that all workers see; "local": workers of this machine."""
+        """The rows of a file, a folder or a store that all workers see; "local": workers of this
+        machine."""
         from ..distributed import DaskRows
 
         if roles.schema is None:
@@ -30,13 +32,27 @@ class ScheduledSample(Sample):
             raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
         if place.query is not None:
             remedy = "Write a coded store with `fairveil encode`, where all workers see it."
-            raise InputError(complaint(expected="files beside --scheduler", of="--query", got="a database", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="files beside --scheduler",
+                    of="--query",
+                    got="a database",
+                    remedy=remedy,
+                )
+            )
         place.kind()  # what is not there is said before a cluster is asked
         store = place.kind() == "store"
         rows = DaskRows(scheduler, place.address, None if store else roles.schema)
         if rows.encoding.schema != roles.schema:
             remedy = "Write the store again by the schema and the roles that are asked for now."
-            raise InputError(complaint(expected="the store's own schema and roles", of="--schema", got="others", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="the store's own schema and roles",
+                    of="--schema",
+                    got="others",
+                    remedy=remedy,
+                )
+            )
         return ScheduledSample(rows)
 
     @property
@@ -60,7 +76,9 @@ class ScheduledSample(Sample):
 
     def part(self, chosen: Mask) -> Sample:
         remedy = "Measure on other rows with --test; rows of a cluster are not set aside."
-        raise InputError(complaint(expected="0 beside --scheduler", of="--holdout", got="a share", remedy=remedy))
+        raise InputError(
+            complaint(expected="0 beside --scheduler", of="--holdout", got="a share", remedy=remedy)
+        )
 
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
         return self.part(None), self  # type: ignore[arg-type]  # which refuses

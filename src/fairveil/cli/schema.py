@@ -1,4 +1,5 @@
-"""`fairveil schema`: what is public about a table, written down before a row is read: begin a file, and check it."""
+"""`fairveil schema`: what is public about a table, written down before a row is read: begin a file,
+and check it."""
 
 from __future__ import annotations
 
@@ -21,26 +22,33 @@ app = typer.Typer(
 
 def init(
     table: options.TableArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="write this file, .toml", rich_help_panel=OUTPUT)] = Path(
-        "schema.toml"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", help="write this file, .toml", rich_help_panel=OUTPUT
+        ),
+    ] = Path("schema.toml"),
     target: options.Target = None,
     sensitive: options.Sensitive = None,
     public: Annotated[
         bool,
         typer.Option(
             "--public",
-            help="read bounds and values from the rows, because you know that they are public: privacy does not cover them",
+            help="read bounds and values from the rows, because you know that they are public: "
+            "privacy does not cover them",
             rich_help_panel=DATA,
         ),
     ] = False,
     query: options.Query = None,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Write a schema with the columns' names and kinds, and blanks ("?") for bounds, values and roles.
+    """Write a schema with the columns' names and kinds, and blanks ("?") for bounds, values and
+    roles.
 
-    It reads no row: names come from a header or a catalogue, kinds from the types of Parquet and SQL. `fairveil fit` refuses
-    the file, and names every blank, until all are filled in.
+    It reads no row: names come from a header or a catalogue, kinds from the types of Parquet and
+    SQL. `fairveil fit` refuses the file, and names every blank, until all are filled in.
 
     Exit status: 0 written, 2 refused.
     """
@@ -56,7 +64,9 @@ def init(
 
     if out.suffix.lower() != ".toml":
         remedy = "--out schema.toml"
-        raise InputError(complaint(expected="a file ending in .toml", of="--out", got=str(out), remedy=remedy))
+        raise InputError(
+            complaint(expected="a file ending in .toml", of="--out", got=str(out), remedy=remedy)
+        )
     require_file(out, force=force)
     place = options.place_of(table, query)
     known = kinds(place)
@@ -75,20 +85,32 @@ def init(
     print_facts(
         (
             Fact("written", f"{out} ({len(columns)} columns, {left} blanks)"),
-            Fact("next", f"{todo}, then run: fairveil schema check {shlex.quote(str(out))} {shlex.quote(place.shown)}{asked}"),
+            Fact(
+                "next",
+                f"{todo}, then run: fairveil schema check {shlex.quote(str(out))} "
+                f"{shlex.quote(place.shown)}{asked}",
+            ),
         )
     )
 
 
 def check(
-    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="a schema file, TOML or JSON", rich_help_panel=DATA)],
+    schema: Annotated[
+        Path,
+        typer.Argument(metavar="SCHEMA", help="a schema file, TOML or JSON", rich_help_panel=DATA),
+    ],
     table: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="a table: are the schema's columns in it? no row is read", rich_help_panel=DATA),
+        typer.Argument(
+            metavar="[TABLE]",
+            help="a table: are the schema's columns in it? no row is read",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     query: options.Query = None,
 ) -> None:
-    """Check that a schema is whole, and with a table that its columns are there; name all that is wrong at once.
+    """Check that a schema is whole, and with a table that its columns are there; name all that is
+    wrong at once.
 
     It reads no row of the table: names come from a header or a catalogue.
 

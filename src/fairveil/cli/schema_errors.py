@@ -1,4 +1,5 @@
-"""A schema file that is wrong: everything at once, each with its place in the file, and the command that checks it again."""
+"""A schema file that is wrong: everything at once, each with its place in the file, and the command
+that checks it again."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def loaded(path: Path) -> Schema:
 
 def lacking(schema: Schema, there: Collection[str], table: str) -> None:
     """An error where a table has not all the columns that a schema declares."""
-    missing = [name for name, column in schema.columns.items() if column.kind != "ignored" and name not in there]
+    missing = [
+        name
+        for name, column in schema.columns.items()
+        if column.kind != "ignored" and name not in there
+    ]
     said = []
     for name in missing:
         near = nearest(name, there)
@@ -50,8 +55,13 @@ def _of_file(path: Path, error: FairveilError) -> list[Said]:
     out = []
     for one in all_said(error, "schema check"):
         inside = "" if one.where in ("schema", str(path)) else f", {place_in_file(one.where)}"
-        out.append(Said(one.what, f"{path}{inside}", re.sub(r"^(did you mean) --\w+", r"\1", one.hint)))
-    return [Said(one.what, one.where, one.hint if one.hint.startswith("did you mean") else edit) for one in out]
+        out.append(
+            Said(one.what, f"{path}{inside}", re.sub(r"^(did you mean) --\w+", r"\1", one.hint))
+        )
+    return [
+        Said(one.what, one.where, one.hint if one.hint.startswith("did you mean") else edit)
+        for one in out
+    ]
 
 
 def place_in_file(where: str) -> str:

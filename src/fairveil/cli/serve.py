@@ -1,4 +1,5 @@
-"""`fairveil serve`: a curator behind a door, until it is stopped; and `fairveil door`: tokens and runs of a door."""
+"""`fairveil serve`: a curator behind a door, until it is stopped; and `fairveil door`: tokens and
+runs of a door."""
 
 from __future__ import annotations
 
@@ -18,22 +19,45 @@ if TYPE_CHECKING:
 
 DEMO = Path("fairveil-door")
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="read the holder's configuration here", show_default=False)
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="read the holder's configuration here", show_default=False
+    ),
 ]
 
 
 def serve(
     config: Config = None,
-    demo: Annotated[bool, typer.Option("--demo", help="serve made-up applicants from --folder, on this machine alone")] = False,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="serve made-up applicants from --folder, on this machine alone"
+        ),
+    ] = False,
     folder: Annotated[
-        Path | None, typer.Option("--folder", metavar="DIR", help="with --demo: keep its files here", show_default=str(DEMO))
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            help="with --demo: keep its files here",
+            show_default=str(DEMO),
+        ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", help="listen on this port", show_default="the configuration's, or 8422"),
+        typer.Option(
+            "--port",
+            metavar="N",
+            help="listen on this port",
+            show_default="the configuration's, or 8422",
+        ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="open everything, say what would be served, and end")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="write no log of requests to standard error")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="open everything, say what would be served, and end")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="write no log of requests to standard error")
+    ] = False,
 ) -> None:
     """Serve data sets to analysts, who fit models on them and see no row.
 
@@ -46,13 +70,19 @@ def serve(
     if (config is None) == (not demo):
         remedy = "fairveil serve --config holder.toml, or fairveil serve --demo."
         got = "both" if demo else "neither"
-        raise InputError(complaint(expected="--config or --demo", of="serve", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="--config or --demo", of="serve", got=got, remedy=remedy)
+        )
     if folder is not None and not demo:
         remedy = "Leave it out: the configuration names the folder."
-        raise InputError(complaint(expected="--demo beside it", of="--folder", got=str(folder), remedy=remedy))
+        raise InputError(
+            complaint(expected="--demo beside it", of="--folder", got=str(folder), remedy=remedy)
+        )
     if port is not None and not 0 <= port < 1 << 16:
         remedy = "Pass --port 8422, for example; 0 takes one that is free."
-        raise InputError(complaint(expected="a port from 0 to 65535", of="--port", got=port, remedy=remedy))
+        raise InputError(
+            complaint(expected="a port from 0 to 65535", of="--port", got=port, remedy=remedy)
+        )
     _require_server()
     from ..serving.door.holder import Holder
 
@@ -62,7 +92,9 @@ def serve(
         config = prepare(folder or DEMO, 8422 if port is None else port)
     assert config is not None
     holder = Holder.load(config)
-    _run(holder if port is None else replace(holder, port=port), demo=demo, check=check, quiet=quiet)
+    _run(
+        holder if port is None else replace(holder, port=port), demo=demo, check=check, quiet=quiet
+    )
 
 
 def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
@@ -83,7 +115,9 @@ def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
         if check:
             typer.echo(f"Would serve: {names}")
             return
-        pages = HolderPage(door, secure=holder.certificate is not None or holder.behind_proxy).routes()
+        pages = HolderPage(
+            door, secure=holder.certificate is not None or holder.behind_proxy
+        ).routes()
         with running(door, Service(door, Measures(None if quiet else sys.stderr)), pages) as url:
             typer.echo(f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)")
             if door.fingerprint is not None:
@@ -132,7 +166,7 @@ def _require_server() -> None:
             raise InputError(complaint(expected=name, of="serve", got=f"no {name}", remedy=remedy))
 
 
-# -- tokens and runs -----------------------------------------------------------------------------------------------------------
+# -- tokens and runs -------------------------------------------------------------------------------
 
 app = typer.Typer(
     name="door",
@@ -152,7 +186,10 @@ def _records(config: Path | None) -> Iterator[Records]:
     if config is None:
         raise InputError(
             complaint(
-                expected="--config", of="door", got="none", remedy="Name the holder's configuration: --config holder.toml."
+                expected="--config",
+                of="door",
+                got="none",
+                remedy="Name the holder's configuration: --config holder.toml.",
             )
         )
     records = Records(Holder.load(config).folder, serves=False)
@@ -164,24 +201,47 @@ def _records(config: Path | None) -> Iterator[Records]:
 
 def token(
     config: Config = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="WORDS", help="say whose it is", show_default=False)] = None,
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="analyst, auditor or holder")] = "analyst",
-    days: Annotated[float, typer.Option("--days", metavar="N", help="let it end after so many days")] = 90.0,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="WORDS", help="say whose it is", show_default=False),
+    ] = None,
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="analyst, auditor or holder")
+    ] = "analyst",
+    days: Annotated[
+        float, typer.Option("--days", metavar="N", help="let it end after so many days")
+    ] = 90.0,
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", metavar="NAME", help="open this data set; repeat", show_default="all of them"),
+        typer.Option(
+            "--dataset",
+            metavar="NAME",
+            help="open this data set; repeat",
+            show_default="all of them",
+        ),
     ] = None,
     protects: Annotated[
         list[str] | None,
-        typer.Option("--protects", metavar="WHAT", help="allow records, or sensitive-features", show_default="both"),
+        typer.Option(
+            "--protects",
+            metavar="WHAT",
+            help="allow records, or sensitive-features",
+            show_default="both",
+        ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option("--method", metavar="KIND", help="allow models, or counts alone", show_default="both")
+        list[str] | None,
+        typer.Option(
+            "--method", metavar="KIND", help="allow models, or counts alone", show_default="both"
+        ),
     ] = None,
     epsilon_a_day: Annotated[
         float | None,
         typer.Option(
-            "--epsilon-a-day", metavar="NUMBER", help="reserve at most so much a day", show_default="no limit of its own"
+            "--epsilon-a-day",
+            metavar="NUMBER",
+            help="reserve at most so much a day",
+            show_default="no limit of its own",
         ),
     ] = None,
 ) -> None:
@@ -200,14 +260,24 @@ def token(
         strange = [one for one in given if one not in known]
         if strange:
             remedy = f"Pass {option} {known[0]}, for example."
-            raise InputError(complaint(expected=f"one of {', '.join(known)}", of=option, got=strange[0], remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"one of {', '.join(known)}", of=option, got=strange[0], remedy=remedy
+                )
+            )
     if not name or not name.strip() or not name.isprintable() or len(name) > 100:
         remedy = "Pass --name 'R. Weber, university'."
-        raise InputError(complaint(expected="a line of at most 100 letters", of="--name", got=name, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a line of at most 100 letters", of="--name", got=name, remedy=remedy
+            )
+        )
     for option, number in (("--days", days), ("--epsilon-a-day", epsilon_a_day)):
         if number is not None and not 0 < number < 1e6:
             remedy = f"Pass {option} 1, for example."
-            raise InputError(complaint(expected="a number above 0", of=option, got=number, remedy=remedy))
+            raise InputError(
+                complaint(expected="a number above 0", of=option, got=number, remedy=remedy)
+            )
     protected = None if not protects else tuple(one.replace("-", "_") for one in protects)
     scope = Scope(_some(dataset), protected, _some(method), epsilon_a_day)
     with _records(config) as records:
@@ -230,7 +300,9 @@ def tokens(config: Config = None) -> None:
 
 
 def revoke(
-    token_id: Annotated[str, typer.Argument(metavar="TOKEN", help="the token's first part, as `tokens` lists it")],
+    token_id: Annotated[
+        str, typer.Argument(metavar="TOKEN", help="the token's first part, as `tokens` lists it")
+    ],
     config: Config = None,
 ) -> None:
     """End a token now.
@@ -243,7 +315,9 @@ def revoke(
     with _records(config) as records:
         if not Tokens(records).revoke(token_id):
             remedy = "List them: fairveil door tokens --config holder.toml."
-            raise InputError(complaint(expected="a token that holds", of="TOKEN", got=token_id, remedy=remedy))
+            raise InputError(
+                complaint(expected="a token that holds", of="TOKEN", got=token_id, remedy=remedy)
+            )
         typer.echo(f"Revoked: {token_id}")
 
 
@@ -258,14 +332,18 @@ def runs(config: Config = None) -> None:
         names = Tokens(records).names()
         for run in records.runs(most=200):
             how = f", {run.how}" if run.how else ""
-            typer.echo(f"{run.id}  {run.state}{how}  {names.get(run.token, run.token)}  {run.dataset}  epsilon {run.epsilon:g}")
+            typer.echo(
+                f"{run.id}  {run.state}{how}  {names.get(run.token, run.token)}  {run.dataset}  "
+                f"epsilon {run.epsilon:g}"
+            )
 
 
 def stop(
     run: Annotated[str, typer.Argument(metavar="RUN", help="the run, as `runs` lists it")],
     config: Config = None,
 ) -> None:
-    """Stop a run: it is charged what it released. The server does it within seconds, or when it is next up.
+    """Stop a run: it is charged what it released. The server does it within seconds, or when it is
+    next up.
 
     Exit status: 0 noted, 2 refused.
     """
@@ -276,7 +354,9 @@ def stop(
         found = records.run(run)
         if found is None or found.state != "open":
             remedy = "List them: fairveil door runs --config holder.toml."
-            raise InputError(complaint(expected="a run that is open", of="RUN", got=run, remedy=remedy))
+            raise InputError(
+                complaint(expected="a run that is open", of="RUN", got=run, remedy=remedy)
+            )
         records.put(run, how=STOP)
         typer.echo(f"To be stopped: {run}")
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Signed:
-    """The lines to print, the same as plain values (None: no signature was looked for, and none is there), and the verdict."""
+    """The lines to print, the same as plain values (None: no signature was looked for, and none is
+    there), and the verdict."""
 
     lines: tuple[str, ...]
     plain: dict[str, Any] | None
@@ -21,18 +22,24 @@ class Signed:
 
 
 def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
-    """The signature of a statement or folder, held against a public key; without one only that there is one is said."""
+    """The signature of a statement or folder, held against a public key; without one only that
+    there is one is said."""
     from ..errors import SignatureError
     from ..privacy.statement import signatures
 
     if key is None:
         if not signatures.signature_path(path).is_file():
             return Signed((), None)
-        return Signed(("note: there is a signature, which was not checked: pass --key holder.pub",), {"valid": None})
+        return Signed(
+            ("note: there is a signature, which was not checked: pass --key holder.pub",),
+            {"valid": None},
+        )
     try:
         found = signatures.verify_signature(path, key, signature=file)
     except SignatureError as error:
-        return Signed((f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True)
+        return Signed(
+            (f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True
+        )
     return _valid(found, signatures.remarks(path, found))
 
 
@@ -46,18 +53,30 @@ def inside(text: str, path: Path, key: Path | None) -> Signed:
     if key is None:
         if read(text, ReleasedCounts)[1] is None:
             return Signed((), None)
-        return Signed(("note: there is a signature, which was not checked: pass --key holder.pub",), {"valid": None})
+        return Signed(
+            ("note: there is a signature, which was not checked: pass --key holder.pub",),
+            {"valid": None},
+        )
     try:
         found = require_signed(text, public_key(key), str(path))
     except SignatureError as error:
-        return Signed((f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True)
+        return Signed(
+            (f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True
+        )
     return _valid(found, (), "together with the counts")
 
 
 def _valid(found: Signature, remarks: tuple[str, ...], beside: str = "") -> Signed:
     note = "" if found.note is None else f", with the note {found.note!r}"
-    bound = "" if found.files is None else f", {beside or f'together with {len(found.files)} other files'}"
-    lines = (f"Signed by {found.signer} at {found.time}{note}{bound}: valid", *(f"note: {remark}" for remark in remarks))
+    bound = (
+        ""
+        if found.files is None
+        else f", {beside or f'together with {len(found.files)} other files'}"
+    )
+    lines = (
+        f"Signed by {found.signer} at {found.time}{note}{bound}: valid",
+        *(f"note: {remark}" for remark in remarks),
+    )
     plain = {
         "valid": True,
         "signer": found.signer,

@@ -1,4 +1,5 @@
-"""What `fairveil fit` prints: the first lines of the report, a line a fact, `label  value`, the verdicts first.
+"""What `fairveil fit` prints: the first lines of the report, a line a fact, `label  value`, the
+verdicts first.
 
     fairness    met in training, cannot be told on held-out rows: the selection rates of any two groups of sex differ by ...
                 Training rows: 3.1 points (95% interval over the noise 2.3 to 3.9 points): met
@@ -7,10 +8,12 @@
     error       ...
     other gaps  ...
 
-Words and numbers are those of the report (`report.first_lines`), so that the page and the terminal never differ.
+Words and numbers are those of the report (`report.first_lines`), so that the page and the terminal
+never differ.
 
 Guarantee (tests/cli/test_cli_summary.py):
-1. The first word of a constraint's line is "met" only where every verdict about it is "met", or where it says of which rows.
+1. The first word of a constraint's line is "met" only where every verdict about it is "met", or
+   where it says of which rows.
 """
 
 from __future__ import annotations
@@ -57,9 +60,11 @@ def _constraint(paragraph: Sequence[Part]) -> Iterator[Fact]:
             yield Fact("", _words(part), _verdicts(part))
 
 
-def in_short(training: str | None, held_out: str | None, people: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Two verdicts as words, and those among the words. `people`: about those that the training rows were drawn from, which
-    stands first where nobody was held out.
+def in_short(
+    training: str | None, held_out: str | None, people: str | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Two verdicts as words, and those among the words. `people`: about those that the training
+    rows were drawn from, which stands first where nobody was held out.
 
     >>> in_short("met", "met"), in_short("met", "not met")
     (('met', ('met',)), ('met in training, not met on held-out rows', ('met', 'not met')))
@@ -73,7 +78,10 @@ def in_short(training: str | None, held_out: str | None, people: str | None = No
     if held_out is None and people is not None:
         if people == training:
             return people, (people,)
-        return f"{people} for people like those in training, {training} on the training rows", (people, str(training))
+        return f"{people} for people like those in training, {training} on the training rows", (
+            people,
+            str(training),
+        )
     if training == held_out:
         return str(training), (str(training),)
     told = [(training, "in training"), (held_out, "on held-out rows")]

@@ -1,4 +1,5 @@
-"""Tables where people have them: CSV, Parquet, databases. With a schema as coded rows; without one as raw columns."""
+"""Tables where people have them: CSV, Parquet, databases. With a schema as coded rows; without one
+as raw columns."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ from ..data.files import unreadable
 from ..data.opening import delimiter_of, kind_of
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
-from ..errors import DataNotFoundError, FairveilError, InputError, RowsOnDisk, SchemaError, complaint
+from ..errors import (
+    DataNotFoundError,
+    FairveilError,
+    InputError,
+    RowsOnDisk,
+    SchemaError,
+    complaint,
+)
 from ..facts import Schema
 from ..tables.frames import column_of
 from .csv_columns import columns_from
@@ -48,48 +56,71 @@ class Place:
     def coded(
         self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
     ) -> EncodedRows | StreamedRows:
-        """Rows coded by a schema, in memory; of a coded store, or where they do not fit memory, mapped from the disk."""
+        """Rows coded by a schema, in memory; of a coded store, or where they do not fit memory,
+        mapped from the disk."""
         with _said_at_once():
             return self._coded(schema, sensitive_as_feature, precision)
 
-    def _coded(self, schema: Schema, sensitive_as_feature: bool, precision: str) -> EncodedRows | StreamedRows:
+    def _coded(
+        self, schema: Schema, sensitive_as_feature: bool, precision: str
+    ) -> EncodedRows | StreamedRows:
         self.kind()
         found = open_rows(
-            self.address, schema, query=self.query, sensitive_as_feature=sensitive_as_feature, precision=precision
+            self.address,
+            schema,
+            query=self.query,
+            sensitive_as_feature=sensitive_as_feature,
+            precision=precision,
         )
         assert not isinstance(found, Store)  # a store read by a schema is rows
         return found
 
     def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
-        """The columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
-        an empty cell is missing. `only`: those that are wanted, where they are all there; the others may be empty then."""
+        """The columns as they come. In a CSV file a column whose cells are all numbers is numbers,
+        unless it is among `words`; an empty cell is missing. `only`: those that are wanted, where
+        they are all there; the others may be empty then."""
         kind = self.kind()
         if kind == "store":
-            remedy = "Pass the table that it was made from; rows of a store are read by their schema alone."
-            raise InputError(complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy))
+            remedy = (
+                "Pass the table that it was made from; rows of a store are read by their schema "
+                "alone."
+            )
+            raise InputError(
+                complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy)
+            )
         if kind == "sql":
             return self._from_sql()
         if not Path(self.address).is_file():
             return self._from_files([Place(str(file)) for file in self.files], words, only)
         return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
 
-    def _from_files(self, files: Sequence[Place], words: Collection[str], only: Collection[str] | None) -> Columns:
-        """Those of several files, one after another. What is words in one of them is words in all."""
+    def _from_files(
+        self, files: Sequence[Place], words: Collection[str], only: Collection[str] | None
+    ) -> Columns:
+        """Those of several files, one after another. What is words in one of them is words in
+        all."""
         parts = [file.columns(words, only) for file in files]
         names = list(parts[0])
         for file, part in zip(files, parts, strict=True):
             if set(part) != set(names):
-                remedy = "Give all files the same columns; with a schema only the declared ones are read."
+                remedy = (
+                    "Give all files the same columns; with a schema only the declared ones are "
+                    "read."
+                )
                 expected = f"the columns of {files[0].shown}: {headed(names, ())}"
                 got = headed(list(part), ())
-                raise SchemaError(complaint(expected=expected, of=file.shown, got=got, remedy=remedy, quote=False))
+                raise SchemaError(
+                    complaint(expected=expected, of=file.shown, got=got, remedy=remedy, quote=False)
+                )
         mixed = {name for name in names if len({part[name].dtype == object for part in parts}) > 1}
         if not mixed <= set(words):
             return self._from_files(files, {*words, *mixed}, only)
         return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
     def kind(self) -> str:
-        return kind_of(self.address, self.query, "Say which rows with --query: a table, or a SELECT.")
+        return kind_of(
+            self.address, self.query, "Say which rows with --query: a table, or a SELECT."
+        )
 
     @property
     def files(self) -> list[Path]:
@@ -107,7 +138,9 @@ class Place:
 
         if importlib.util.find_spec("pyarrow") is None:
             remedy = "pip install 'fairveil[data]'"
-            raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
+            raise InputError(
+                complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy)
+            )
         from pyarrow import parquet
 
         try:
@@ -128,7 +161,10 @@ class Place:
 
         try:  # a column at a time: no second copy of the table
             names = _distinct(list(found.names), self.shown)
-            read = {name: column_of(_parquet_column(parquet, self.address, name), name) for name in _wanted(names, only)}
+            read = {
+                name: column_of(_parquet_column(parquet, self.address, name), name)
+                for name in _wanted(names, only)
+            }
             return {name: read.get(name, NOT_READ) for name in names}
         except FairveilError:
             raise
@@ -139,7 +175,11 @@ class Place:
     def _from_sql(self) -> Columns:
         text = str(self.query).strip().rstrip(";").rstrip()
         connector = connector_for(self.address)
-        what = f"({text}\n) AS fairveil_rows" if QUERY.match(text) else ".".join(map(connector.quoted, text.split(".")))
+        what = (
+            f"({text}\n) AS fairveil_rows"
+            if QUERY.match(text)
+            else ".".join(map(connector.quoted, text.split(".")))
+        )
         rows: list[Any] = []
         try:
             cursor = connector.run(f"SELECT * FROM {what}")
@@ -151,12 +191,22 @@ class Place:
                 cursor.close()
         except Failure as failure:
             got, connected = scrubbed(str(failure), self.address), failure.connected
-            remedy = "Look for the table's name, or mend the query." if connected else "Check address, user and password."
-            error = DataNotFoundError(complaint(expected="rows from a query", of=self.shown, got=got, remedy=remedy))
+            remedy = (
+                "Look for the table's name, or mend the query."
+                if connected
+                else "Check address, user and password."
+            )
+            error = DataNotFoundError(
+                complaint(expected="rows from a query", of=self.shown, got=got, remedy=remedy)
+            )
         else:
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-            return {name: column_of(list(column), name) for name, column in zip(names, columns, strict=True)}
-        raise error  # outside: no context holds the driver's own message, which may show the password
+            return {
+                name: column_of(list(column), name)
+                for name, column in zip(names, columns, strict=True)
+            }
+        # outside: no context holds the driver's own message, which may show the password
+        raise error
 
 
 @contextmanager
@@ -199,15 +249,30 @@ def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: s
         remedy = f"Name columns of {shown}."
         known = headed(list(columns), names)
         among = known if isinstance(known, list) else ()
-        words = f"columns out of {known}" if isinstance(known, list) else f"columns of {shown}: it has {known}"
+        words = (
+            f"columns out of {known}"
+            if isinstance(known, list)
+            else f"columns of {shown}: it has {known}"
+        )
         raise InputError(complaint(expected=words, of=of, got=lacking, remedy=remedy, among=among))
     return {name: columns[name] for name in names}
 
 
 def _distinct(names: list[str], shown: str) -> list[str]:
     if not names or len(set(names)) != len(names):
-        remedy = "Give every column a name of its own; with a schema only the declared ones are read."
-        twice = [at for at, name in enumerate(names, 1) if names.count(name) > 1]  # without a header the names are a row
+        remedy = (
+            "Give every column a name of its own; with a schema only the declared ones are read."
+        )
+        # without a header the names are a row
+        twice = [at for at, name in enumerate(names, 1) if names.count(name) > 1]
         got = f"one name for columns {', '.join(map(str, twice[:10]))}" if names else "no columns"
-        raise SchemaError(complaint(expected="columns with distinct names", of=shown, got=got, remedy=remedy, quote=False))
+        raise SchemaError(
+            complaint(
+                expected="columns with distinct names",
+                of=shown,
+                got=got,
+                remedy=remedy,
+                quote=False,
+            )
+        )
     return names

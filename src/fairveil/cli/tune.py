@@ -43,7 +43,8 @@ def tune(
         str,
         typer.Option(
             metavar="NAME",
-            help="minimize error, gap, or lagrangian (the error, and what the gap is beyond its bound)",
+            help="minimize error, gap, or lagrangian (the error, and what the gap is beyond its "
+            "bound)",
             rich_help_panel=FAIRNESS,
         ),
     ] = "error",
@@ -51,7 +52,8 @@ def tune(
         str,
         typer.Option(
             metavar="NAME",
-            help="run all candidates once, or a selection from a secret number of runs; auto keeps the defaults as a floor",
+            help="run all candidates once, or a selection from a secret number of runs; auto keeps "
+            "the defaults as a floor",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
@@ -66,10 +68,19 @@ def tune(
     ] = None,
     holdout: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="score on this part of TABLE, which is covered by privacy", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="SHARE",
+            help="score on this part of TABLE, which is covered by privacy",
+            rich_help_panel=MODEL,
+        ),
     ] = 0.25,
     epsilon: Annotated[
-        float, typer.Option(metavar="NUMBER", help="set the privacy budget of the whole search", rich_help_panel=PRIVACY)
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="set the privacy budget of the whole search",
+            rich_help_panel=PRIVACY,
+        ),
     ] = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -84,13 +95,15 @@ def tune(
     verbose: options.Verbose = False,
     force: options.Force = False,
 ) -> None:
-    """Choose parameters of a fit by a private search; write the best model and the statement of the search to a folder.
+    """Choose parameters of a fit by a private search; write the best model and the statement of the
+    search to a folder.
 
-    Rows are set aside by coins. Candidates are fitted on the others, and scored on these with noise. One budget covers it all.
-    The method's own defaults stay unless a candidate is clearly better, and nothing is searched where noise would hide that.
+    Rows are set aside by coins. Candidates are fitted on the others, and scored on these with
+    noise. One budget covers it all. The method's own defaults stay unless a candidate is clearly
+    better, and nothing is searched where noise would hide that.
 
-    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
-    standard error.
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another
+    folder, which is named on standard error.
     """
     from .. import _checks
     from .._waiting import waiting
@@ -112,8 +125,14 @@ def tune(
     values = grid_of(grid or ())
     if method == "post-processing":
         remedy = "--method rate-constrained, game, group-objective, fermi or tailored"
-        raise InputError(complaint(expected="a method that can be searched", of="--method", got=method, remedy=remedy))
-    asked = chosen.with_model(chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None)
+        raise InputError(
+            complaint(
+                expected="a method that can be searched", of="--method", got=method, remedy=remedy
+            )
+        )
+    asked = chosen.with_model(
+        chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None
+    )
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     told, people = persons.PersonColumn.of(unit, max_rows_per_unit, roles.schema), None
@@ -125,8 +144,14 @@ def tune(
         if told is not None:
             sample, people = told.read(place, sample)
     X, y, sensitive_features = sample.fit_arguments
-    clf = chosen.built(**asked.arguments, schema=roles.schema, **persons.arguments(told, people, sample))
-    clf.set_params(public_rows=public_rows if public_rows is not None or told is not None else roles.public_rows)
+    clf = chosen.built(
+        **asked.arguments, schema=roles.schema, **persons.arguments(told, people, sample)
+    )
+    clf.set_params(
+        public_rows=public_rows
+        if public_rows is not None or told is not None
+        else roles.public_rows
+    )
     search = PrivateSearchCV(
         clf,
         {placed(clf, name): listed for name, listed in values.items()},
@@ -165,22 +190,32 @@ def _facts(search: PrivateSearchCV) -> list[Any]:
 
     def shown(parameters: dict[str, Any]) -> str:
         names = {name: name.rpartition("__")[2] for name in parameters}
-        return ", ".join(f"{names[name]}={value}" for name, value in parameters.items()) or "the defaults"
+        return (
+            ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
+            or "the defaults"
+        )
 
     price, statement = search.price_, search.privacy_
     found = [Fact("best", shown(search.best_params_))]
     if price.way == "defaults":
         gain = (
-            "" if price.least_gain is None else f": noise would hide gains below {100 * price.least_gain:.1f} points of error"
+            ""
+            if price.least_gain is None
+            else f": noise would hide gains below {100 * price.least_gain:.1f} points of error"
         )
         found.append(Fact("way", f"one fit, no search{gain}"))
     else:
         found.append(Fact("score", f"{search.best_score_:.4f}, with noise"))
         tried: list[Any] = search.cv_results_["params"]
         for at in range(len(tried) if len(tried) > 1 else 0):
-            found.append(Fact("", f"{search.cv_results_['mean_test_score'][at]:.4f}  {shown(tried[at])}"))
+            found.append(
+                Fact("", f"{search.cv_results_['mean_test_score'][at]:.4f}  {shown(tried[at])}")
+            )
         found.append(Fact("way", f"{price.way}; epsilon {at_most(price.epsilon)} for each fit"))
-    spent = f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)} at delta {statement.delta:g}, whole search"
+    spent = (
+        f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)} at delta "
+        f"{statement.delta:g}, whole search"
+    )
     return [*found, Fact("privacy", spent)]
 
 
@@ -191,13 +226,22 @@ def grid_of(given: Sequence[str]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for text in given:
         name, equals, listed = text.partition("=")
-        if not equals or not name.strip() or not all(part.strip() for part in listed.split(",")) or name in found:
+        if (
+            not equals
+            or not name.strip()
+            or not all(part.strip() for part in listed.split(","))
+            or name in found
+        ):
             remedy = "--grid clip=0.5,1,2: a parameter, once, and its values"
-            raise InputError(complaint(expected="NAME=VALUE,...", of="--grid", got=text, remedy=remedy))
+            raise InputError(
+                complaint(expected="NAME=VALUE,...", of="--grid", got=text, remedy=remedy)
+            )
         found[name.strip()] = [_value(part.strip()) for part in listed.split(",")]
     if not found:
         remedy = "--grid clip=0.5,1,2: a parameter, and its values"
-        raise InputError(complaint(expected="parameters to try", of="--grid", got=None, remedy=remedy))
+        raise InputError(
+            complaint(expected="parameters to try", of="--grid", got=None, remedy=remedy)
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""`fairveil verify`: does a statement, a certificate, a private table or a file of released groups agree with itself?"""
+"""`fairveil verify`: does a statement, a certificate, a private table or a file of released groups
+agree with itself?"""
 
 from __future__ import annotations
 
@@ -14,10 +15,21 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 64 * 2**20
 STATEMENT = "statement.json"
-WHAT_IT_PROVES = "This proves that the statement is consistent, not who wrote it nor that the events happened."
-WHOLE_COUNTS = "Consistent: the bounds follow from the counts and their noise. This does not prove who counted, nor whom."
-WHOLE_RELEASE = "Consistent: the release costs no more than the stated epsilon. This does not prove who counted, nor whom."
-WHAT_THE_KEY_PROVES = "It was signed with that key: its holder stands by it. This does not prove that the events happened."
+WHAT_IT_PROVES = (
+    "This proves that the statement is consistent, not who wrote it nor that the events happened."
+)
+WHOLE_COUNTS = (
+    "Consistent: the bounds follow from the counts and their noise. This does not prove who "
+    "counted, nor whom."
+)
+WHOLE_RELEASE = (
+    "Consistent: the release costs no more than the stated epsilon. This does not prove who "
+    "counted, nor whom."
+)
+WHAT_THE_KEY_PROVES = (
+    "It was signed with that key: its holder stands by it. This does not prove that the events "
+    "happened."
+)
 
 
 def verify(
@@ -25,28 +37,36 @@ def verify(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="a statement, a certificate, a private table, released groups, or a model's folder",
+            help="a statement, a certificate, a private table, released groups, or a model's "
+            "folder",
             show_default=False,
         ),
     ],
     key: Annotated[
         Path | None,
         typer.Option(
-            "--key", metavar="FILE", help="check the signature, too, with the signer's public key", show_default=False
+            "--key",
+            metavar="FILE",
+            help="check the signature, too, with the signer's public key",
+            show_default=False,
         ),
     ] = None,
     signature: Annotated[
         Path | None,
         typer.Option(
-            "--signature", metavar="FILE", help="look for the signature here", show_default="statement.json.sig beside it"
+            "--signature",
+            metavar="FILE",
+            help="look for the signature here",
+            show_default="statement.json.sig beside it",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
-    """Recompute the epsilon of a privacy statement from its events, or a certificate from its counts; look for contradictions.
+    """Recompute the epsilon of a privacy statement from its events, or a certificate from its
+    counts; look for contradictions.
 
-    Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without --key: proves consistency, not
-    authorship.
+    Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without
+    --key: proves consistency, not authorship.
     """
     from ..errors import InputError, complaint
     from ..privacy.statement.statement import examine
@@ -54,7 +74,9 @@ def verify(
 
     if signature is not None and key is None:
         remedy = "Pass --key holder.pub, the public key of whoever signed it."
-        raise InputError(complaint(expected="--key", of="--signature", got="none", remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="--key", of="--signature", got="none", remedy=remedy, quote=False)
+        )
     text = text_of(file / STATEMENT if file.is_dir() else file)
     if _is_certificate(text):
         _certificate(text, json, checked(file, key, signature))
@@ -78,7 +100,9 @@ def text_of(file: Path) -> str:
     from ..errors import StatementError
 
     remedy = "Pass a statement's JSON file: it holds events, not data, and is small."
-    return read_text(file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=StatementError)
+    return read_text(
+        file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=StatementError
+    )
 
 
 def _print_words(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
@@ -161,14 +185,22 @@ def _is_released(text: str) -> bool:
 
 
 def _released(text: str, json: bool, file: Path, key: Path | None, signature: Path | None) -> None:
-    """Groups that an attribute's holder released in one file: price and noise again, and the signature inside."""
+    """Groups that an attribute's holder released in one file: price and noise again, and the
+    signature inside."""
     from ..errors import InputError, complaint
     from ..estimators.released.saving import ON_TRUST, RECOMPUTED, examine
     from .signed import inside
 
     if signature is not None:
         remedy = "Leave --signature out."
-        raise InputError(complaint(expected="none: it is in the file", of="--signature", got=str(signature), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="none: it is in the file",
+                of="--signature",
+                got=str(signature),
+                remedy=remedy,
+            )
+        )
     released, found = examine(text)
     signed = inside(text, file, key)
     words = f"{released.privacy.summary()}\n\n{released!r}"
@@ -185,7 +217,8 @@ def _say_of_counts(
     signed: Signed,
     whole: str = WHOLE_COUNTS,
 ) -> None:
-    """What was found of a document that follows from counts. `whole`: what is said where nothing is wrong."""
+    """What was found of a document that follows from counts. `whole`: what is said where nothing is
+    wrong."""
     from .printing import print_json
 
     grave = any(finding.grave for finding in found)
@@ -201,6 +234,12 @@ def _say_of_counts(
         for line in signed.lines:
             typer.echo(line)
         typer.echo(f"Recomputed: {', '.join(recomputed)}; taken on trust: {', '.join(on_trust)}.")
-        typer.echo("Inconsistent." if grave else "Consistent, but the signature does not hold." if signed.is_refused else whole)
+        typer.echo(
+            "Inconsistent."
+            if grave
+            else "Consistent, but the signature does not hold."
+            if signed.is_refused
+            else whole
+        )
     if grave or signed.is_refused:
         raise typer.Exit(1)

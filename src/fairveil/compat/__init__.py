@@ -1,4 +1,5 @@
-"""Ring 6: other people's tools: fairlearn, AIF360, datasets, skops, MLflow. Each is imported when it is used."""
+"""Ring 6: other people's tools: fairlearn, AIF360, datasets, skops, MLflow. Each is imported when
+it is used."""
 
 from __future__ import annotations
 

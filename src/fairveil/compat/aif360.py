@@ -1,4 +1,5 @@
-"""AIF360's `BinaryLabelDataset`, in and out. Rows are handed on as they are: no release, and nothing is priced.
+"""AIF360's `BinaryLabelDataset`, in and out. Rows are handed on as they are: no release, and
+nothing is priced.
 
 Guarantees (tests/compat/test_aif360.py):
 1. Features, labels, sensitive columns and weights come back from a data set as they went in.
@@ -20,7 +21,8 @@ LABEL = "label"
 
 
 def from_dataset(dataset: object) -> Handed:
-    """What a fit takes, of a `BinaryLabelDataset`: its protected attributes are the sensitive features, and no features.
+    """What a fit takes, of a `BinaryLabelDataset`: its protected attributes are the sensitive
+    features, and no features.
 
     Codes that its metadata name (`label_maps`, `protected_attribute_maps`) are given their names.
     """
@@ -32,7 +34,14 @@ def from_dataset(dataset: object) -> Handed:
     if not isinstance(dataset, BinaryLabelDataset):
         remedy = "Pass a BinaryLabelDataset."
         got = type(dataset).__name__
-        raise InputError(complaint(expected="a data set of AIF360 with two labels", of="dataset", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a data set of AIF360 with two labels",
+                of="dataset",
+                got=got,
+                remedy=remedy,
+            )
+        )
     protected = list(dataset.protected_attribute_names)
     names = [name for name in dataset.feature_names if name not in protected]
     whole = pd.DataFrame(dataset.features, columns=dataset.feature_names)
@@ -41,9 +50,13 @@ def from_dataset(dataset: object) -> Handed:
         name: _named(dataset.protected_attributes[:, at], maps[at] if at < len(maps) else None)
         for at, name in enumerate(protected)
     }
-    labels = _named(dataset.labels.ravel(), next(iter(dataset.metadata.get("label_maps") or [None])))
+    labels = _named(
+        dataset.labels.ravel(), next(iter(dataset.metadata.get("label_maps") or [None]))
+    )
     weights = np.asarray(dataset.instance_weights, np.float64)
-    return Handed(whole[names], labels, pd.DataFrame(groups), None if (weights == 1.0).all() else weights)
+    return Handed(
+        whole[names], labels, pd.DataFrame(groups), None if (weights == 1.0).all() else weights
+    )
 
 
 def to_dataset(
@@ -57,8 +70,8 @@ def to_dataset(
 ) -> Any:
     """A `BinaryLabelDataset`, in which a sensitive column is 1 for privileged values, else 0.
 
-    `X`: a data frame of numbers; `favourable`: the label that people want; `privileged`: the values of each sensitive column
-    that are privileged.
+    `X`: a data frame of numbers; `favourable`: the label that people want; `privileged`: the values
+    of each sensitive column that are privileged.
     """
     _library()
     from aif360.datasets import BinaryLabelDataset
@@ -68,24 +81,51 @@ def to_dataset(
     if len(groups) != len(frame):
         got = f"{len(frame)} and {len(groups)}"
         remedy = "Pass all rows of each."
-        raise InputError(complaint(expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy
+            )
+        )
     found = set(labels.tolist())
     if not isinstance(favourable, Hashable) or favourable not in found or len(found) != 2:
         remedy = "AIF360 has two labels: pass the one that people want."
-        raise InputError(complaint(expected="one of two labels", of="favourable", got=favourable, remedy=remedy))
-    strange = [name for name, column in frame.items() if column.dtype.kind not in "biuf" or not np.isfinite(column).all()]
+        raise InputError(
+            complaint(expected="one of two labels", of="favourable", got=favourable, remedy=remedy)
+        )
+    strange = [
+        name
+        for name, column in frame.items()
+        if column.dtype.kind not in "biuf" or not np.isfinite(column).all()
+    ]
     if strange:
         remedy = "Code words as numbers and fill in missing ones: AIF360 takes numbers alone."
-        raise InputError(complaint(expected="finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy
+            )
+        )
     listed: Any = privileged
-    if not isinstance(listed, Mapping) or any(isinstance(one, str) or not np.iterable(one) for one in listed.values()):
+    if not isinstance(listed, Mapping) or any(
+        isinstance(one, str) or not np.iterable(one) for one in listed.values()
+    ):
         remedy = "Pass privileged={'sex': ['m']}, for example."
         got = type(privileged).__name__
-        raise InputError(complaint(expected="privileged values of each column", of="privileged", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="privileged values of each column", of="privileged", got=got, remedy=remedy
+            )
+        )
     if set(privileged) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
         remedy = "Name each sensitive column once, and let none be a feature."
         known = sorted(map(str, privileged))
-        raise InputError(complaint(expected=f"the columns {list(groups.columns)}", of="privileged", got=known, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"the columns {list(groups.columns)}",
+                of="privileged",
+                got=known,
+                remedy=remedy,
+            )
+        )
     for name, values in privileged.items():
         frame[name] = np.isin(groups[name].to_numpy(), list(values)).astype(float)
     frame[LABEL] = (labels == favourable).astype(float)

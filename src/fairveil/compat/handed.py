@@ -14,8 +14,8 @@ from ..errors import InputError, complaint
 class Handed(NamedTuple):
     """`clf.fit(handed.X, handed.y, sensitive_features=handed.sensitive_features)`. It holds rows.
 
-    `X`: a data frame of features; `y`: labels; `sensitive_features`: a data frame of the sensitive columns; `sample_weight`: or
-    None, where all are 1.
+    `X`: a data frame of features; `y`: labels; `sensitive_features`: a data frame of the sensitive
+    columns; `sample_weight`: or None, where all are 1.
     """
 
     X: Any
@@ -36,10 +36,19 @@ def frame_of(given: Any, of: str) -> Any:
     try:
         frame = pd.DataFrame(given).reset_index(drop=True)
     except (TypeError, ValueError):
-        got, remedy = type(given).__name__, "Pass a data frame, or a mapping of columns of one length."
-        raise InputError(complaint(expected="a table of columns of one length", of=of, got=got, remedy=remedy)) from None
+        got, remedy = (
+            type(given).__name__,
+            "Pass a data frame, or a mapping of columns of one length.",
+        )
+        raise InputError(
+            complaint(expected="a table of columns of one length", of=of, got=got, remedy=remedy)
+        ) from None
     if not len(frame.columns):
-        raise InputError(complaint(expected="at least one column", of=of, got="none", remedy="Pass a data frame."))
+        raise InputError(
+            complaint(
+                expected="at least one column", of=of, got="none", remedy="Pass a data frame."
+            )
+        )
     return frame
 
 
@@ -49,10 +58,16 @@ def line_of(given: Any, rows: int, of: str) -> Any:
         line = np.asarray(given)
     except ValueError:
         line = np.empty((0, 0))
-    if line.shape != (rows,) or any(isinstance(value, list | dict | set) for value in line.tolist()):
+    if line.shape != (rows,) or any(
+        isinstance(value, list | dict | set) for value in line.tolist()
+    ):
         got = f"shape {line.shape}"
         remedy = "Pass one value for each row of X."
-        raise InputError(complaint(expected=f"X, y and groups of one length, {rows}", of=of, got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"X, y and groups of one length, {rows}", of=of, got=got, remedy=remedy
+            )
+        )
     return line
 
 
@@ -65,15 +80,23 @@ def weights_of(given: Any, rows: int) -> Floats:
     if weights.shape != (rows,) or not np.isfinite(weights).all() or (weights < 0).any():
         remedy = "Pass one weight for each row."
         expected = f"{rows} finite numbers of at least 0"
-        raise InputError(complaint(expected=expected, of="sample_weight", got="others", remedy=remedy))
+        raise InputError(
+            complaint(expected=expected, of="sample_weight", got="others", remedy=remedy)
+        )
     return weights
 
 
 def names_of(given: Any, of: str) -> list[str]:
     """Names of columns, none of them twice."""
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(one, str) for one in given)
+    ):
         remedy = f"Pass {of}=['sex'], for example."
-        raise InputError(complaint(expected="a list of columns", of=of, got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="a list of columns", of=of, got=type(given).__name__, remedy=remedy)
+        )
     return list(given)
 
 
@@ -81,5 +104,9 @@ def name_of(given: Any, of: str) -> str:
     """One name of a column."""
     if not isinstance(given, str) or not given:
         remedy = f"Pass {of}='label', for example."
-        raise InputError(complaint(expected="the name of a column", of=of, got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="the name of a column", of=of, got=type(given).__name__, remedy=remedy
+            )
+        )
     return given

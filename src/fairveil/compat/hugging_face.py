@@ -1,4 +1,5 @@
-"""Data sets of Hugging Face's `datasets`, in and out. Rows are handed on as they are: no release, and nothing is priced.
+"""Data sets of Hugging Face's `datasets`, in and out. Rows are handed on as they are: no release,
+and nothing is priced.
 
 Guarantees (tests/compat/test_hugging_face.py):
 1. Columns come back from a data set as they went in; labels of a `ClassLabel` have their names.
@@ -17,24 +18,60 @@ from .libraries import missing
 
 
 def from_dataset(
-    dataset: object, *, target: str, sensitive: Sequence[str], features: Sequence[str] | None = None, weight: str | None = None
+    dataset: object,
+    *,
+    target: str,
+    sensitive: Sequence[str],
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
 ) -> Handed:
-    """What a fit takes, of a `datasets.Dataset` (one split). `features`: None for all columns that have no other role."""
+    """What a fit takes, of a `datasets.Dataset` (one split). `features`: None for all columns that
+    have no other role."""
     library = _library()
     if not isinstance(dataset, library.Dataset):
         splits = list(dataset) if isinstance(dataset, dict) else None
-        remedy = f"Choose a split: dataset[{splits[0]!r}]." if splits else "Pass datasets.Dataset.from_pandas(frame)."
-        raise InputError(complaint(expected="one split of a data set", of="dataset", got=type(dataset).__name__, remedy=remedy))
+        remedy = (
+            f"Choose a split: dataset[{splits[0]!r}]."
+            if splits
+            else "Pass datasets.Dataset.from_pandas(frame)."
+        )
+        raise InputError(
+            complaint(
+                expected="one split of a data set",
+                of="dataset",
+                got=type(dataset).__name__,
+                remedy=remedy,
+            )
+        )
     target, groups = name_of(target, "target"), names_of(sensitive, "sensitive")
     if not groups:
-        raise InputError(complaint(expected="a list of columns", of="sensitive", got="none", remedy="Pass sensitive=['sex']."))
+        raise InputError(
+            complaint(
+                expected="a list of columns",
+                of="sensitive",
+                got="none",
+                remedy="Pass sensitive=['sex'].",
+            )
+        )
     known = list(dataset.column_names)
     roles = [target, *groups, *(() if weight is None else (name_of(weight, "weight"),))]
-    chosen = [name for name in known if name not in roles] if features is None else names_of(features, "features")
+    chosen = (
+        [name for name in known if name not in roles]
+        if features is None
+        else names_of(features, "features")
+    )
     wrong = [name for name in (*roles, *chosen) if name not in known]
     if wrong or len(set(roles)) != len(roles) or not chosen:
         remedy = f"Its columns are {', '.join(known)}."
-        raise InputError(complaint(expected="distinct columns", of="dataset", got=wrong or roles, remedy=remedy, among=known))
+        raise InputError(
+            complaint(
+                expected="distinct columns",
+                of="dataset",
+                got=wrong or roles,
+                remedy=remedy,
+                among=known,
+            )
+        )
     frame = dataset.with_format(None).to_pandas()
     named = {name: _named(dataset.features[name], frame[name]) for name in known}
     for name, values in named.items():
@@ -45,7 +82,8 @@ def from_dataset(
 
 
 def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label") -> Any:
-    """A `datasets.Dataset` with the columns of `X`, then the sensitive ones (both frames or mappings), then the target."""
+    """A `datasets.Dataset` with the columns of `X`, then the sensitive ones (both frames or
+    mappings), then the target."""
     import pandas as pd
 
     library, target = _library(), name_of(target, "target")
@@ -54,12 +92,18 @@ def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label"
     names = [*map(str, frame.columns), *map(str, groups.columns)]
     if taken or target in names or len(set(names)) != len(names):
         remedy = "Rename one of them: target= names the target."
-        raise InputError(complaint(expected="distinct names", of="columns", got=taken or target, remedy=remedy))
+        raise InputError(
+            complaint(expected="distinct names", of="columns", got=taken or target, remedy=remedy)
+        )
     labels = line_of(y, len(frame), "y")
     if len(groups) != len(frame):
         got = f"{len(frame)} and {len(groups)}"
         remedy = "Pass all rows of each."
-        raise InputError(complaint(expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy
+            )
+        )
     whole = pd.concat([frame, groups, pd.Series(labels, name=target)], axis=1)
     whole.columns = [*names, target]
     return library.Dataset.from_pandas(whole, preserve_index=False)
@@ -74,7 +118,12 @@ def _named(feature: object, column: Any) -> Any:
     if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
         remedy = "Leave rows without a label out."
         raise InputError(
-            complaint(expected="a name for every code", of=f"column {column.name!r}", got="a code without", remedy=remedy)
+            complaint(
+                expected="a name for every code",
+                of=f"column {column.name!r}",
+                got="a code without",
+                remedy=remedy,
+            )
         )
     return np.array(names, dtype=object)[codes]
 

@@ -1,4 +1,5 @@
-"""Fitted estimators as MLflow models, without pickle: the folder of `fairveil.save` inside, read by the same strict readers.
+"""Fitted estimators as MLflow models, without pickle: the folder of `fairveil.save` inside, read by
+the same strict readers.
 
     MLmodel              the flavours: fairveil, and python_function with this module as its loader
     model/               what `fairveil.save` wrote: model.json, arrays.npz, statement.json, estimator.json
@@ -6,7 +7,8 @@
 
 Guarantees (tests/compat/test_mlflow.py):
 1. The pyfunc predicts what the estimator predicts.
-2. Metrics are numbers of the statement, the constraint report and the certificate: released values, nothing of the rows.
+2. Metrics are numbers of the statement, the constraint report and the certificate: released values,
+   nothing of the rows.
 3. No file is a pickle, and a refused call writes nothing.
 """
 
@@ -63,7 +65,11 @@ def save_model(
     target = Path(path)
     if target.exists():
         remedy = "Name another folder."
-        raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy
+            )
+        )
     extras = {**_certificate(certificate), **_report(report)}
     with tempfile.TemporaryDirectory() as made:
         data = Path(made) / FOLDER
@@ -89,8 +95,9 @@ def log_model(
     certificate: Certificate | str | os.PathLike[str] | None = None,
     report: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Log the model to the active run (or a new one), with `metrics` and `parameters`; statement, certificate and report are
-    artifacts beside it. MLflow's own description of the model is returned."""
+    """Log the model to the active run (or a new one), with `metrics` and `parameters`; statement,
+    certificate and report are artifacts beside it. MLflow's own description of the model is
+    returned."""
     flow = _mlflow()
     extras = {**_certificate(certificate), **_report(report)}
     told = None if certificate is None else Certificate.from_json(extras[CERTIFICATE].decode())
@@ -116,8 +123,9 @@ def log_model(
 
 
 def metrics(estimator: BaseEstimator, certificate: Certificate | None = None) -> dict[str, float]:
-    """Numbers of a fit, under names that MLflow takes: epsilon, delta, each constraint's value with its noise, and what a
-    certificate bounds. A number that is not finite is left out: MLflow's stores do not all keep it."""
+    """Numbers of a fit, under names that MLflow takes: epsilon, delta, each constraint's value with
+    its noise, and what a certificate bounds. A number that is not finite is left out: MLflow's
+    stores do not all keep it."""
     statement = estimator.privacy_
     found: dict[str, float] = {"epsilon": float(statement.epsilon), "delta": float(statement.delta)}
     report = getattr(estimator, "constraint_report_", None)
@@ -139,7 +147,8 @@ def metrics(estimator: BaseEstimator, certificate: Certificate | None = None) ->
 
 
 def parameters(estimator: BaseEstimator) -> dict[str, str]:
-    """The estimator's parameters that are plain values, and what the statement says of the promise."""
+    """The estimator's parameters that are plain values, and what the statement says of the
+    promise."""
     promise = estimator.privacy_.promise
     plain = {
         name: value
@@ -148,7 +157,11 @@ def parameters(estimator: BaseEstimator) -> dict[str, str]:
         and name not in ("epsilon", "delta")
         and name.partition("__")[0] != "estimator"
     }
-    told = {"protects": promise.protects, "neighbours": promise.neighbours, "method": type(estimator).__name__}
+    told = {
+        "protects": promise.protects,
+        "neighbours": promise.neighbours,
+        "method": type(estimator).__name__,
+    }
     return {_name(name): str(value)[:MOST_LETTERS] for name, value in (plain | told).items()}
 
 
@@ -169,8 +182,8 @@ class Function:
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Decisions; with `{"proba": True}` probabilities, a column a class.
 
-        A model that reads the group finds it in columns of the frame. `{"random_state": 7}` repeats the draws of a randomized
-        model.
+        A model that reads the group finds it in columns of the frame. `{"random_state": 7}` repeats
+        the draws of a randomized model.
         """
         given = dict(params or {})
         options: dict[str, Any] = {}
@@ -179,7 +192,9 @@ class Function:
             if missing:
                 remedy = "This model reads the group: pass a frame with its columns."
                 got = list(getattr(data, "columns", ())) or type(data).__name__
-                raise InputError(complaint(expected=f"columns {missing}", of="data", got=got, remedy=remedy))
+                raise InputError(
+                    complaint(expected=f"columns {missing}", of="data", got=got, remedy=remedy)
+                )
             options["sensitive_features"] = {name: data[name] for name in self.groups}
         if given.get("proba"):
             return self.estimator.predict_proba(data, **options)
@@ -215,7 +230,10 @@ def _signature() -> Any:
     from mlflow import models
     from mlflow.types import schema as types
 
-    options = [types.ParamSpec("proba", "boolean", False), types.ParamSpec("random_state", "long", -1)]
+    options = [
+        types.ParamSpec("proba", "boolean", False),
+        types.ParamSpec("random_state", "long", -1),
+    ]
     return models.ModelSignature(params=types.ParamSchema(options))
 
 

@@ -1,13 +1,16 @@
-"""Fitted estimators, and pipelines that end in one, in skops files. No pickle, and one type to trust: `Portable`.
+"""Fitted estimators, and pipelines that end in one, in skops files. No pickle, and one type to
+trust: `Portable`.
 
-skops writes an object as its attributes, and a file names every type that is not its own: whoever reads the file trusts them
-one by one. An estimator of this library is written as the files of `fairveil.save`, inside one `Portable`, and read back by the
-same strict readers.
+skops writes an object as its attributes, and a file names every type that is not its own: whoever
+reads the file trusts them one by one. An estimator of this library is written as the files of
+`fairveil.save`, inside one `Portable`, and read back by the same strict readers.
 
 Guarantees (tests/compat/test_skops.py):
 1. What was read predicts the same bits, and has the same statement.
-2. Reading asks for the trust of `Portable` alone, beside what other people's steps of a pipeline need.
-3. Damaged files, and those that `fairveil.save` did not write, are refused as `fairveil.load` refuses them.
+2. Reading asks for the trust of `Portable` alone, beside what other people's steps of a pipeline
+   need.
+3. Damaged files, and those that `fairveil.save` did not write, are refused as `fairveil.load`
+   refuses them.
 """
 
 from __future__ import annotations
@@ -55,17 +58,27 @@ class Portable(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
 
 def dumps(model: object) -> bytes:
-    """A fitted estimator of this library, or a scikit-learn `Pipeline` that ends in one, as the bytes of a skops file."""
+    """A fitted estimator of this library, or a scikit-learn `Pipeline` that ends in one, as the
+    bytes of a skops file."""
     return bytes(_skops().dumps(_wrapped(model)))
 
 
 def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
-    """The inverse of `dumps`. `trusted`: types of other people's steps that you trust too, as `skops.io.loads` takes them."""
+    """The inverse of `dumps`. `trusted`: types of other people's steps that you trust too, as
+    `skops.io.loads` takes them."""
     if not isinstance(data, bytes):
         got = type(data).__name__
-        raise InputError(complaint(expected="bytes", of="data", got=got, remedy="Read the file: path.read_bytes()."))
+        raise InputError(
+            complaint(
+                expected="bytes", of="data", got=got, remedy="Read the file: path.read_bytes()."
+            )
+        )
     if isinstance(trusted, str):
-        raise InputError(complaint(expected="a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."))
+        raise InputError(
+            complaint(
+                expected="a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."
+            )
+        )
     skops = _skops()
     try:
         found = skops.loads(data, trusted=[NAME, *trusted])
@@ -75,7 +88,10 @@ def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
         remedy = f"It says: {error}"
         raise InputError(
             complaint(
-                expected="a skops file of trusted types", of="data", got=f"another ({type(error).__name__})", remedy=remedy
+                expected="a skops file of trusted types",
+                of="data",
+                got=f"another ({type(error).__name__})",
+                remedy=remedy,
             )
         ) from error
     return _unwrapped(found)
@@ -86,7 +102,11 @@ def dump(model: object, path: str | os.PathLike[str], *, overwrite: bool = False
     target = Path(path)
     if target.is_dir() or (target.exists() and not overwrite):
         remedy = "Name another file, or pass overwrite=True."
-        raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(target), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a file that is not there yet", of="path", got=str(target), remedy=remedy
+            )
+        )
     content = dumps(model)
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
@@ -119,7 +139,9 @@ def packed(estimator: object) -> dict[str, bytes]:
 
 def unpacked(files: Any) -> Any:
     """The estimator of such files."""
-    plain = isinstance(files, dict) and all(isinstance(name, str) and _is_bytes(raw) for name, raw in files.items())
+    plain = isinstance(files, dict) and all(
+        isinstance(name, str) and _is_bytes(raw) for name, raw in files.items()
+    )
     if not plain or len(files) > MOST_FILES:
         raise _broken("files by name", type(files).__name__)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,5 @@
-"""Ring 2: the only room that touches training rows. It answers bounded questions, with noise, and logs what they cost."""
+"""Ring 2: the only room that touches training rows. It answers bounded questions, with noise, and
+logs what they cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The books of a run: what it may still release, what it has released, and what its privacy statement will say of that.
+"""The books of a run: what it may still release, what it has released, and what its privacy
+statement will say of that.
 
 Guarantees (tests/curator/test_curator_books.py, and those of `budget`, `journal` and `recording`):
-1. What is admitted is admitted everywhere: by the ledger's spend first, then by the plan or the filter, under one number.
+1. What is admitted is admitted everywhere: by the ledger's spend first, then by the plan or the
+   filter, under one number.
 2. A release is in the log, and in the journal, before `release` returns.
 3. The statement names the largest bound of each question and norm, of earlier sittings too.
 """
@@ -31,13 +33,16 @@ from .journal.lines import CUT, SITTING
 from .journal.log import Entry, Log
 from .journal.recording import Recording
 
-USER_CODE, SINGLES, BY_ROW = "user code", "float32", "float32-by-row"  # marks in a journal; `SINGLES`: of earlier versions
+# marks in a journal; `SINGLES`: of earlier versions
+USER_CODE, SINGLES, BY_ROW = "user code", "float32", "float32-by-row"
 
 
 class Books:
-    """What a run may release and has released: budget, ledger, journal and log, with what the statement tells of its bounds.
+    """What a run may release and has released: budget, ledger, journal and log, with what the
+    statement tells of its bounds.
 
-    `open` comes last, as it may write a file. `secure`: whether all noise comes from secure sources.
+    `open` comes last, as it may write a file. `secure`: whether all noise comes from secure
+    sources.
     """
 
     def __init__(
@@ -56,7 +61,11 @@ class Books:
         self.promise = promise
         self.journal: Journal | None = None
         self.log = Log()
-        self.budget = Budget(promise, None if plan is None else compose([plan] if isinstance(plan, Event) else plan), cap)
+        self.budget = Budget(
+            promise,
+            None if plan is None else compose([plan] if isinstance(plan, Event) else plan),
+            cap,
+        )
         self._recording = Recording(
             ledger,
             promise,
@@ -72,22 +81,44 @@ class Books:
         self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
         self._given: deque[Entry] = deque()  # by earlier sittings, and not asked again yet
 
-    # -- before anything is asked ------------------------------------------------------------------------------------------
+    # -- before anything is asked ------------------------------------------------------------------
 
     def open(
-        self, journal: Callable[[Entry], None] | None, earlier: Sequence[Entry] | Journal, public_rows: int | None
+        self,
+        journal: Callable[[Entry], None] | None,
+        earlier: Sequence[Entry] | Journal,
+        public_rows: int | None,
     ) -> None:
         """Begin the log: what an earlier sitting released is charged, and a journal written on."""
         if isinstance(journal, Journal) and earlier != ():
             remedy = "A journal that is written on is given once: earlier=Journal(path)."
-            raise InputError(complaint(expected="earlier= or journal=", of="journal", got="both", remedy=remedy))
+            raise InputError(
+                complaint(expected="earlier= or journal=", of="journal", got="both", remedy=remedy)
+            )
         if isinstance(journal, Journal) and not journal.is_new:
             remedy = "To resume its run pass earlier=Journal(path); else begin another."
-            raise PrivacyError(complaint(expected="a new journal", of="journal", got="one with a run in it", remedy=remedy))
-        book = journal if isinstance(journal, Journal) else earlier if isinstance(earlier, Journal) else None
+            raise PrivacyError(
+                complaint(
+                    expected="a new journal",
+                    of="journal",
+                    got="one with a run in it",
+                    remedy=remedy,
+                )
+            )
+        book = (
+            journal
+            if isinstance(journal, Journal)
+            else earlier
+            if isinstance(earlier, Journal)
+            else None
+        )
         if book is None:
             entries = earlier_entries(earlier)
-            first = 0 if not entries else (max(entry.number for entry in entries) // SITTING + 1) * SITTING
+            first = (
+                0
+                if not entries
+                else (max(entry.number for entry in entries) // SITTING + 1) * SITTING
+            )
             events = [entry.event for entry in entries]
             self.budget.go_on(events, first)
             self._recording.begin(events)
@@ -112,7 +143,9 @@ class Books:
         budget = self.budget
         plan = budget.plan if self.promise.is_private else None
         agreed = self._recording.take(book)
-        first = book.begin(self.promise, plan, budget.room, public_rows, secure=self._secure, agreed=agreed)
+        first = book.begin(
+            self.promise, plan, budget.room, public_rows, secure=self._secure, agreed=agreed
+        )
         entries = book.entries
         try:
             budget.go_on([entry.event for entry in entries], first)
@@ -123,14 +156,21 @@ class Books:
         self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
         self._given.extend(entries if book.keeps_answers else ())
         self._trusted = USER_CODE in book.marks
-        self._arithmetic = "float32" if SINGLES in book.marks else "float32-by-row" if BY_ROW in book.marks else "exact"
+        self._arithmetic = (
+            "float32"
+            if SINGLES in book.marks
+            else "float32-by-row"
+            if BY_ROW in book.marks
+            else "exact"
+        )
         return entries
 
-    # -- while it goes on --------------------------------------------------------------------------------------------------
+    # -- while it goes on --------------------------------------------------------------------------
 
     @contextmanager
     def admitted(self, event: Event, purpose: str) -> Iterator[int]:
-        """An answer's number, once there is room for it everywhere. Meanwhile no row makes arithmetic warn, or raise."""
+        """An answer's number, once there is room for it everywhere. Meanwhile no row makes
+        arithmetic warn, or raise."""
         spend, admitted = self._recording.answer(event, purpose), False
         try:
             with self.budget.release(event) as number, np.errstate(all="ignore"):
@@ -145,19 +185,34 @@ class Books:
         return self.journal is not None and self.journal.keeps_answers
 
     def again(self, event: Event, *asked: object) -> Given | None:
-        """What an earlier sitting was given for the same question; None where it is new, or shows nothing of anybody."""
+        """What an earlier sitting was given for the same question; None where it is new, or shows
+        nothing of anybody."""
         if not self._given or isinstance(event, NoOp):
             return None
         entry = self._given[0]
         if entry.given is None:
             self.budget.close()
-            remedy = "It is not drawn anew: the run ends, and stays charged. Begin another with what is left of the budget."
-            raise PrivacyError(complaint(expected="an answer as it was released", of="journal", got=CUT, remedy=remedy))
+            remedy = (
+                "It is not drawn anew: the run ends, and stays charged. Begin another with what is "
+                "left of the budget."
+            )
+            raise PrivacyError(
+                complaint(
+                    expected="an answer as it was released", of="journal", got=CUT, remedy=remedy
+                )
+            )
         if entry.event != event or entry.given.asked != digest_of(*asked):
             self.budget.close()
-            remedy = "Resume with the rows, the arguments and the version that the run began with, or begin another."
-            expected = f"the question that answer {len(self.log) - len(self._given) + 1} was given to"
-            raise PrivacyError(complaint(expected=expected, of="journal", got="another question", remedy=remedy))
+            remedy = (
+                "Resume with the rows, the arguments and the version that the run began with, or "
+                "begin another."
+            )
+            expected = (
+                f"the question that answer {len(self.log) - len(self._given) + 1} was given to"
+            )
+            raise PrivacyError(
+                complaint(expected=expected, of="journal", got="another question", remedy=remedy)
+            )
         return self._given.popleft().given
 
     def release(self, entry: Entry, answers: Sequence[Floats] | int, *asked: object) -> None:
@@ -169,7 +224,8 @@ class Books:
         self.log.append(entry)
 
     def state(self, bound: StatedBound) -> None:
-        """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
+        """Write a sensitivity down for the statement: the largest of the run, where rounds or
+        questions of one name differ."""
         key = (bound.question, bound.norm)
         if key not in self._bounds or bound.sensitivity > self._bounds[key].sensitivity:
             if self.journal is not None:
@@ -185,7 +241,7 @@ class Books:
             if self.journal is not None:
                 self.journal.mark(name)
 
-    # -- at its end --------------------------------------------------------------------------------------------------------
+    # -- at its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the run. What was reserved in a ledger is settled, by what was admitted."""
@@ -197,7 +253,8 @@ class Books:
                 self.journal.close()
 
     def finish(self) -> Event:
-        """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
+        """End the run and give the whole log as one event; with a plan, an error unless all of it
+        was done."""
         if self.budget.plan is not None and self.promise.is_private:
             self.log.reconcile([self.budget.plan], self.promise.neighbours)
         self.budget.close()
@@ -206,14 +263,20 @@ class Books:
         return compose(self.log.events)
 
     def statement(
-        self, not_covered: Iterable[str], tuning: str | None, earlier_releases: str | None, groups: Iterable[NamedGroups]
+        self,
+        not_covered: Iterable[str],
+        tuning: str | None,
+        earlier_releases: str | None,
+        groups: Iterable[NamedGroups],
     ) -> PrivacyStatement:
         """What was released so far, at what price, under which promise."""
         secure = self._secure and (self.journal is None or self.journal.is_secure)
         return PrivacyStatement.of(
             self.promise,
             self.log.events,
-            plan=None if self.budget.plan is None or not self.promise.is_private else [self.budget.plan],
+            plan=None
+            if self.budget.plan is None or not self.promise.is_private
+            else [self.budget.plan],
             cap=self.budget.room,
             facts=self._facts,
             bounds=[*self._bounds.values(), *self._bounds_before],

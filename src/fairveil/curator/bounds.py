@@ -1,7 +1,9 @@
-"""How far one who is protected moves the answer to an ask, and on which grid: found once, and stated in the run's books.
+"""How far one who is protected moves the answer to an ask, and on which grid: found once, and
+stated in the run's books.
 
 Guarantee (tests/curator/test_curator_sensitivity.py):
-1. Every bound that noise is made for is stated: its largest value in the run, its reason, and where it comes from.
+1. Every bound that noise is made for is stated: its largest value in the run, its reason, and where
+   it comes from.
 """
 
 from __future__ import annotations
@@ -22,13 +24,19 @@ from .totals import public_scale
 
 
 class Bounds:
-    """Scales of asks about these rows, under this promise. Constants are kept; maxima over public rows are found each time.
+    """Scales of asks about these rows, under this promise. Constants are kept; maxima over public
+    rows are found each time.
 
     `stated_clips`: the clips that the caller chose; None where all are the caller's.
     """
 
     def __init__(
-        self, rows: Rows, promise: Promise, books: Books, stated_clips: Sequence[float] | None, threads: int | None
+        self,
+        rows: Rows,
+        promise: Promise,
+        books: Books,
+        stated_clips: Sequence[float] | None,
+        threads: int | None,
     ) -> None:
         self._rows, self._promise, self._books = rows, promise, books
         self._stated_clips, self._threads = stated_clips, threads
@@ -45,7 +53,8 @@ class Bounds:
         return cap_of(self._rows, self._promise)
 
     def scales(self, ask: Ask, maxima: tuple[Floats, Floats] | None = None) -> list[Scale]:
-        """Bound and grid: one for all models, or, where they are maxima over public rows, one a model.
+        """Bound and grid: one for all models, or, where they are maxima over public rows, one a
+        model.
 
         `maxima`: those, where they were found already.
         """
@@ -53,33 +62,51 @@ class Bounds:
         free = pricing.is_free(question, self._promise) or not self._promise.is_private
         if self._promise.features_are_public and public_scale.needs_rows(question):
             if maxima is None:
-                scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
+                scales = public_scale.of(
+                    question, self._rows, ask.order, exact=free, threads=self._threads
+                )
             else:
                 scales = public_scale.of_maxima(question, self._rows, ask.order, maxima, exact=free)
             scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
             if not free:
-                self._state(ask, scales, "largest over the public rows and all listed groups", "public features")
+                self._state(
+                    ask,
+                    scales,
+                    "largest over the public rows and all listed groups",
+                    "public features",
+                )
             return scales
         key = ask.key
         if key not in self.known:
-            self.known[key] = [pricing.constant_scale(question, self._rows.layout, self._promise, self.cap, ask.order)]
+            self.known[key] = [
+                pricing.constant_scale(
+                    question, self._rows.layout, self._promise, self.cap, ask.order
+                )
+            ]
             if not free:
                 self._state(ask, self.known[key], self._why(question), self._origin_of(question))
         return self.known[key]
 
     def _origin_of(self, question: Question) -> Origin:
-        """Of a bound that is a constant: a caller's clip, a clip that the library chose, or what the question is."""
+        """Of a bound that is a constant: a caller's clip, a clip that the library chose, or what
+        the question is."""
         clip = question.clipped_to
         if clip is None:
             return "by definition"
-        return "argument" if self._stated_clips is None or clip in self._stated_clips else "library default"
+        return (
+            "argument"
+            if self._stated_clips is None or clip in self._stated_clips
+            else "library default"
+        )
 
     def _why(self, question: Question) -> str:
         rows = self._promise.rows_per_unit
         if rows == 1:
             return question.why
         if adds_by_person(self._promise) and isinstance(question, GradientSum):
-            return f"a person's gradients are added, and the sum is clipped to norm {question.clip:g}"
+            return (
+                f"a person's gradients are added, and the sum is clipped to norm {question.clip:g}"
+            )
         return f"{question.why}; a person has at most {rows} rows"
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:
@@ -89,7 +116,8 @@ class Bounds:
 
 
 def adds_by_person(promise: Promise) -> bool:
-    """Whether a person's gradients are added before they are clipped: not where loss and features are public."""
+    """Whether a person's gradients are added before they are clipped: not where loss and features
+    are public."""
     return promise.protects == "records" and promise.rows_per_unit > 1
 
 

@@ -3,10 +3,12 @@
 Guarantees (tests/curator/test_curator_curator.py):
 1. What there is no room for is refused, and a refusal changes nothing.
 2. What was admitted stays charged, whether its answer came or not.
-3. The log of a planned run is a beginning of the plan, or finer (tests/privacy/test_privacy_bounding.py): after an answer that
-   failed, a plan goes no further.
-4. What an earlier sitting released is charged before anything else, and its numbers are not given again.
-5. `admitted` lists all events that were charged, of earlier sittings and of failed answers, too; `failed` says that one failed.
+3. The log of a planned run is a beginning of the plan, or finer
+   (tests/privacy/test_privacy_bounding.py): after an answer that failed, a plan goes no further.
+4. What an earlier sitting released is charged before anything else, and its numbers are not given
+   again.
+5. `admitted` lists all events that were charged, of earlier sittings and of failed answers, too;
+   `failed` says that one failed.
 """
 
 from __future__ import annotations
@@ -20,14 +22,27 @@ from ..errors import BudgetError, InputError, PrivacyError, complaint
 from ..privacy.accounting.accountant import price
 from ..privacy.accounting.bounding import covers
 from ..privacy.accounting.filters import Filter
-from ..privacy.events import Event, Gaussian, NoOp, OnPart, PoissonSampled, VisiblySampled, spelled_out
+from ..privacy.events import (
+    Event,
+    Gaussian,
+    NoOp,
+    OnPart,
+    PoissonSampled,
+    VisiblySampled,
+    spelled_out,
+)
 from ..privacy.promise import Promise
 
-_GOES_ON, _ENDED, _BROKEN = "one that goes on", "one that was ended", "one whose plan broke off when an answer failed"
+_GOES_ON, _ENDED, _BROKEN = (
+    "one that goes on",
+    "one that was ended",
+    "one whose plan broke off when an answer failed",
+)
 
 
 class Budget:
-    """A plan, priced now and followed from then on; or, without one, a filter that adds up what was chosen (theory.md#t10)."""
+    """A plan, priced now and followed from then on; or, without one, a filter that adds up what was
+    chosen (theory.md#t10)."""
 
     def __init__(self, promise: Promise, plan: Event | None, cap: Filter | None) -> None:
         self.promise = promise
@@ -37,8 +52,8 @@ class Budget:
         self._releases = 0
         self._admitted: list[Event] = []
         self.failed = False
-        # One that its own thread may take again: Ctrl-C between a release and its end leaves the lock with whoever keeps the
-        # traceback, and the run must be closed all the same.
+        # One that its own thread may take again: Ctrl-C between a release and its end leaves the
+        # lock with whoever keeps the traceback, and the run must be closed all the same.
         self._lock = threading.RLock()
         self._inside = False
         self._due: deque[Event] = deque()
@@ -81,14 +96,26 @@ class Budget:
 
     @contextmanager
     def release(self, event: Event) -> Iterator[int]:
-        """Admit one answer and give its number, which is not given again, also when the answer fails."""
+        """Admit one answer and give its number, which is not given again, also when the answer
+        fails."""
         with self._lock:
             if not self.is_open:
                 remedy = "Make a new Curator."
-                raise PrivacyError(complaint(expected="a run that goes on", of="answer", got=self._state, remedy=remedy))
+                raise PrivacyError(
+                    complaint(
+                        expected="a run that goes on", of="answer", got=self._state, remedy=remedy
+                    )
+                )
             if self._inside:
                 remedy = "User code that runs beside rows must not ask the curator."
-                raise PrivacyError(complaint(expected="one answer after another", of="answer", got="one inside", remedy=remedy))
+                raise PrivacyError(
+                    complaint(
+                        expected="one answer after another",
+                        of="answer",
+                        got="one inside",
+                        remedy=remedy,
+                    )
+                )
             self._charge(event)
             number = self._releases
             self._releases += 1
@@ -97,7 +124,8 @@ class Budget:
                 yield number
             except BaseException as error:
                 if not isinstance(event, NoOp):
-                    self.failed = not isinstance(error, KeyboardInterrupt)  # which is no row's doing
+                    # which is no row's doing
+                    self.failed = not isinstance(error, KeyboardInterrupt)
                     self._state = self._state if self.plan is None else _BROKEN
                 raise
             finally:
@@ -119,7 +147,8 @@ class Budget:
 
     def _follow(self, event: Event, of: str) -> None:
         """The plan's next events, or an error that says which was due."""
-        if event is not self._asked[0]:  # the steps of a run are one event many times: what was found equal stays equal
+        # the steps of a run are one event many times: what was found equal stays equal
+        if event is not self._asked[0]:
             self._asked = (event, list(spelled_out(event)), {})
         parts, equals = self._asked[1:]
         while len(self._due) < len(parts) and (following := next(self._to_come, None)) is not None:
@@ -131,7 +160,9 @@ class Budget:
             if due is None or not covers(due, part, self.promise.neighbours):
                 raise PrivacyError(
                     complaint(
-                        expected="no more answers: the plan is done" if due is None else _due_in_words(due),
+                        expected="no more answers: the plan is done"
+                        if due is None
+                        else _due_in_words(due),
                         of=of,
                         got=part,
                         remedy="A plan is fixed in advance; leave plan=None to choose as you go.",
@@ -144,7 +175,9 @@ class Budget:
 
 def _due_in_words(due: Event) -> str:
     bounded = isinstance(due, Gaussian | PoissonSampled | VisiblySampled | OnPart)
-    return f"the plan's next event, {due}" + (", or one by cell with no less noise for anybody" if bounded else "")
+    return f"the plan's next event, {due}" + (
+        ", or one by cell with no less noise for anybody" if bounded else ""
+    )
 
 
 def _checked(cap: object, promise: Promise) -> Filter:
@@ -153,5 +186,7 @@ def _checked(cap: object, promise: Promise) -> Filter:
     if not isinstance(cap, Filter) or cap.promise != promise:
         got = str(cap.promise) if isinstance(cap, Filter) else cap
         remedy = "Make the filter of the curator's own guarantee: Filter.create(promise)."
-        raise InputError(complaint(expected=f"a filter for {promise}", of="cap", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected=f"a filter for {promise}", of="cap", got=got, remedy=remedy)
+        )
     return cap

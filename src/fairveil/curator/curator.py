@@ -1,14 +1,21 @@
-"""The curator: holds the rows, answers bounded questions with noise, and writes down what each answer cost.
+"""The curator: holds the rows, answers bounded questions with noise, and writes down what each
+answer cost.
 
 Guarantees (tests/curator/test_curator_*.py):
-1. Nothing that depends on a protected value leaves except through `answer` and `choose`, each with its event in the log.
+1. Nothing that depends on a protected value leaves except through `answer` and `choose`, each with
+   its event in the log.
 2. One call of `answer` is one joint release on one batch, and one event.
-3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the release.
+3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the
+   release.
 4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
-5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log of what was released.
-6. With records protected the realised size of a Poisson batch is neither used nor released (else membership is priced as seen).
-7. With a ledger all that a run may cost is reserved there before a row is read, and settled when it ends: see `recording`.
-8. Under a promise about persons no more than its cap of a person's rows is read, and batches hold whole persons: see `persons`.
+5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log
+   of what was released.
+6. With records protected the realised size of a Poisson batch is neither used nor released (else
+   membership is priced as seen).
+7. With a ledger all that a run may cost is reserved there before a row is read, and settled when it
+   ends: see `recording`.
+8. Under a promise about persons no more than its cap of a person's rows is read, and batches hold
+   whole persons: see `persons`.
 """
 
 from __future__ import annotations
@@ -49,7 +56,14 @@ from .questions.attached_codes import AttachedCodes, given_codes
 from .questions.of_models import GroupLosses
 from .questions.of_rows import RowCount
 from .quiet.calls import Troubles
-from .refusals import need_type, require_all_kept, require_shape, require_unit, require_weights, sources_of
+from .refusals import (
+    need_type,
+    require_all_kept,
+    require_shape,
+    require_unit,
+    require_weights,
+    sources_of,
+)
 from .rounds import Rounds, unclipped
 from .rows.block import Block, Drawn
 from .rows.public_facts import public_facts
@@ -60,17 +74,20 @@ from .totals import public_scale
 
 
 class Curator:
-    """The only holder of rows: it answers bounded questions about them with noise, and logs what each answer cost.
+    """The only holder of rows: it answers bounded questions about them with noise, and logs what
+    each answer cost.
 
-    `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand and priced now; answers
-    must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (theory.md#t10).
-    `noise`: a source, or one source a model for questions about many models side by side (each model then gets the noise
-    that it would get alone). `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
-    speed only. `journal`: called with each log entry before its answer is handed out. `earlier`: what an earlier sitting of the
-    same run released, as its entries or as its `Journal`, which is then written on (or begun, where it is new).
-    `bounds`: of what was done to the rows before, for the statement. `ledger`: where the run is recorded, for `purpose`; None:
-    in that of a `with fairveil.ledger(...)` block, if there is one. A plan is reserved there now, and settled by `finish()`, or
-    by `close()`, which the end of a `with` block calls, too.
+    `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand
+    and priced now; answers must follow it. Without a plan answers may be chosen as you go; `cap`, a
+    filter, holds them (theory.md#t10). `noise`: a source, or one source a model for questions about
+    many models side by side (each model then gets the noise that it would get alone).
+    `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
+    speed only. `journal`: called with each log entry before its answer is handed out. `earlier`:
+    what an earlier sitting of the same run released, as its entries or as its `Journal`, which is
+    then written on (or begun, where it is new). `bounds`: of what was done to the rows before, for
+    the statement. `ledger`: where the run is recorded, for `purpose`; None: in that of a
+    `with fairveil.ledger(...)` block, if there is one. A plan is reserved there now, and settled by
+    `finish()`, or by `close()`, which the end of a `with` block calls, too.
     """
 
     def __init__(
@@ -91,25 +108,41 @@ class Curator:
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
     ) -> None:
-        need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
+        need_type(
+            "rows",
+            rows,
+            Rows,
+            "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).",
+        )
         need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
         if rows.is_elsewhere:
             remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
-            raise InputError(complaint(expected="rows that are here", of="rows", got="another holder's", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rows that are here", of="rows", got="another holder's", remedy=remedy
+                )
+            )
         self.promise = promise
         self.layout = rows.layout
         self._rows = rows
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
         self._sources = sources_of(noise)
         require_unit(rows, promise)
-        self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        self._public_rows = (
+            None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        )
         told = public_facts(rows, self._public_rows, facts)
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
         self._decided = decisions.HistogramCache()
         self._troubles = Troubles()
         require_weights(rows, promise)
         if ledger is not None:
-            need_type("ledger", ledger, Ledger, "Make one with Ledger.create, or find one with Ledger.open.")
+            need_type(
+                "ledger",
+                ledger,
+                Ledger,
+                "Make one with Ledger.create, or find one with Ledger.open.",
+            )
         self._books = books = Books(
             promise,
             plan,
@@ -123,20 +156,25 @@ class Curator:
         )
         if promise.unit is not None and promise.is_private:
             coins = self._sources[0].stream("units")
-            self._rows = rows.by_person(promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise))
+            self._rows = rows.by_person(
+                promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise)
+            )
             require_all_kept(self._rows, promise)
         self._bounds = Bounds(self._rows, promise, books, stated_clips, self._threads)
-        self._rounds = Rounds(self._rows, promise, self._sources, books, self._bounds, self._troubles, self._threads)
+        self._rounds = Rounds(
+            self._rows, promise, self._sources, books, self._bounds, self._troubles, self._threads
+        )
         counted = promise.rows_are_public or not promise.is_private
         books.open(journal, earlier, self._rows.exact_count if counted else None)
         self.journal, self.log = books.journal, books.log
         listening.open_book(rows)
 
-    # -- what is public ----------------------------------------------------------------------------------------------------
+    # -- what is public ----------------------------------------------------------------------------
 
     @property
     def public_rows(self) -> int:
-        """The number of rows that averages divide by: the true one where it is public, else the one given or bought."""
+        """The number of rows that averages divide by: the true one where it is public, else the one
+        given or bought."""
         if self._public_rows is not None:
             return self._public_rows
         if self.promise.rows_are_public or not self.promise.is_private:
@@ -146,12 +184,14 @@ class Curator:
                 expected="a public number of rows",
                 of="public_rows",
                 got=None,
-                remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) first.",
+                remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) "
+                "first.",
             )
         )
 
     def buy_rows(self, multiplier: float) -> int:
-        """One noisy count of the rows (of their weights, where they have weights), at least 1, kept as `public_rows`."""
+        """One noisy count of the rows (of their weights, where they have weights), at least 1, kept
+        as `public_rows`."""
         ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
         self._public_rows = max(1, round(float(count)))
         return self._public_rows
@@ -162,7 +202,8 @@ class Curator:
 
     @property
     def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
-        """Scale and shift of each `rescale` so far, in turn: public or released values, never the rows'."""
+        """Scale and shift of each `rescale` so far, in turn: public or released values, never the
+        rows'."""
         return self._scalings
 
     def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
@@ -173,18 +214,28 @@ class Curator:
         """The event that `choose` would log, for plans."""
         return pricing.describe_choice(question, epsilon, self.promise)
 
-    def describe_range(self, question: Question | Sequence[Question], score: Score) -> tuple[float, float]:
-        """Of `choose` by that score: how far one person moves scores apart, what rounding adds among it, and the step that
-        scores are rounded to. Public values alone: the mechanism is exp(-epsilon score / range) on that grid."""
-        contest = cast(choice_by_function.FunctionContest, self._contest(pricing.as_questions(question), None, None, score))
+    def describe_range(
+        self, question: Question | Sequence[Question], score: Score
+    ) -> tuple[float, float]:
+        """Of `choose` by that score: how far one person moves scores apart, what rounding adds
+        among it, and the step that scores are rounded to. Public values alone: the mechanism is
+        exp(-epsilon score / range) on that grid."""
+        contest = cast(
+            choice_by_function.FunctionContest,
+            self._contest(pricing.as_questions(question), None, None, score),
+        )
         return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
 
-    # -- answers -----------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
-    def answer(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = "") -> list[Floats]:
-        """One joint noisy answer: an array a question, with a leading model axis where the question has many models.
+    def answer(
+        self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
+        """One joint noisy answer: an array a question, with a leading model axis where the question
+        has many models.
 
-        Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
+        Questions that do not read what is protected are answered exactly, for free, whatever their
+        multiplier.
         """
         asked = pricing.as_asks(asks)
         wanted = [self._rounds.heard(ask) for ask in asked]
@@ -199,7 +250,9 @@ class Curator:
             return given.answers
         jobs = self._rounds.jobs(wanted, ready)
         with self._books.admitted(ready.event, purpose) as number:
-            answers = self._rounds.answers(wanted, ready, jobs, batch, self._chosen(batch, number), number)
+            answers = self._rounds.answers(
+                wanted, ready, jobs, batch, self._chosen(batch, number), number
+            )
             out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
             entry = Entry(number, ready.event, ready.names, ready.words, purpose)
             self._books.release(entry, out, asked, batch, purpose)
@@ -216,15 +269,18 @@ class Curator:
         score: Score | None = None,
         purpose: str = "",
     ) -> int:
-        """The exponential mechanism over the question's models: small scores are likely (theory.md#ranges). Their index.
+        """The exponential mechanism over the question's models: small scores are likely
+        (theory.md#ranges). Their index.
 
-        `GroupLosses`: the score is the sum of `cell_weights` x losses. A `PredictionHistogram` or an `AttachedHistogram` of
-        hard decisions, a `ScoreHistogram` whose every direction and edge is a candidate (number: direction x edges + edge; it
-        decides for the second class above the edge), or a list of them whose candidates then follow one another: the sum of
-        `costs` (cells, labels or 1, classes), what one prediction of that class costs. Or, of either, a `Score`: any function
-        of a candidate's sums whose slopes are bounded. Histograms are totalled once for as long as you hold the questions, so
-        many rounds of other costs or scores should ask the same ones. See `choice` and `ranges` for how far one person moves
-        the scores. Exact: no sampling error.
+        `GroupLosses`: the score is the sum of `cell_weights` x losses. A `PredictionHistogram` or
+        an `AttachedHistogram` of hard decisions, a `ScoreHistogram` whose every direction and edge
+        is a candidate (number: direction x edges + edge; it decides for the second class above the
+        edge), or a list of them whose candidates then follow one another: the sum of `costs`
+        (cells, labels or 1, classes), what one prediction of that class costs. Or, of either, a
+        `Score`: any function of a candidate's sums whose slopes are bounded. Histograms are
+        totalled once for as long as you hold the questions, so many rounds of other costs or scores
+        should ask the same ones. See `choice` and `ranges` for how far one person moves the scores.
+        Exact: no sampling error.
         """
         asked = pricing.as_questions(question)
         for one in asked:
@@ -234,11 +290,19 @@ class Curator:
         if score is not None and score.trusted:
             self._books.trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
-        if (given := self._books.again(event, asked, cell_weights, costs, score, purpose)) is not None:
+        if (
+            given := self._books.again(event, asked, cell_weights, costs, score, purpose)
+        ) is not None:
             return given.chosen
         if isinstance(event, Exponential) and contest.stated is not None:
             self._books.state(
-                StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more", "by definition")
+                StatedBound(
+                    names[0],
+                    "range",
+                    contest.stated,
+                    "scores of candidates move apart by no more",
+                    "by definition",
+                )
             )
         with self._books.admitted(event, purpose) as number:
             if isinstance(event, Exponential):
@@ -250,18 +314,35 @@ class Curator:
         return index
 
     def _contest(
-        self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: object, score: Score | None
+        self,
+        asked: tuple[GroupLosses] | tuple[Deciding, ...],
+        cell_weights: Any,
+        costs: object,
+        score: Score | None,
     ) -> choice.ExponentialMechanism | choice_by_function.FunctionContest:
-        """Scores and their range; what is wrong with weights, costs or slopes is an error before anything is charged."""
+        """Scores and their range; what is wrong with weights, costs or slopes is an error before
+        anything is charged."""
         question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
-        for name, given, fits in (("cell_weights", cell_weights, losses), ("costs", costs, not losses)):
+        for name, given, fits in (
+            ("cell_weights", cell_weights, losses),
+            ("costs", costs, not losses),
+        ):
             if given is not None and (score is not None or not fits):
-                remedy = "Losses are weighed by cell_weights, decisions have costs, and a score stands alone."
-                raise InputError(complaint(expected=f"none, for {question.name}", of=name, got=given, remedy=remedy))
+                remedy = (
+                    "Losses are weighed by cell_weights, decisions have costs, and a score stands "
+                    "alone."
+                )
+                raise InputError(
+                    complaint(
+                        expected=f"none, for {question.name}", of=name, got=given, remedy=remedy
+                    )
+                )
         if score is not None:
             need_type("score", score, Score, "Pass Score(function, lowest, highest).")
         most, n = (
-            rows.exact_count if self.promise.features_are_public or self.promise.rows_are_public else MOST_ROWS,
+            rows.exact_count
+            if self.promise.features_are_public or self.promise.rows_are_public
+            else MOST_ROWS,
             self._threads,
         )
         if not isinstance(question, GroupLosses):
@@ -275,7 +356,9 @@ class Curator:
         if score is not None:
             head = (question, score, scale, rows, self.promise, self._troubles)
             return choice_by_function.by_losses(*head, most_rows=most, threads=n)
-        return choice.by_losses(question, cell_weights, scale, rows, self.promise, most_rows=most, threads=n)
+        return choice.by_losses(
+            question, cell_weights, scale, rows, self.promise, most_rows=most, threads=n
+        )
 
     def attach(
         self,
@@ -284,9 +367,11 @@ class Curator:
         columns_read: Iterable[str] = ("features",),
         title: str = "a model made elsewhere",
     ) -> Attached:
-        """Score the rows with a model made elsewhere, inside: a handle to ask `AttachedHistogram` and `AttachedLosses` about.
+        """Score the rows with a model made elsewhere, inside: a handle to ask `AttachedHistogram`
+        and `AttachedLosses` about.
 
-        `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code and trusted as such.
+        `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code
+        and trusted as such.
         """
         self._books.trust()
         return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
@@ -299,35 +384,50 @@ class Curator:
         columns_read: Iterable[str] = ("features",),
         title: str = "codes made elsewhere",
     ) -> AttachedCodes:
-        """Keep a code of each row, from 0 to `count` - 1, such as the bin of a score: a handle to ask `CodeHistogram` about.
+        """Keep a code of each row, from 0 to `count` - 1, such as the bin of a score: a handle to
+        ask `CodeHistogram` about.
 
-        `codes(block)` returns them, (rows,). It is user code and trusted as such. Where features and labels are public, `codes`
-        may be an array of one code a row, made of these alone: no code of a caller's then runs beside the rows.
+        `codes(block)` returns them, (rows,). It is user code and trusted as such. Where features
+        and labels are public, `codes` may be an array of one code a row, made of these alone: no
+        code of a caller's then runs beside the rows.
         """
         if callable(codes):
             self._books.trust()
             function = codes
         else:
             function = given_codes(codes, self._rows, self.promise)
-        return AttachedCodes(function, self._rows, count, frozenset(columns_read), title, self._troubles)
+        return AttachedCodes(
+            function, self._rows, count, frozenset(columns_read), title, self._troubles
+        )
 
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
-        """Features, labels and weights of the rows, at most `most` numbers, where they are public: free, and never a sensitive
-        column. Without privacy the memberships of `cells`, too."""
+        """Features, labels and weights of the rows, at most `most` numbers, where they are public:
+        free, and never a sensitive column. Without privacy the memberships of `cells`, too."""
         return public_table(self._rows, self.promise, cells, most)
 
     def rescale(self, scale: object, shift: object) -> None:
-        """From now on every number x of the rows is scale x + shift, for public or released values: inside, and for good.
+        """From now on every number x of the rows is scale x + shift, for public or released values:
+        inside, and for good.
 
-        Contributions are shortened and bounded as before, in the new units. Models found are of the new units too. What leaves
-        the range of its number type is put at its end, so no row makes this fail; rows with sparse numbers are refused.
+        Contributions are shortened and bounded as before, in the new units. Models found are of the
+        new units too. What leaves the range of its number type is put at its end, so no row makes
+        this fail; rows with sparse numbers are refused.
         """
         scale, shift = (np.array(values, np.float64) for values in (scale, shift))
         wanted = (self.layout.numbers,)
-        if scale.shape != wanted or shift.shape != wanted or not np.isfinite([scale, shift]).all() or not (scale > 0).all():
+        if (
+            scale.shape != wanted
+            or shift.shape != wanted
+            or not np.isfinite([scale, shift]).all()
+            or not (scale > 0).all()
+        ):
             expected = f"{wanted[0]} finite numbers each, scales above 0"
             remedy = "Make them from an answer to NumberMoments."
-            raise InputError(complaint(expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy
+                )
+            )
         self._rows = self._rows.rescaled(scale, shift)
         for values in (scale, shift):
             values.setflags(write=False)
@@ -342,7 +442,8 @@ class Curator:
         return self._books.budget.failed
 
     def close(self) -> None:
-        """End the run: nothing more is answered. What was reserved in a ledger is settled, by what was admitted."""
+        """End the run: nothing more is answered. What was reserved in a ledger is settled, by what
+        was admitted."""
         self._books.close()
 
     def __enter__(self) -> Self:
@@ -352,20 +453,23 @@ class Curator:
         self.close()
 
     def trouble(self) -> tuple[str, ...]:
-        """What went wrong inside user code. For the data holder, once the run has ended: it may depend on private rows."""
+        """What went wrong inside user code. For the data holder, once the run has ended: it may
+        depend on private rows."""
         if self._books.budget.is_open:
             raise PrivacyError(
                 complaint(
                     expected="a run that has ended",
                     of="trouble",
                     got="one that goes on",
-                    remedy="An error may depend on one private row: call finish(), or close(), first.",
+                    remedy="An error may depend on one private row: call finish(), or close(), "
+                    "first.",
                 )
             )
         return tuple(self._troubles)
 
     def finish(self) -> Event:
-        """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
+        """End the run and give the whole log as one event; with a plan, an error unless all of it
+        was done."""
         return self._books.finish()
 
     def statement(
@@ -376,17 +480,19 @@ class Curator:
         earlier_releases: str | None = None,
         groups: Iterable[NamedGroups] = (),
     ) -> PrivacyStatement:
-        """What was released so far, at what price, under which promise; `groups`: whose own prices to tell, one a column."""
+        """What was released so far, at what price, under which promise; `groups`: whose own prices
+        to tell, one a column."""
         return self._books.statement(not_covered, tuning, earlier_releases, groups)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _cap(self) -> float | None:
         return cap_of(self._rows, self.promise)
 
     def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn]:
-        """The rows that are asked. Many models share a Poisson batch, so it comes from the first source."""
+        """The rows that are asked. Many models share a Poisson batch, so it comes from the first
+        source."""
         if isinstance(batch, Part):
             return self._rows.part(batch)
         if not isinstance(batch, Poisson):

@@ -1,10 +1,12 @@
-"""Rows that lie with another holder: their shape is known here, and a curator of theirs is asked through a door.
+"""Rows that lie with another holder: their shape is known here, and a curator of theirs is asked
+through a door.
 
-Estimators build a curator from rows by `curator_of`. Of rows in this process it makes a `Curator`; of rows elsewhere it asks
-their holder for a run, and what comes back has the same methods.
+Estimators build a curator from rows by `curator_of`. Of rows in this process it makes a `Curator`;
+of rows elsewhere it asks their holder for a run, and what comes back has the same methods.
 
 Guarantees (tests/serving/test_serving_fits.py):
-1. No row is here: there is nothing to add up, and the number of rows is known only where the holder publishes it.
+1. No row is here: there is nothing to add up, and the number of rows is known only where the holder
+   publishes it.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from .rows.rows import Rows
 
 
 class Elsewhere:
-    """A data set of another holder, as it stands in the place of a table. Abstract; `fairveil.remote` makes one.
+    """A data set of another holder, as it stands in the place of a table. Abstract;
+    `fairveil.remote` makes one.
 
-    `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it; else None. `weights`: the
-    column of sample weights that the holder serves; None: rows count once.
+    `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it;
+    else None. `weights`: the column of sample weights that the holder serves; None: rows count
+    once.
     """
 
     schema: Schema
@@ -48,14 +52,16 @@ class Elsewhere:
         weight_cap: float | None = None,
         target_as_number: bool = False,
     ) -> RowsElsewhere:
-        """The rows as a curator takes them, coded by this schema, whose sensitive columns are the groups. `steps`: of an
-        additive model. `weight_cap`: the largest of the holder's weights; None: rows count once. `target_as_number`: the target
-        is the last number, too."""
+        """The rows as a curator takes them, coded by this schema, whose sensitive columns are the
+        groups. `steps`: of an additive model. `weight_cap`: the largest of the holder's weights;
+        None: rows count once. `target_as_number`: the target is the last number, too."""
 
     @abstractmethod
-    def parted(self, share: float, seed: int | None = None, coins: str = "certificate") -> tuple[Elsewhere, Elsewhere]:
-        """(those that stay, those set aside): each row by a coin of the holder's, in `share` of cases aside. `coins`: of which
-        kind (`aside_of`)."""
+    def parted(
+        self, share: float, seed: int | None = None, coins: str = "certificate"
+    ) -> tuple[Elsewhere, Elsewhere]:
+        """(those that stay, those set aside): each row by a coin of the holder's, in `share` of
+        cases aside. `coins`: of which kind (`aside_of`)."""
 
     @abstractmethod
     def require_room(self, events: Sequence[Event], promise: Promise) -> None:
@@ -79,15 +85,23 @@ class Nothing:
 
 
 class RowsElsewhere(Rows):
-    """What estimators hold of rows that are elsewhere: their layout. A `Curator` refuses them. Abstract."""
+    """What estimators hold of rows that are elsewhere: their layout. A `Curator` refuses them.
+    Abstract."""
 
     is_elsewhere = True
 
     def __init__(
-        self, layout: RowLayout, exact_rows: int | None, *, weight_cap: float | None = None, by_person: bool = False
+        self,
+        layout: RowLayout,
+        exact_rows: int | None,
+        *,
+        weight_cap: float | None = None,
+        by_person: bool = False,
     ) -> None:
         super().__init__(
-            Nothing(layout), max_sample_weight=1.0 if weight_cap is None else weight_cap, units=() if by_person else None
+            Nothing(layout),
+            max_sample_weight=1.0 if weight_cap is None else weight_cap,
+            units=() if by_person else None,
         )
         self._exact_rows, self.weighted = exact_rows, weight_cap is not None
 
@@ -96,10 +110,16 @@ class RowsElsewhere(Rows):
         """The number of rows, where their holder publishes it."""
         if self._exact_rows is None:
             remedy = (
-                "Pass neighbours='add-remove', under which it is not needed; public_rows= may say about how many there are."
+                "Pass neighbours='add-remove', under which it is not needed; public_rows= may say "
+                "about how many there are."
             )
             raise PrivacyError(
-                complaint(expected="a public number of rows", of="the holder's data set", got="a private one", remedy=remedy)
+                complaint(
+                    expected="a public number of rows",
+                    of="the holder's data set",
+                    got="a private one",
+                    remedy=remedy,
+                )
             )
         return self._exact_rows
 
@@ -110,16 +130,22 @@ class RowsElsewhere(Rows):
 
 def curator_of(rows: Rows, promise: Promise, **options: Any) -> Curator:
     """The curator of these rows, wherever they are."""
-    return rows.open_run(promise, **options) if isinstance(rows, RowsElsewhere) else Curator(rows, promise, **options)
+    return (
+        rows.open_run(promise, **options)
+        if isinstance(rows, RowsElsewhere)
+        else Curator(rows, promise, **options)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class DescribedRule:
-    """How rows elsewhere get a code each: by a finished model, described, that their holder applies.
+    """How rows elsewhere get a code each: by a finished model, described, that their holder
+    applies.
 
-    `model`: one of the library's, in coded units; None: the rows' labels. A row's code is the model's decision, or, with
-    `edges`, the bin of its score; with a `table` (groups, labels or 1, decisions), what it holds for the row's group, label and
-    decision. `soft`: its probabilities are attached in place of codes.
+    `model`: one of the library's, in coded units; None: the rows' labels. A row's code is the
+    model's decision, or, with `edges`, the bin of its score; with a `table` (groups, labels or 1,
+    decisions), what it holds for the row's group, label and decision. `soft`: its probabilities are
+    attached in place of codes.
     """
 
     model: Any
@@ -140,7 +166,8 @@ class DescribedRule:
 
 
 def columns_of(model: object, table: npt.NDArray[np.int64] | None) -> frozenset[str]:
-    """What codes by a model, or by the labels where there is none, and then by a table depend on."""
+    """What codes by a model, or by the labels where there is none, and then by a table depend
+    on."""
     found = {"features"} if model is not None else {"features", "label"}
     if table is not None and (table != table[:1]).any():
         found.add("sensitive")

@@ -28,7 +28,8 @@ _NOTHING: Ints = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class NoiseRequest:
-    """Noise that one model's answer to one ask needs: of which scale and shape, and from which stream."""
+    """Noise that one model's answer to one ask needs: of which scale and shape, and from which
+    stream."""
 
     job: int
     model: int
@@ -41,7 +42,9 @@ class NoiseRequest:
     @property
     def plain(self) -> bool:
         """Gaussian, of one scale above 0."""
-        gaussian = self.ask.noise == "gaussian" and not isinstance(inner_of(self.ask.question), GramMatrices)
+        gaussian = self.ask.noise == "gaussian" and not isinstance(
+            inner_of(self.ask.question), GramMatrices
+        )
         return gaussian and type(self.size) is float and self.size > 0.0
 
     def stream(self, sources: Sequence[NoiseSource], number: int) -> Stream:
@@ -50,7 +53,8 @@ class NoiseRequest:
 
 
 class NoisePlan:
-    """The noise of an answer that is asked for again and again, laid out once: plain Gaussians, in one pass."""
+    """The noise of an answer that is asked for again and again, laid out once: plain Gaussians, in
+    one pass."""
 
     __slots__ = ("_gaussians", "_needs", "_places")
 
@@ -59,7 +63,8 @@ class NoisePlan:
         self._needs = tuple(needs)
         self._gaussians = Gaussians([float(need.size) for need in needs], counts)
         self._places = [
-            (need.job, need.model, at - n, at) for need, n, at in zip(needs, counts, accumulate(counts), strict=True)
+            (need.job, need.model, at - n, at)
+            for need, n, at in zip(needs, counts, accumulate(counts), strict=True)
         ]
 
     @staticmethod
@@ -73,7 +78,8 @@ class NoisePlan:
         return [drawn[start:stop] for _, _, start, stop in self._places]
 
     def begin(self, sources: Sequence[NoiseSource], number: int) -> Callable[[], Ints]:
-        """Start to draw; the function waits for it. Much noise is drawn beside the pass over the rows."""
+        """Start to draw; the function waits for it. Much noise is drawn beside the pass over the
+        rows."""
         streams = [need.stream(sources, number) for need in self._needs]
         if sum(self._gaussians.sizes) < WORTH_DRAWING_BESIDE:
             return partial(self._gaussians.draw, streams)
@@ -94,7 +100,9 @@ def draws(needs: Sequence[NoiseRequest], sources: Sequence[NoiseSource], number:
     plain = [need for need in needs if need.plain]
     batched = iter(NoisePlan(plain).draws(sources, number))
     return [
-        next(batched).reshape(need.shape) if need.plain else draw(need.ask, need.size, need.shape, need.stream(sources, number))
+        next(batched).reshape(need.shape)
+        if need.plain
+        else draw(need.ask, need.size, need.shape, need.stream(sources, number))
         for need in needs
     ]
 
@@ -115,12 +123,15 @@ def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream)
 
 
 def symmetric(size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
-    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it (theory.md#gram)."""
+    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it
+    (theory.md#gram)."""
     d = shape[-1]
     upper = np.triu_indices(d)
     factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5))
     each = np.broadcast_to(np.asarray(size, np.float64), shape)[..., 0, 0]
-    drawn = stream.rounded_gaussian((each[..., np.newaxis] * factors).ravel()).reshape(*each.shape, -1)
+    drawn = stream.rounded_gaussian((each[..., np.newaxis] * factors).ravel()).reshape(
+        *each.shape, -1
+    )
     noise = np.zeros(shape, np.int64)
     noise[..., upper[0], upper[1]] = drawn
     noise[..., upper[1], upper[0]] = drawn

@@ -14,15 +14,18 @@ from .rows.sampling import Batch, Part, Poisson
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass
 
-Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed
+# of noise, one for all models or one a model; None: to be found, or none needed
+Sizes = list[float | Floats] | None
 Known = tuple[list[Scale], Sizes]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at each step), its words.
+    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at
+    each step), its words.
 
-    `noise`: where all of it is Gaussian and known, laid out; then `passes` and `units` are known too.
+    `noise`: where all of it is Gaussian and known, laid out; then `passes` and `units` are known
+    too.
     """
 
     event: Event
@@ -37,7 +40,8 @@ class Prepared:
 
 
 def units_of(scales: list[Scale], axes: int) -> float | Floats:
-    """What totals are multiplied by, models first: powers of two, so that nothing is rounded that the grid held."""
+    """What totals are multiplied by, models first: powers of two, so that nothing is rounded that
+    the grid held."""
     if len(scales) == 1:
         return scales[0].unit
     return np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (axes - 1))

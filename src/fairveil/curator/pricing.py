@@ -1,9 +1,12 @@
-"""From asks to one event and the scale of its noise: the price and the answer come from the same place.
+"""From asks to one event and the scale of its noise: the price and the answer come from the same
+place.
 
 Guarantees (tests/curator/test_curator_pricing.py):
-1. An event is made of multipliers and public constants only, so `describe` gives before a run what the log holds after it.
-2. The noise of an answer is multiplier x sensitivity under the promise's relation (full batch), or multiplier x largest norm of
-   a row's contribution (Poisson batch, noise that differs by cell), and the event counts it in that same unit.
+1. An event is made of multipliers and public constants only, so `describe` gives before a run what
+   the log holds after it.
+2. The noise of an answer is multiplier x sensitivity under the promise's relation (full batch), or
+   multiplier x largest norm of a row's contribution (Poisson batch, noise that differs by cell),
+   and the event counts it in that same unit.
 3. Multiplier 0 is accepted only for what nobody's privacy depends on.
 """
 
@@ -51,15 +54,17 @@ from .totals.public_scale import needs_rows
 
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
-LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
+# beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
+LARGEST_MULTIPLIER = 2.0**18
 
 
 @dataclass(frozen=True, eq=False)
 class Ask:
     """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets).
 
-    `column`: of which sensitive column the question's cells are. A person is in one cell of each column, so where noise differs
-    by cell releases over cells of one column add up cell by cell, and several columns' worst cells add up: see `PerCell`.
+    `column`: of which sensitive column the question's cells are. A person is in one cell of each
+    column, so where noise differs by cell releases over cells of one column add up cell by cell,
+    and several columns' worst cells add up: see `PerCell`.
     """
 
     question: Question
@@ -74,30 +79,49 @@ class Ask:
             _checks.normalise(self, column=_checks.whole(column=self.column))
         if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
-        if isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray) and np.ndim(self.multiplier) == 0:
+        if (
+            isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray)
+            and np.ndim(self.multiplier) == 0
+        ):
             _checks.normalise(self, multiplier=float(self.multiplier))
         if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         try:
-            values = np.empty(0) if isinstance(self.multiplier, str) else np.atleast_1d(np.asarray(self.multiplier, np.float64))
+            values = (
+                np.empty(0)
+                if isinstance(self.multiplier, str)
+                else np.atleast_1d(np.asarray(self.multiplier, np.float64))
+            )
         except (TypeError, ValueError):
             values = np.empty(0)
         zero = bool((values == 0).all())
-        if values.ndim != 1 or not values.size or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
+        if (
+            values.ndim != 1
+            or not values.size
+            or not (zero or (values > 0).all())
+            or not (values <= LARGEST_MULTIPLIER).all()
+        ):
             raise InputError(
                 complaint(
                     expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",
                     of="multiplier",
                     got=self.multiplier,
-                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a guarantee.",
+                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a "
+                    "guarantee.",
                 )
             )
 
     def about(self, question: Question) -> Ask:
-        """The same price for a question of the same key (`GradientSum.at`, `PredictionHistogram.at`): a round of a run."""
+        """The same price for a question of the same key (`GradientSum.at`,
+        `PredictionHistogram.at`): a round of a run."""
         if question.key is not self.question.key:
             raise InputError(
-                complaint(expected="a question made by `at`", of="question", got=question.name, remedy="Make a new Ask.")
+                complaint(
+                    expected="a question made by `at`",
+                    of="question",
+                    got=question.name,
+                    remedy="Make a new Ask.",
+                )
             )
         other = object.__new__(Ask)
         other.__dict__.update(self.__dict__, question=question, key=self.key)
@@ -141,26 +165,47 @@ def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
         else:
             remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
             got = type(ask).__name__
-            raise InputError(complaint(expected="pairs (question, multiplier), or Asks", of="asks", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="pairs (question, multiplier), or Asks",
+                    of="asks",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
     if not out:
-        raise InputError(complaint(expected="at least one question", of="asks", got=[], remedy="Ask something."))
+        raise InputError(
+            complaint(expected="at least one question", of="asks", got=[], remedy="Ask something.")
+        )
     return out
 
 
 def check_batch(batch: object, promise: Promise) -> None:
-    """`Full()`, `Poisson(rate)`, or, where a row that comes cannot move others from part to part, `Part(number, parts)`."""
+    """`Full()`, `Poisson(rate)`, or, where a row that comes cannot move others from part to part,
+    `Part(number, parts)`."""
     if not isinstance(batch, Full | Poisson | Part):
         remedy = "Pass Poisson(0.1) for random batches, or leave it out for all rows."
         raise InputError(
-            complaint(expected="Full(), Poisson(rate) or Part(number, parts)", of="batch", got=batch, remedy=remedy)
+            complaint(
+                expected="Full(), Poisson(rate) or Part(number, parts)",
+                of="batch",
+                got=batch,
+                remedy=remedy,
+            )
         )
-    if isinstance(batch, Part) and batch.parts > 1 and promise.is_private and not promise.units_are_public:
+    if (
+        isinstance(batch, Part)
+        and batch.parts > 1
+        and promise.is_private
+        and not promise.units_are_public
+    ):
         raise PrivacyError(
             complaint(
                 expected="Full() or Poisson(rate) under add-remove",
                 of="batch",
                 got=batch,
-                remedy="A row that comes moves others from part to part, so nobody is in one part only (theory.md#t8): draw "
+                remedy="A row that comes moves others from part to part, so nobody is in one part "
+                "only (theory.md#t8): draw "
                 "Poisson(1 / parts), or pass neighbours='replace-one'.",
             )
         )
@@ -181,11 +226,13 @@ def describe(
     *,
     max_sample_weight: float | None = None,
 ) -> Event:
-    """The one event of a joint answer, before any data are touched: for plans that are priced beforehand.
+    """The one event of a joint answer, before any data are touched: for plans that are priced
+    beforehand.
 
     `max_sample_weight`: the cap, where rows have weights; None where every row counts once.
 
-    Where the rows are public and a sensitivity is the largest over them, multipliers say all that an event needs.
+    Where the rows are public and a sensitivity is the largest over them, multipliers say all that
+    an event needs.
     """
     check_batch(batch, promise)
     if not promise.is_private:
@@ -196,8 +243,14 @@ def describe(
     for ask in as_asks(asks):
         require_unit(ask, promise)
         known = not (public and needs_rows(ask.question))
-        scale = constant_scale(ask.question, layout, promise, max_sample_weight, ask.order) if known else None
-        if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise, batch)):
+        scale = (
+            constant_scale(ask.question, layout, promise, max_sample_weight, ask.order)
+            if known
+            else None
+        )
+        if is_free(ask.question, promise) or (
+            scale is not None and _never_moves(scale.bound, promise, batch)
+        ):
             continue
         if ask.is_exact:
             raise PrivacyError(
@@ -205,7 +258,8 @@ def describe(
                     expected="a multiplier above 0",
                     of=f"the question {ask.question.name!r}",
                     got=0,
-                    remedy="An exact answer is allowed only to questions that do not read what is protected.",
+                    remedy="An exact answer is allowed only to questions that do not read what is "
+                    "protected.",
                 )
             )
         part = _noise_event(ask, scale, promise, batch, layout)
@@ -219,16 +273,21 @@ def describe(
         return OnPart(joint, batch.number, batch.parts)
     if not isinstance(batch, Poisson):
         return joint
-    if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: theory.md#t4
+    # exact public parts of the step may show who was drawn: theory.md#t4
+    if promise.protects == "sensitive_features":
         return VisiblySampled(batch.rate, joint)
-    return PoissonSampled(batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None)
+    return PoissonSampled(
+        batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None
+    )
 
 
-def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> Scale:
+def constant_scale(
+    question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2
+) -> Scale:
     """Bound and grid under the promise, for a question whose bound is no maximum over public rows.
 
-    Of a person with several rows the bound is that of a row that counts so often, but of gradients: a person's are added, and
-    the sum is clipped (theory.md#units).
+    Of a person with several rows the bound is that of a row that counts so often, but of gradients:
+    a person's are added, and the sum is clipped (theory.md#units).
     """
     if (
         not promise.is_private
@@ -241,14 +300,21 @@ def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap:
     if rows > 1 and not alone and isinstance(question, GradientSum) and question.clip is not None:
         need_order_two(order, question.name)
         return scale_of_gradient(question, layout, cap)
-    return of_person((question.scale_of_change if alone else question.scale)(layout, cap, order), rows)
+    return of_person(
+        (question.scale_of_change if alone else question.scale)(layout, cap, order), rows
+    )
 
 
-def moved_by_one(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> float:
-    """How far one who is protected moves the answer to a question whose bound is a constant, for plans and reports."""
+def moved_by_one(
+    question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2
+) -> float:
+    """How far one who is protected moves the answer to a question whose bound is a constant, for
+    plans and reports."""
     rows = promise.rows_per_unit
     if rows > 1 and promise.protects == "records":
-        return constant_scale(question, layout, promise, cap, order).bound.sensitivity(promise.neighbours)
+        return constant_scale(question, layout, promise, cap, order).bound.sensitivity(
+            promise.neighbours
+        )
     return of_person(question.scale(layout, cap, order), rows).bound.sensitivity(promise.neighbours)
 
 
@@ -260,21 +326,34 @@ def require_unit(ask: Ask, promise: Promise) -> None:
     network = isinstance(inner, NetworkGradient | NetworkHistogram)
     if isinstance(ask.question, CellwiseQuestion) or ask.by_cell is not None or network:
         got = "a network" if network else "noise or weights that differ by cell"
-        remedy = "Fit a linear or an additive model, with one noise for all; or protect rows: unit=None."
+        remedy = (
+            "Fit a linear or an additive model, with one noise for all; or protect rows: unit=None."
+        )
         raise PrivacyError(
             complaint(
-                expected="a question that is answered by person", of=f"unit {promise.unit.name!r}", got=got, remedy=remedy
+                expected="a question that is answered by person",
+                of=f"unit {promise.unit.name!r}",
+                got=got,
+                remedy=remedy,
             )
         )
 
 
 def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:
-    """True of the number of rows under replace-one: every neighbour gives the same answer. Not of a secret batch's size."""
-    return not isinstance(batch, Poisson) and promise.neighbours == "replace-one" and bound.spread == 0.0
+    """True of the number of rows under replace-one: every neighbour gives the same answer. Not of a
+    secret batch's size."""
+    return (
+        not isinstance(batch, Poisson)
+        and promise.neighbours == "replace-one"
+        and bound.spread == 0.0
+    )
 
 
-def describe_choice(question: Question | Sequence[Question], epsilon: float, promise: Promise) -> Event:
-    """The event of `Curator.choose`, by whatever score, for plans. Among candidates that read nothing protected it is free."""
+def describe_choice(
+    question: Question | Sequence[Question], epsilon: float, promise: Promise
+) -> Event:
+    """The event of `Curator.choose`, by whatever score, for plans. Among candidates that read
+    nothing protected it is free."""
     epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
     if not promise.is_private:
         return NonPrivate()
@@ -282,12 +361,15 @@ def describe_choice(question: Question | Sequence[Question], epsilon: float, pro
         return NoOp()
     if math.isinf(epsilon):
         way_out = "Only epsilon=inf chooses exactly."
-        raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
+        raise PrivacyError(
+            complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out)
+        )
     return Exponential(epsilon)
 
 
 def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
-    """Whose models a choice is among: one question about losses, or one or several about decisions."""
+    """Whose models a choice is among: one question about losses, or one or several about
+    decisions."""
     given = tuple(question) if isinstance(question, list | tuple) else (question,)
     if len(given) == 1 and isinstance(given[0], GroupLosses):
         return (given[0],)
@@ -296,33 +378,42 @@ def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
         return deciding
     raise InputError(
         complaint(
-            expected="a GroupLosses, or histograms of predictions, of scores and of attached models, one or a list",
+            expected="a GroupLosses, or histograms of predictions, of scores and of attached "
+            "models, one or a list",
             of="question",
             got=[type(one).__name__ for one in given],
-            remedy="Ask about many models' losses or decisions: GroupLosses(Linear(weights), cells).",
+            remedy="Ask about many models' losses or decisions: GroupLosses(Linear(weights), "
+            "cells).",
         )
     )
 
 
 def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
-    """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest norm of one row; outwards."""
+    """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest
+    norm of one row; outwards."""
     hidden = isinstance(batch, Poisson) and promise.protects == "records"
     return scale.bound.largest if hidden else scale.bound.sensitivity(promise.neighbours)
 
 
-def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout) -> Event:
+def _noise_event(
+    ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout
+) -> Event:
     vector = ask.by_cell
     if vector is not None:
         if ask.noise != "gaussian" or not ask.question.has_cells or ask.question.models != 1:
             raise InputError(
                 complaint(
-                    expected="Gaussian noise, one model, and an answer by cells that do not overlap",
+                    expected="Gaussian noise, one model, and an answer by cells that do not "
+                    "overlap",
                     of="a multiplier for each cell",
                     got=f"{ask.noise} noise, {ask.question.name}, {ask.question.models} models",
-                    remedy="Use product groups and a question with cells, or one multiplier for all.",
+                    remedy="Use product groups and a question with cells, or one multiplier for "
+                    "all.",
                 )
             )
-        return PerCell((tuple(vector.tolist()),), (_within(ask.question, scale, promise),), column=ask.column)
+        return PerCell(
+            (tuple(vector.tolist()),), (_within(ask.question, scale, promise),), column=ask.column
+        )
     multiplier = float(ask.multiplier)
     if isinstance(ask.question, Weighed) and ask.noise == "gaussian":
         return _weighed(ask.question, multiplier, ask.column, promise, batch, layout)
@@ -342,7 +433,14 @@ def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, 
     return Gaussian(multiplier)
 
 
-def _weighed(question: Weighed, multiplier: float, column: int, promise: Promise, batch: Batch, layout: RowLayout) -> PerCell:
+def _weighed(
+    question: Weighed,
+    multiplier: float,
+    column: int,
+    promise: Promise,
+    batch: Batch,
+    layout: RowLayout,
+) -> PerCell:
     """One noise for all, of which a person has the part that her cell's factor gives her."""
     alone, added = promise.protects == "sensitive_features", promise.neighbours == "add-remove"
     hidden = isinstance(batch, Poisson) and not alone
@@ -353,8 +451,8 @@ def _weighed(question: Weighed, multiplier: float, column: int, promise: Promise
 
 
 def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
-    """How far one row moves its own cell: not at all where only sensitive features may change and nothing but the cell
-    depends on them."""
+    """How far one row moves its own cell: not at all where only sensitive features may change and
+    nothing but the cell depends on them."""
     if promise.protects == "sensitive_features" and not isinstance(question, OwnJob):
         return 0.0
     return min(2.0, question.within * OUTWARDS + (0.0 if scale is None else scale.slack))
@@ -362,7 +460,13 @@ def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
 
 def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:
     """The L1 sensitivity in grid steps, a whole number: discrete Laplace noise is for counts."""
-    steps = 0.5 if scale is None else scale.bound.norm if promise.neighbours == "add-remove" else scale.bound.spread
+    steps = (
+        0.5
+        if scale is None
+        else scale.bound.norm
+        if promise.neighbours == "add-remove"
+        else scale.bound.spread
+    )
     if scale is None or scale.exponent != 0 or steps != int(steps):
         raise InputError(
             complaint(
@@ -375,8 +479,11 @@ def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:
     return int(steps)
 
 
-def noise_scale(ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: tuple[int, ...]) -> float | Floats:
-    """The standard deviation (or Laplace scale) of the noise of one model's answer, in grid units."""
+def noise_scale(
+    ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: tuple[int, ...]
+) -> float | Floats:
+    """The standard deviation (or Laplace scale) of the noise of one model's answer, in grid
+    units."""
     vector = ask.by_cell
     if vector is not None:
         grid = np.broadcast_to(vector.reshape(-1, *(1,) * (len(shape) - 1)), shape)

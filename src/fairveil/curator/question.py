@@ -1,13 +1,16 @@
-"""The kinds of bounded questions: what one row contributes, how large at most, and which columns it reads.
+"""The kinds of bounded questions: what one row contributes, how large at most, and which columns it
+reads.
 
-A question is a small frozen object that holds public or released values only. Its bound is made here, from the same clip that
-the kernels apply, and rounded outwards: `Scale` says how far one row moves the total *on the grid* on which it is summed.
-Answers have the shape (cells[, labels], ...), with a leading model axis where the weights have one.
+A question is a small frozen object that holds public or released values only. Its bound is made
+here, from the same clip that the kernels apply, and rounded outwards: `Scale` says how far one row
+moves the total *on the grid* on which it is summed. Answers have the shape (cells[, labels], ...),
+with a leading model axis where the weights have one.
 
-Guarantees (tests/curator/test_curator_sensitivity.py, enumerated and random neighbours, under every relation):
+Guarantees (tests/curator/test_curator_sensitivity.py, enumerated and random neighbours, under every
+relation):
 1. No neighbour moves the total of one model further than `scale(...).bound.sensitivity(relation)`.
-2. With sensitive features alone protected, the same holds for `public_scale.of(...)`, whose maxima run over the public rows
-   and over every pair of the *listed* groups, observed or not.
+2. With sensitive features alone protected, the same holds for `public_scale.of(...)`, whose maxima
+   run over the public rows and over every pair of the *listed* groups, observed or not.
 3. A question that does not read a protected column is moved by no neighbour at all.
 """
 
@@ -42,10 +45,14 @@ def _weights_array(weights: object) -> Floats:
     if array.ndim not in (1, 2, 3) or not np.isfinite(array).all():
         raise InputError(
             complaint(
-                expected="finite weights of shape (1 + width,), (classes, 1 + width) or (models, classes, 1 + width)",
+                expected="finite weights of shape (1 + width,), (classes, 1 + width) or (models, "
+                "classes, 1 + width)",
                 of="weights",
-                got=f"shape {array.shape}" if array.ndim not in (1, 2, 3) else "NaN or infinite values",
-                remedy="The intercept comes first, then numbers, then the categories of each coded feature.",
+                got=f"shape {array.shape}"
+                if array.ndim not in (1, 2, 3)
+                else "NaN or infinite values",
+                remedy="The intercept comes first, then numbers, then the categories of each coded "
+                "feature.",
             )
         )
     return array.reshape((1,) * (3 - array.ndim) + array.shape)
@@ -55,8 +62,9 @@ def _weights_array(weights: object) -> Floats:
 class Linear:
     """One linear model, or several side by side, as questions ask about them.
 
-    `weights`: (1 + width,) for two classes (the score of the second), (classes, 1 + width) for several, with a leading axis for
-    many models. The intercept comes first. `sharpness` multiplies scores before the soft decision (1 over the temperature).
+    `weights`: (1 + width,) for two classes (the score of the second), (classes, 1 + width) for
+    several, with a leading axis for many models. The intercept comes first. `sharpness` multiplies
+    scores before the soft decision (1 over the temperature).
     """
 
     weights: Any
@@ -71,7 +79,8 @@ class Linear:
     def at(self, weights: Floats) -> Linear:
         """The same model at other weights, of the same shape: a round of a run."""
         array = np.array(weights, np.float64, order="C")
-        if array.shape != np.shape(self.weights) or not np.vdot(array, array) < np.inf:  # whatever is wrong is said there
+        # whatever is wrong is said there
+        if array.shape != np.shape(self.weights) or not np.vdot(array, array) < np.inf:
             return Linear(weights, self.sharpness)
         array.setflags(write=False)
         other = object.__new__(Linear)
@@ -98,7 +107,8 @@ class Linear:
                     expected=f"weights of shape ({outputs}, {1 + layout.width}) a model",
                     of="weights",
                     got=self.array.shape[1:],
-                    remedy="One line of weights for two classes or a number, else one a class; the intercept first.",
+                    remedy="One line of weights for two classes or a number, else one a class; the "
+                    "intercept first.",
                 )
             )
 
@@ -118,7 +128,8 @@ class Scale:
 
 
 def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
-    """The grid on which one row's norm is below 2^bits steps, and the bound enlarged by its rounding."""
+    """The grid on which one row's norm is below 2^bits steps, and the bound enlarged by its
+    rounding."""
     exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
     rounded = sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
     return Scale(rounded, exponent, (rounded.spread - bound.spread) / rounded.norm)
@@ -150,7 +161,8 @@ class Question:
 
     @property
     def within(self) -> float:
-        """How far one row moves the sum within its cell, in units of the norm (for noise that differs by cell)."""
+        """How far one row moves the sum within its cell, in units of the norm (for noise that
+        differs by cell)."""
         return 2.0
 
     @property
@@ -160,22 +172,32 @@ class Question:
 
     @property
     def clipped_to(self) -> float | None:
-        """The number of a caller's that bounds each row's contribution; None where the question alone does."""
+        """The number of a caller's that bounds each row's contribution; None where the question
+        alone does."""
         clip: float | None = getattr(self, "clip", None)
         return clip
 
     @property
     def has_cells(self) -> bool:
-        """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
-        return getattr(self, "cells", None) is not None and getattr(self, "group", None) is None and self.per_row == 1
+        """Whether the first axis of the answer is disjoint cells, each of which only its own rows
+        move."""
+        return (
+            getattr(self, "cells", None) is not None
+            and getattr(self, "group", None) is None
+            and self.per_row == 1
+        )
 
     @cached_property
     def key(self) -> tuple[Hashable, ...]:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
-        return (type(self), *[_form(getattr(self, name)) for name in _public_fields(cast(Hashable, type(self)))])
+        return (
+            type(self),
+            *[_form(getattr(self, name)) for name in _public_fields(cast(Hashable, type(self)))],
+        )
 
     def again(self, **values: object) -> Self:
-        """The same question with other values for fields that its key does not depend on; the caller has checked that."""
+        """The same question with other values for fields that its key does not depend on; the
+        caller has checked that."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, key=self.key, **values)
         return other
@@ -192,7 +214,8 @@ class Question:
         raise NotImplementedError
 
     def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        """The same when sensitive features alone may change, where that is a constant (`public_scale.needs_rows` is false)."""
+        """The same when sensitive features alone may change, where that is a constant
+        (`public_scale.needs_rows` is false)."""
         return self.scale(layout, cap, order)
 
 
@@ -215,9 +238,12 @@ def _form(value: Any) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class OwnJob(Question):
-    """A question that totals its rows itself, outside the kernels: user code, and models made elsewhere. Abstract."""
+    """A question that totals its rows itself, outside the kernels: user code, and models made
+    elsewhere. Abstract."""
 
-    def job(self, scale: Scale, layout: RowLayout) -> Callable[[Any, int, int], tuple[npt.NDArray[np.int64], ...]]:
+    def job(
+        self, scale: Scale, layout: RowLayout
+    ) -> Callable[[Any, int, int], tuple[npt.NDArray[np.int64], ...]]:
         """A function of (block, a, b) that totals rows a to b, in grid units."""
         raise NotImplementedError
 
@@ -239,7 +265,10 @@ def need_classes(layout: RowLayout, name: str) -> int:
     if layout.classes is None:
         raise InputError(
             complaint(
-                expected="rows with class labels", of=name, got="numeric targets or none", remedy="Give classes to the rows."
+                expected="rows with class labels",
+                of=name,
+                got="numeric targets or none",
+                remedy="Give classes to the rows.",
             )
         )
     return len(layout.classes)
@@ -251,18 +280,27 @@ def check_group(cells: Cells | None, group: object) -> int | None:
         return None
     if cells is None or cells.mode != "product":
         remedy = "Use product cells, or ask about all cells."
-        raise InputError(complaint(expected="cells that do not overlap", of="group", got=cells, remedy=remedy))
+        raise InputError(
+            complaint(expected="cells that do not overlap", of="group", got=cells, remedy=remedy)
+        )
     number = _checks.whole(at_least=0, group=group)
     if number >= cells.count:
         remedy = "Cells are numbered in the order of their keys."
-        raise InputError(complaint(expected=f"a number below {cells.count}", of="group", got=number, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a number below {cells.count}", of="group", got=number, remedy=remedy
+            )
+        )
     return number
 
 
 def comes_or_goes(scale: Scale) -> Scale:
-    """Where a row's contribution is one that is fixed, or none: a change moves the total no further than one contribution."""
+    """Where a row's contribution is one that is fixed, or none: a change moves the total no further
+    than one contribution."""
     bound = scale.bound
-    return Scale(Bound(bound.norm, min(bound.spread, bound.norm), bound.order), scale.exponent, scale.slack)
+    return Scale(
+        Bound(bound.norm, min(bound.spread, bound.norm), bound.order), scale.exponent, scale.slack
+    )
 
 
 def cell_count(cells: Cells | None) -> int:

@@ -1,7 +1,9 @@
-"""What a curator refuses before it reads a row: arguments that are none, and promises and rows that say different things.
+"""What a curator refuses before it reads a row: arguments that are none, and promises and rows that
+say different things.
 
 Guarantee (tests/curator/test_curator_persons.py):
-1. Where a promise is about persons the rows say whose they are, and of each a bounded number is read.
+1. Where a promise is about persons the rows say whose they are, and of each a bounded number is
+   read.
 """
 
 from __future__ import annotations
@@ -21,18 +23,32 @@ from .totals.passes import check_labels
 def need_type(name: str, value: object, kind: type, remedy: str) -> None:
     """An argument is of its kind, or an error with the remedy."""
     if not isinstance(value, kind):
-        raise InputError(complaint(expected=f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy
+            )
+        )
 
 
 def sources_of(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[NoiseSource, ...]:
     """One source for all models, or one a model; a secure one where none is given."""
     if noise is None:
         return (NoiseSource.secure(),)
-    sources = (noise,) if isinstance(noise, NoiseSource) else tuple(noise) if isinstance(noise, list | tuple) else ()
+    sources = (
+        (noise,)
+        if isinstance(noise, NoiseSource)
+        else tuple(noise)
+        if isinstance(noise, list | tuple)
+        else ()
+    )
     if not sources or not all(isinstance(source, NoiseSource) for source in sources):
         remedy = "Leave noise=None for a secure source, or pass one noise source a model."
         got = type(noise).__name__
-        raise InputError(complaint(expected="a NoiseSource, or a list of them", of="noise", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a NoiseSource, or a list of them", of="noise", got=got, remedy=remedy
+            )
+        )
     return sources
 
 
@@ -40,7 +56,9 @@ def require_weights(rows: Rows, promise: Promise) -> None:
     """Weights of rows have a cap, where anything is promised."""
     if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
         remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-        raise PrivacyError(complaint(expected="a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy))
+        raise PrivacyError(
+            complaint(expected="a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy)
+        )
 
 
 def require_unit(rows: Rows, promise: Promise) -> None:
@@ -50,34 +68,53 @@ def require_unit(rows: Rows, promise: Promise) -> None:
         return
     if unit is None:
         remedy = "Pass Promise(..., unit=Unit('patient', max_rows=12)), or rows without units."
-        raise PrivacyError(complaint(expected="a guarantee for persons", of="promise", got=str(promise), remedy=remedy))
+        raise PrivacyError(
+            complaint(
+                expected="a guarantee for persons", of="promise", got=str(promise), remedy=remedy
+            )
+        )
     if not rows.knows_persons:
         remedy = "Say whose each row is: Rows(source, units=...)."
-        raise PrivacyError(complaint(expected="rows of known persons", of="rows", got="rows alone", remedy=remedy))
+        raise PrivacyError(
+            complaint(expected="rows of known persons", of="rows", got="rows alone", remedy=remedy)
+        )
     if promise.is_private and unit.max_rows is None:
-        remedy = "Pass max_rows_per_unit=12, for example: what one person adds to a sum must be bounded."
-        raise PrivacyError(complaint(expected="the most rows of one person", of="unit", got=None, remedy=remedy))
+        remedy = (
+            "Pass max_rows_per_unit=12, for example: what one person adds to a sum must be bounded."
+        )
+        raise PrivacyError(
+            complaint(expected="the most rows of one person", of="unit", got=None, remedy=remedy)
+        )
 
 
 def require_all_kept(rows: Rows, promise: Promise) -> None:
-    """Where rows are public none may be dropped, as all else counts them; how many a person has shows nothing."""
+    """Where rows are public none may be dropped, as all else counts them; how many a person has
+    shows nothing."""
     given = rows.given
     if not promise.features_are_public or rows.exact_count == given.exact_count:
         return
-    remedy = "Features and labels are public here, and so is whose they are: pass as many as the person who has most."
+    remedy = (
+        "Features and labels are public here, and so is whose they are: pass as many as the person "
+        "who has most."
+    )
     expected = f"at least {given.most_per_person}, the most rows of one person"
     got = promise.rows_per_unit
     raise InputError(complaint(expected=expected, of="max_rows_per_unit", got=got, remedy=remedy))
 
 
 def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
-    """The question is about these rows, with a multiplier a cell and a noise source a model, where it has many."""
+    """The question is about these rows, with a multiplier a cell and a noise source a model, where
+    it has many."""
     shape = ask.question.shape(rows.layout)
     check_labels(ask.question, rows)
     attached = getattr(ask.question, "attached", None)
     if attached is not None and not attached.is_of(rows):
         remedy = "Attach the model to this curator: its predictions are of other rows."
-        raise InputError(complaint(expected="a handle of this curator", of="attached", got="another's", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a handle of this curator", of="attached", got="another's", remedy=remedy
+            )
+        )
     cells = getattr(ask.question, "cells", None)
     if cells is not None:
         lines_of(cells, rows.layout)
@@ -85,7 +122,10 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
     if vector is not None and len(vector) != shape[0]:
         raise InputError(
             complaint(
-                expected=f"{shape[0]} multipliers, one a cell", of="multiplier", got=len(vector), remedy="Count the cells."
+                expected=f"{shape[0]} multipliers, one a cell",
+                of="multiplier",
+                got=len(vector),
+                remedy="Count the cells.",
             )
         )
     if sources > 1 and ask.question.models not in (1, sources):

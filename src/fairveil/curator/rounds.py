@@ -1,7 +1,9 @@
-"""What a joint answer needs before rows are read, worked out once for all rounds of a run whose asks have the same keys.
+"""What a joint answer needs before rows are read, worked out once for all rounds of a run whose
+asks have the same keys.
 
 Guarantees (tests/curator/test_curator_steps.py, test_curator_books.py):
-1. An answer from what was prepared is, to the bit, the answer of a curator that is asked for the first time.
+1. An answer from what was prepared is, to the bit, the answer of a curator that is asked for the
+   first time.
 2. Noise of every model comes from a stream of its own, named by the release and the question.
 3. What depended on weights of a round before is forgotten: a run does not grow with its rounds.
 """
@@ -37,12 +39,14 @@ from .rows.sampling import FULL, Batch, Part
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass
 
-Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
+# what to total for an ask: its place, itself, its grids, its noise
+Job = tuple[int, Ask, list[Scale], Sizes]
 _NOTHING: Floats = np.zeros(0)
 
 
 class Rounds:
-    """Joint answers about these rows: events, grids and noise of each, and the passes that total them."""
+    """Joint answers about these rows: events, grids and noise of each, and the passes that total
+    them."""
 
     def __init__(
         self,
@@ -76,12 +80,14 @@ class Rounds:
         return ask.about(question.again(_troubles=self._troubles))
 
     def prepared(self, asks: list[Ask], batch: Batch) -> Prepared:
-        """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in weights alone: once."""
+        """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
+        weights alone: once."""
         key = (batch, *(ask.key for ask in asks))
         ready = self.ready.get(key)
         if ready is None and any(isinstance(ask.question, Weighed) for ask in asks):
             self._forget(batch, asks, key)
-        if ready is None and isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
+        # parts differ in their events alone
+        if ready is None and isinstance(batch, Part) and batch.number > 0:
             ready = self.prepared(asks, Part(0, batch.parts))
             event = ready.event
             if isinstance(event, OnPart):
@@ -90,23 +96,48 @@ class Rounds:
         if ready is None:
             for ask in asks:
                 require_shape(ask, self._rows, len(self._sources))
-            event = pricing.describe(asks, self._rows.layout, self._promise, batch, max_sample_weight=self._bounds.cap)
+            event = pricing.describe(
+                asks, self._rows.layout, self._promise, batch, max_sample_weight=self._bounds.cap
+            )
             known = tuple(self._known_job(ask, batch) for ask in asks)
-            jobs = [(ask.question, job[0]) for ask, job in zip(asks, known, strict=True) if job is not None]
+            jobs = [
+                (ask.question, job[0])
+                for ask, job in zip(asks, known, strict=True)
+                if job is not None
+            ]
             passes = Passes(jobs, self._rows) if len(jobs) == len(asks) else None
             laid, units = None, tuple[float | Floats, ...]()
             if passes is not None:
                 needs = self._needs(self._all_jobs(asks, known), passes.shapes, batch)
                 laid = noising.NoisePlan.of(needs)
-                units = tuple(units_of(scales, len(shape)) for (_, scales), shape in zip(jobs, passes.shapes, strict=True))
-            many, names = tuple(is_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
-            ready = Prepared(event, known, passes, laid, units, many, names, words_of(batch), self._public_pass(asks, batch))
+                units = tuple(
+                    units_of(scales, len(shape))
+                    for (_, scales), shape in zip(jobs, passes.shapes, strict=True)
+                )
+            many, names = (
+                tuple(is_many(ask.question) for ask in asks),
+                tuple(ask.question.name for ask in asks),
+            )
+            ready = Prepared(
+                event,
+                known,
+                passes,
+                laid,
+                units,
+                many,
+                names,
+                words_of(batch),
+                self._public_pass(asks, batch),
+            )
             self.ready[key] = ready
         return ready
 
     def jobs(self, asks: Sequence[Ask], ready: Prepared) -> list[Job]:
-        """What is to be totalled, where grids or noise were not found beforehand: to be called before anything is charged."""
-        if ready.noise is not None or (ready.public is not None and ready.public.is_safe([ask.question for ask in asks])):
+        """What is to be totalled, where grids or noise were not found beforehand: to be called
+        before anything is charged."""
+        if ready.noise is not None or (
+            ready.public is not None and ready.public.is_safe([ask.question for ask in asks])
+        ):
             return []
         return self._all_jobs(asks, ready.known)
 
@@ -119,7 +150,8 @@ class Rounds:
         chosen: Iterator[Block | Drawn],
         number: int,
     ) -> list[Floats]:
-        """The noisy answer to each ask, models first, of the rows that were chosen for release `number`."""
+        """The noisy answer to each ask, models first, of the rows that were chosen for release
+        `number`."""
         if ready.public is not None and not jobs:
             return self._found_in_one(asks, ready.public, batch, number)
         if ready.noise is None or ready.passes is None:
@@ -130,28 +162,36 @@ class Rounds:
         return [np.asarray(total * unit) for total, unit in zip(sums, ready.units, strict=True)]
 
     def _forget(self, batch: Batch, asks: list[Ask], key: tuple[object, ...]) -> None:
-        """What was prepared for the round before, whose factors were others: else a run's rounds would all be kept."""
-        forms = (ask.question.form if isinstance(ask.question, Weighed) else ask.question.key for ask in asks)
+        """What was prepared for the round before, whose factors were others: else a run's rounds
+        would all be kept."""
+        forms = (
+            ask.question.form if isinstance(ask.question, Weighed) else ask.question.key
+            for ask in asks
+        )
         form = (batch, *forms)
         self.ready.pop(self._latest.get(form, ()), None)
         self._latest[form] = key
 
     def _known_job(self, ask: Ask, batch: Batch) -> Known | None:
-        """Scales and size of noise, where they are constants; None where they depend on public rows or on user code."""
+        """Scales and size of noise, where they are constants; None where they depend on public rows
+        or on user code."""
         if self._promise.features_are_public or isinstance(ask.question, RowFunction):
             return None
         scales = self._bounds.scales(ask)
         return scales, self._sizes(ask, scales, batch)
 
     def _sizes(self, ask: Ask, scales: list[Scale], batch: Batch) -> list[float | Floats] | None:
-        """The scale of the noise for each of the ask's scales, in grid units; None where no noise is needed."""
+        """The scale of the noise for each of the ask's scales, in grid units; None where no noise
+        is needed."""
         if not self._promise.is_private or pricing.is_free(ask.question, self._promise):
             return None
         shape = ask.question.shape(self._rows.layout)
         sizes: list[float | Floats] = []
         for scale in scales:
             moves = pricing.unit_size(scale, self._promise, batch) > 0
-            sizes.append(pricing.noise_scale(ask, scale, self._promise, batch, shape) if moves else 0.0)
+            sizes.append(
+                pricing.noise_scale(ask, scale, self._promise, batch, shape) if moves else 0.0
+            )
         return sizes
 
     def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
@@ -161,53 +201,92 @@ class Rounds:
         return jobs
 
     def _jobs(self, i: int, ask: Ask) -> list[Job]:
-        """What is to be totalled for an ask. With public rows a gradient's part that reads no group is exact."""
+        """What is to be totalled for an ask. With public rows a gradient's part that reads no group
+        is exact."""
         question = ask.question
         if isinstance(question, RowFunction):
             self._books.trust()
             question = question.again(_troubles=self._troubles)
             ask = ask.about(question)
             if not self._promise.is_private:
-                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._bounds.scales(wide), None)]
+                return [
+                    (
+                        i,
+                        wide := replace(ask, question=question.unclipped(self._rows)),
+                        self._bounds.scales(wide),
+                        None,
+                    )
+                ]
         public = self._promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
             if "sensitive" not in question.reads:
-                ask = replace(ask, question=replace(question, clip=None if question.reads_cells else question.loss_clip))
+                ask = replace(
+                    ask,
+                    question=replace(
+                        question, clip=None if question.reads_cells else question.loss_clip
+                    ),
+                )
             elif question.loss != "none":  # the clip shortens the part that reads groups alone
                 common, rest = question.parted()
                 apart, exact = replace(ask, question=rest), Ask(common, 0.0)
-                return [(i, apart, self._bounds.scales(apart), None), (i, exact, self._bounds.scales(exact), None)]
+                return [
+                    (i, apart, self._bounds.scales(apart), None),
+                    (i, exact, self._bounds.scales(exact), None),
+                ]
         return [(i, ask, self._bounds.scales(ask), None)]
 
     def _found(
-        self, jobs: list[Job], asks: int, passes: Passes | None, batch: Batch, chosen: Iterator[Block | Drawn], number: int
+        self,
+        jobs: list[Job],
+        asks: int,
+        passes: Passes | None,
+        batch: Batch,
+        chosen: Iterator[Block | Drawn],
+        number: int,
     ) -> list[Floats]:
         """The answers of jobs whose grids or noise were found for this answer alone."""
-        passes = passes or Passes([(ask.question, scales) for _, ask, scales, _ in jobs], self._rows)
+        passes = passes or Passes(
+            [(ask.question, scales) for _, ask, scales, _ in jobs], self._rows
+        )
         sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
         return self._noised(jobs, sums, asks, batch, number)
 
-    def _found_in_one(self, asks: Sequence[Ask], public: PublicPass, batch: Batch, number: int) -> list[Floats]:
+    def _found_in_one(
+        self, asks: Sequence[Ask], public: PublicPass, batch: Batch, number: int
+    ) -> list[Floats]:
         """The answers where rows are public and one pass finds grids and sums."""
         priced: dict[int, Ask] = {}  # by question: what is exact costs nothing
 
-        def scaling(place: int, question: Question, maxima: tuple[Floats, Floats] | None) -> list[Scale]:
+        def scaling(
+            place: int, question: Question, maxima: tuple[Floats, Floats] | None
+        ) -> list[Scale]:
             free = pricing.is_free(question, self._promise)
-            ask = priced[id(question)] = Ask(question, 0.0) if free else replace(asks[place], question=question)
+            ask = priced[id(question)] = (
+                Ask(question, 0.0) if free else replace(asks[place], question=question)
+            )
             return self._bounds.scales(ask, maxima)
 
         found = public.run([ask.question for ask in asks], scaling, self._threads)
-        jobs: list[Job] = [(i, priced[id(question)], scales, None) for i, question, scales, _ in found]
+        jobs: list[Job] = [
+            (i, priced[id(question)], scales, None) for i, question, scales, _ in found
+        ]
         return self._noised(jobs, [total for _, _, _, total in found], len(asks), batch, number)
 
     def _public_pass(self, asks: Sequence[Ask], batch: Batch) -> PublicPass | None:
-        """Where features are public and all rows are asked, what finds grids and sums in one pass."""
+        """Where features are public and all rows are asked, what finds grids and sums in one
+        pass."""
         questions = [ask.question for ask in asks]
         plain = self._promise.features_are_public and self._promise.is_private and batch == FULL
         gaussian = all(ask.noise == "gaussian" for ask in asks)
-        return PublicPass(questions, self._rows) if plain and gaussian and PublicPass.takes(questions, self._rows) else None
+        return (
+            PublicPass(questions, self._rows)
+            if plain and gaussian and PublicPass.takes(questions, self._rows)
+            else None
+        )
 
-    def _noised(self, jobs: list[Job], sums: list[Ints], asks: int, batch: Batch, number: int) -> list[Floats]:
+    def _noised(
+        self, jobs: list[Job], sums: list[Ints], asks: int, batch: Batch, number: int
+    ) -> list[Floats]:
         """The answers from sums: noise, and units."""
         needs = self._needs(jobs, [total.shape for total in sums], batch)
         for need, noise in zip(needs, noising.draws(needs, self._sources, number), strict=True):
@@ -218,18 +297,27 @@ class Rounds:
             answers[i] = values if answers[i] is _NOTHING else answers[i] + values
         return answers
 
-    def _needs(self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch) -> list[noising.NoiseRequest]:
-        """The noise of a joint answer: every model's from a stream of its own, named by the release and the question."""
+    def _needs(
+        self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch
+    ) -> list[noising.NoiseRequest]:
+        """The noise of a joint answer: every model's from a stream of its own, named by the release
+        and the question."""
         batched = len(self._sources) > 1
         out: list[noising.NoiseRequest] = []
-        for j, ((i, ask, scales, known), (models, *shape)) in enumerate(zip(jobs, shapes, strict=True)):
+        for j, ((i, ask, scales, known), (models, *shape)) in enumerate(
+            zip(jobs, shapes, strict=True)
+        ):
             sizes = self._sizes(ask, scales, batch) if known is None else known
             for m in range(0 if sizes is None else models):
                 assert sizes is not None
                 size = sizes[m] if len(sizes) > 1 else sizes[0]
                 if type(size) is not float or size > 0.0:
                     path = (i,) if batched or models == 1 else (i, m)
-                    out.append(noising.NoiseRequest(j, m, ask, size, tuple(shape), m if batched else 0, path))
+                    out.append(
+                        noising.NoiseRequest(
+                            j, m, ask, size, tuple(shape), m if batched else 0, path
+                        )
+                    )
         return out
 
 
@@ -239,6 +327,8 @@ def unclipped(question: Question) -> Question:
         return replace(question, inner=unclipped(question.inner))
     if isinstance(question, GradientSum):
         return replace(question, clip=None, loss_clip=None)
-    if isinstance(question, FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient):
+    if isinstance(
+        question, FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient
+    ):
         return replace(question, clip=None)
     return question

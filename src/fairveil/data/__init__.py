@@ -1,4 +1,5 @@
-"""Ring 4: data in, honestly. Encoding by a schema alone, loaders, named benchmark sets, synthetic data with known truth."""
+"""Ring 4: data in, honestly. Encoding by a schema alone, loaders, named benchmark sets, synthetic
+data with known truth."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The public facts of the named benchmark sets.
 
-Bounds and lists come from each set's public documentation or, where that gives none, are round numbers that are plausible for
-what is measured; none was read from the rows. A value beyond a bound is clipped.
+Bounds and lists come from each set's public documentation or, where that gives none, are round
+numbers that are plausible for what is measured; none was read from the rows. A value beyond a bound
+is clipped.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from ..facts.columns import Boolean, Category, Column, Ignored, Number
 from ..facts.schema import Schema
 from .raw_sets import PIXELS
 
-WORK = ("Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov", "Without-pay")
+WORK = (
+    "Private",
+    "Self-emp-not-inc",
+    "Self-emp-inc",
+    "Federal-gov",
+    "Local-gov",
+    "State-gov",
+    "Without-pay",
+)
 EDUCATION = (
     "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th", "7th-8th", "12th",
     "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool",
@@ -57,8 +66,10 @@ ADULT = Schema(
     rows=45_000,
     name="adult",
     source=(
-        "adult.names of UCI data set 2 (lists; people older than 16), the Current Population Survey's top codes (age "
-        "90, gain 99999, hours 99); weights and losses: plausible round bounds. Never-worked is not listed: such rows "
+        "adult.names of UCI data set 2 (lists; people older than 16), the Current Population "
+        "Survey's top codes (age "
+        "90, gain 99999, hours 99); weights and losses: plausible round bounds. Never-worked is "
+        "not listed: such rows "
         "have no occupation."
     ),
 )
@@ -83,8 +94,10 @@ CREDIT = Schema(
     rows=30_000,
     name="credit",
     source=(
-        "Description of UCI data set 350 (codes; months of delay up to 9; SEX 1 male, 2 female), the unlabelled codes "
-        "that its users report (education 0, 5, 6; marriage 0; delay -2); amounts in New Taiwan dollars: plausible "
+        "Description of UCI data set 350 (codes; months of delay up to 9; SEX 1 male, 2 female), "
+        "the unlabelled codes "
+        "that its users report (education 0, 5, 6; marriage 0; delay -2); amounts in New Taiwan "
+        "dollars: plausible "
         "round bounds."
     ),
 )
@@ -123,8 +136,10 @@ PARKINSONS = Schema(
     rows=6_000,
     name="parkinsons",
     source=(
-        "Description of UCI data set 189 (six months, sex 0 male, 1 female; UPDRS scales 0-108 and 0-176); measures "
-        "of voice: plausible round bounds. The label is total_UPDRS above 27.576, the published median; subject# and "
+        "Description of UCI data set 189 (six months, sex 0 male, 1 female; UPDRS scales 0-108 and "
+        "0-176); measures "
+        "of voice: plausible round bounds. The label is total_UPDRS above 27.576, the published "
+        "median; subject# and "
         "total_UPDRS are no features."
     ),
 )
@@ -160,8 +175,10 @@ COMMUNITIES = Schema(
     rows=2_000,
     name="communities",
     source=(
-        "Description of UCI data set 183 (every number is normalised to 0-1). Groups: a normalised racial share above "
-        "0.5, a threshold chosen here; racePctWhite_high and racePctHisp_high are there to be named instead, and are "
+        "Description of UCI data set 183 (every number is normalised to 0-1). Groups: a normalised "
+        "racial share above "
+        "0.5, a threshold chosen here; racePctWhite_high and racePctHisp_high are there to be "
+        "named instead, and are "
         "features else."
     ),
 )
@@ -186,7 +203,8 @@ LAW_SCHOOL = Schema(
     rows=20_000,
     name="law_school",
     source=(
-        "Wightman's LSAC study of 1998 (LSAT scale 10-48, deciles, grade points to 4, six tiers); standardised "
+        "Wightman's LSAC study of 1998 (LSAT scale 10-48, deciles, grade points to 4, six tiers); "
+        "standardised "
         "averages: plausible round bounds. For regression: get('law_school', target='zfygpa')."
     ),
 )
@@ -196,5 +214,6 @@ MNIST = Schema(
     target="digit",
     rows=70_000,
     name="mnist",
-    source="LeCun's description of MNIST: 28 x 28 pixels of 0-255, ten digits. No sensitive column.",
+    source="LeCun's description of MNIST: 28 x 28 pixels of 0-255, ten digits. No sensitive "
+    "column.",
 )

@@ -37,7 +37,9 @@ class ChosenRows:
         start = 0
         for block in self._blocks():
             first, stop = start // 8, -(-(start + block.rows) // 8)
-            inside = np.unpackbits(self._bits[first:stop])[start - 8 * first : start - 8 * first + block.rows]
+            inside = np.unpackbits(self._bits[first:stop])[
+                start - 8 * first : start - 8 * first + block.rows
+            ]
             start += block.rows
             chosen = gathered(block, np.flatnonzero(inside))
             if chosen.rows:

@@ -1,10 +1,11 @@
 """One column's values to codes, by its declaration alone.
 
 Guarantees, each with a test:
-1. A row's code depends on that row's value and the declaration, on nothing else: no other row moves it by a bit.
+1. A row's code depends on that row's value and the declaration, on nothing else: no other row moves
+   it by a bit.
 2. A number's code lies in [-1, 1], whatever came.
-3. What the declaration does not cover is an error that names column and row, never a code. It names the value, too, of a table
-   in memory, which the caller has at hand; of files and databases never.
+3. What the declaration does not cover is an error that names column and row, never a code. It names
+   the value, too, of a table in memory, which the caller has at hand; of files and databases never.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ from ..errors import SchemaError, complaint
 from ..facts.columns import Boolean, Category, Number, Value
 from ..tables.raw import Listed, Plain, Raw, is_missing
 
-NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
+NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)",
+    re.ASCII | re.IGNORECASE,
+)
 NOT_A_NUMBER = re.compile(r"[+-]?nan", re.ASCII | re.IGNORECASE)
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where values stand, for messages: the column, the number of its first row, and whether cells are text that is parsed.
+    """Where values stand, for messages: the column, the number of its first row, and whether cells
+    are text that is parsed.
 
-    `missing_values`: texts that mean "missing" where the column does not list them. `shows_values`: whether messages may; not
-    of a file or a database, whose errors end in logs that others read.
+    `missing_values`: texts that mean "missing" where the column does not list them. `shows_values`:
+    whether messages may; not of a file or a database, whose errors end in logs that others read.
     """
 
     column: str
@@ -48,14 +53,21 @@ class Place:
 def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float64]:
     """Numbers scaled from [low, high] to [-1, 1] and clipped; guarantee 2.
 
-    z = (min(max(x, low), high) - center) / half, with center = low/2 + high/2 and half = high/2 - low/2.
+    z = (min(max(x, low), high) - center) / half, with center = low/2 + high/2 and half = high/2 -
+    low/2.
     """
-    given, missing = _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    given, missing = (
+        _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    )
     values = given.astype(np.float64)
     if missing.any():
         if column.missing is None:
             _refuse(
-                place, "a number", ["a missing value"], missing, "Declare what it counts as: Number(low, high, missing=...)."
+                place,
+                "a number",
+                ["a missing value"],
+                missing,
+                "Declare what it counts as: Number(low, high, missing=...).",
             )
         values[missing] = column.missing
     np.clip(values, column.low, column.high, out=values)
@@ -65,8 +77,11 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
 
 
 def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
-    """Numbers as they stand, NaN where one is missing. No error shows a value where `place` does not."""
-    given, missing = _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    """Numbers as they stand, NaN where one is missing. No error shows a value where `place` does
+    not."""
+    given, missing = (
+        _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    )
     values = given.astype(np.float64)
     values[missing] = math.nan
     return values
@@ -75,7 +90,9 @@ def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
 def _plain_numbers(raw: Plain, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     values = raw.values
     if values.dtype.kind in "biuf":
-        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        missing = (
+            np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        )
         if raw.null is not None:
             missing |= raw.null
         return values, missing
@@ -84,20 +101,33 @@ def _plain_numbers(raw: Plain, place: Place) -> tuple[npt.NDArray[Any], npt.NDAr
 
 
 def _listed_numbers(raw: Listed, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    parsed = np.array([*(_number(value, place) for value in raw.values), math.nan], dtype=object)[raw.at].tolist()
+    parsed = np.array([*(_number(value, place) for value in raw.values), math.nan], dtype=object)[
+        raw.at
+    ].tolist()
     values = np.array([*raw.values, None], dtype=object)[raw.at]
     return _numbers_or_error(parsed, values, None, place)
 
 
 def _numbers_or_error(
-    parsed: list[float | None], values: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None, place: Place
+    parsed: list[float | None],
+    values: npt.NDArray[Any],
+    null: npt.NDArray[np.bool_] | None,
+    place: Place,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     strange = np.fromiter((number is None for number in parsed), bool, len(parsed))
     if null is not None:
         strange &= ~null
     if strange.any():
-        _refuse(place, "a number", values[strange][:SHOWN].tolist(), strange, "Mend these values, or declare another kind.")
-    numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
+        _refuse(
+            place,
+            "a number",
+            values[strange][:SHOWN].tolist(),
+            strange,
+            "Mend these values, or declare another kind.",
+        )
+    numbers = np.array(
+        [math.nan if number is None else number for number in parsed], dtype=np.float64
+    )
     missing = np.isnan(numbers)
     return numbers, missing if null is None else missing | null
 
@@ -131,7 +161,9 @@ def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.ND
     """The position of each value in the declared list; guarantees 1 and 3."""
     coder = _Coder(column, place)
     if isinstance(raw, Listed):
-        codes = np.fromiter((*map(coder.code, raw.values), MISSING), np.int32, len(raw.values) + 1)[raw.at]
+        codes = np.fromiter((*map(coder.code, raw.values), MISSING), np.int32, len(raw.values) + 1)[
+            raw.at
+        ]
     else:
         fast = _numeric_codes(raw.values, column) if raw.values.dtype.kind in "biuf" else None
         codes = coder.codes(raw.values.tolist()) if fast is None else fast
@@ -145,11 +177,14 @@ NEAR = 1 << 16  # of whole numbers whose codes are looked up: a knob of speed on
 
 
 class _Coder:
-    """Code of one value, or MISSING or UNKNOWN. A listed value wins over the texts that mean missing."""
+    """Code of one value, or MISSING or UNKNOWN. A listed value wins over the texts that mean
+    missing."""
 
     def __init__(self, column: Category | Boolean, place: Place) -> None:
         self._codes: dict[Hashable, int] = {value: code for code, value in enumerate(column.values)}
-        self._known: dict[str, int] = {value: code for value, code in self._codes.items() if isinstance(value, str)}
+        self._known: dict[str, int] = {
+            value: code for value, code in self._codes.items() if isinstance(value, str)
+        }
         self._place = place
         self._boolean = isinstance(column, Boolean)
 
@@ -157,7 +192,10 @@ class _Coder:
         """Codes of many values: texts that were met before by one look-up each."""
         try:
             met = map(self._known.get, values)
-            codes = (self.code(value) if code is None else code for value, code in zip(values, met, strict=True))
+            codes = (
+                self.code(value) if code is None else code
+                for value, code in zip(values, met, strict=True)
+            )
             return np.fromiter(codes, np.int32, len(values))
         except TypeError:  # a value that cannot be looked up at all
             return np.fromiter(map(self.code, values), np.int32, len(values))
@@ -179,7 +217,8 @@ class _Coder:
             return UNKNOWN
 
     def _text(self, text: str) -> int:
-        """A text that is not itself listed: a marker of missing, or the writing of a listed number or truth value."""
+        """A text that is not itself listed: a marker of missing, or the writing of a listed number
+        or truth value."""
         if text in self._place.missing_values:
             return MISSING
         if not self._place.text:
@@ -188,7 +227,11 @@ class _Coder:
         for value, code in self._codes.items():
             if truth is not None and isinstance(value, bool) and value is truth:
                 return code
-            if NUMBER.fullmatch(text) and not isinstance(value, str) and (self._boolean or not isinstance(value, bool)):
+            if (
+                NUMBER.fullmatch(text)
+                and not isinstance(value, str)
+                and (self._boolean or not isinstance(value, bool))
+            ):
                 number = _as_listed(text)
                 if number == value:
                     return code
@@ -202,11 +245,24 @@ def _as_listed(text: str) -> int | float:
         return float(text)
 
 
-def _looked_up(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDArray[np.int32] | None:
+def _looked_up(
+    values: npt.NDArray[Any], column: Category | Boolean
+) -> npt.NDArray[np.int32] | None:
     """Codes of whole numbers by a table, where those listed are near each other; None elsewhere."""
-    numbers = [(value, code) for code, value in enumerate(column.values) if not isinstance(value, str)]
-    whole = [(int(value), code) for value, code in numbers if abs(value) <= NEAR**2 and value == int(value)]
-    if values.dtype.kind not in "iub" or values.dtype.str[1:] == "u8" or not whole or len(whole) < len(numbers):
+    numbers = [
+        (value, code) for code, value in enumerate(column.values) if not isinstance(value, str)
+    ]
+    whole = [
+        (int(value), code)
+        for value, code in numbers
+        if abs(value) <= NEAR**2 and value == int(value)
+    ]
+    if (
+        values.dtype.kind not in "iub"
+        or values.dtype.str[1:] == "u8"
+        or not whole
+        or len(whole) < len(numbers)
+    ):
         return None
     low, high = min(whole)[0], max(whole)[0]
     if high - low > NEAR:
@@ -220,16 +276,27 @@ def _looked_up(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDAr
     return codes[at]
 
 
-def _numeric_codes(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDArray[np.int32] | None:
+def _numeric_codes(
+    values: npt.NDArray[Any], column: Category | Boolean
+) -> npt.NDArray[np.int32] | None:
     """Codes of an array of numbers; None where they must be looked at one by one."""
     found = _looked_up(values, column)
     return _searched(values, column) if found is None else found
 
 
 def _searched(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDArray[np.int32] | None:
-    """Codes by binary search, where float64 holds both the values and the list exactly; None elsewhere."""
-    listed = [(float(value), code) for code, value in enumerate(column.values) if not isinstance(value, str)]
-    exact = values.dtype.kind in "bf" or values.dtype.itemsize <= 4 or (len(values) > 0 and _below_53_bits(values))
+    """Codes by binary search, where float64 holds both the values and the list exactly; None
+    elsewhere."""
+    listed = [
+        (float(value), code)
+        for code, value in enumerate(column.values)
+        if not isinstance(value, str)
+    ]
+    exact = (
+        values.dtype.kind in "bf"
+        or values.dtype.itemsize <= 4
+        or (len(values) > 0 and _below_53_bits(values))
+    )
     if not exact or any(isinstance(value, int) and abs(value) > 2**53 for value in column.values):
         return None
     codes = np.full(len(values), UNKNOWN, dtype=np.int32)
@@ -248,13 +315,18 @@ def _below_53_bits(values: npt.NDArray[Any]) -> bool:
     return bool(values.max() <= 2**53 and values.min() >= -(2**53))
 
 
-def _declared(codes: npt.NDArray[np.int32], raw: Raw, column: Category | Boolean, place: Place) -> npt.NDArray[np.int32]:
+def _declared(
+    codes: npt.NDArray[np.int32], raw: Raw, column: Category | Boolean, place: Place
+) -> npt.NDArray[np.int32]:
     """The declared codes in the place of missing and unknown values, or an error."""
     if codes.size == 0 or codes.min() >= 0:
         return codes
     values: Sequence[Value] = column.values
     unknown = column.unknown if isinstance(column, Category) else None
-    for mark, option, declared in ((MISSING, "missing", column.missing), (UNKNOWN, "unknown", unknown)):
+    for mark, option, declared in (
+        (MISSING, "missing", column.missing),
+        (UNKNOWN, "unknown", unknown),
+    ):
         where = codes == mark
         if not where.any():
             continue
@@ -263,7 +335,11 @@ def _declared(codes: npt.NDArray[np.int32], raw: Raw, column: Category | Boolean
             continue
         came = ["a missing value"] if mark == MISSING else _sample(raw, where)
         way = f"Declare what it counts as: Category(values, {option}=one of the values)"
-        remedy = f"{way}." if mark == MISSING else f"List the value in the schema. Or: {way[0].lower()}{way[1:]}."
+        remedy = (
+            f"{way}."
+            if mark == MISSING
+            else f"List the value in the schema. Or: {way[0].lower()}{way[1:]}."
+        )
         _refuse(place, f"one of {list(values)}", came, where, remedy)
     return codes
 
@@ -274,12 +350,24 @@ def _sample(raw: Raw, where: npt.NDArray[np.bool_]) -> list[object]:
     return list(raw.values[where][:SHOWN].tolist())
 
 
-def _refuse(place: Place, expected: str, came: Sequence[object], where: npt.NDArray[np.bool_], remedy: str) -> NoReturn:
+def _refuse(
+    place: Place, expected: str, came: Sequence[object], where: npt.NDArray[np.bool_], remedy: str
+) -> NoReturn:
     """Raised before any release, to the data holder."""
     rows = np.flatnonzero(where)
-    shown = [value if isinstance(value, str) and value == "a missing value" else repr(value) for value in came]
+    shown = [
+        value if isinstance(value, str) and value == "a missing value" else repr(value)
+        for value in came
+    ]
     if not place.shows_values:
         shown = [value if value == "a missing value" else "another value" for value in shown]
     at = place.first_row + int(rows[0]) + 1
-    got = f"{', '.join(dict.fromkeys(shown))} (in {len(rows)} of the {len(where)} rows looked at; first in row {at})"
-    raise SchemaError(complaint(expected=expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False))
+    got = (
+        f"{', '.join(dict.fromkeys(shown))} (in {len(rows)} of the {len(where)} rows looked at; "
+        f"first in row {at})"
+    )
+    raise SchemaError(
+        complaint(
+            expected=expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False
+        )
+    )

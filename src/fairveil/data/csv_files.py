@@ -1,4 +1,5 @@
-"""Rows from CSV files, plain or gzip: by pyarrow where it is there, by the standard library elsewhere, to the same bits."""
+"""Rows from CSV files, plain or gzip: by pyarrow where it is there, by the standard library
+elsewhere, to the same bits."""
 
 from __future__ import annotations
 
@@ -43,20 +44,33 @@ def load_csv(
     precision: str = "float64",
     engine: str = "auto",
 ) -> StreamedRows | EncodedRows:
-    """Rows of a CSV file (gzip or not), read block by block at each pass, or once with `in_memory=True`.
+    """Rows of a CSV file (gzip or not), read block by block at each pass, or once with
+    `in_memory=True`.
 
-    `path`: a file, a folder of files, or a pattern (`"people/*.csv"`); files are read by name, one after another, and each has
-    a header of its own. `in_memory=None`: held where they fit memory, else in a coded store that is deleted after use.
+    `path`: a file, a folder of files, or a pattern (`"people/*.csv"`); files are read by name, one
+    after another, and each has a header of its own. `in_memory=None`: held where they fit memory,
+    else in a coded store that is deleted after use.
 
-    The first line holds the names of the columns, unless `names` are given. Blanks around a cell do not count; a cell that is
-    empty, or one of the schema's `missing_values`, or NaN, is missing unless the column lists it. Numbers are written as in
-    -1.5e3; truth values as true, false, 1, 0.
+    The first line holds the names of the columns, unless `names` are given. Blanks around a cell do
+    not count; a cell that is empty, or one of the schema's `missing_values`, or NaN, is missing
+    unless the column lists it. Numbers are written as in -1.5e3; truth values as true, false, 1, 0.
 
-    The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
+    The whole file is checked here, before any release; see `StreamedRows` for what happens when it
+    changes afterwards.
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    options: dict[str, Any] = {"names": names, "delimiter": delimiter, "skip_rows": skip_rows, "engine": engine}
-    return rows_of(reader_of(path, schema, encoding.needed(), encoding.wished, **options), encoding, in_memory, block_rows)
+    options: dict[str, Any] = {
+        "names": names,
+        "delimiter": delimiter,
+        "skip_rows": skip_rows,
+        "engine": engine,
+    }
+    return rows_of(
+        reader_of(path, schema, encoding.needed(), encoding.wished, **options),
+        encoding,
+        in_memory,
+        block_rows,
+    )
 
 
 def reader_of(
@@ -70,18 +84,30 @@ def reader_of(
     skip_rows: int = 0,
     engine: str = "auto",
 ) -> Reader:
-    """The columns `needed` of a CSV file, and of those `wished` what there are, as `load_csv` reads them. The schema says which
-    are numbers, and what is missing."""
+    """The columns `needed` of a CSV file, and of those `wished` what there are, as `load_csv` reads
+    them. The schema says which are numbers, and what is missing."""
     found = files_of(path, "a CSV file", CSV)
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError(
-            complaint(expected="one letter", of="delimiter", got=delimiter, remedy='Pass "," or ";", for example.')
+            complaint(
+                expected="one letter",
+                of="delimiter",
+                got=delimiter,
+                remedy='Pass "," or ";", for example.',
+            )
         )
     arrow = importlib.util.find_spec("pyarrow") is not None
     if engine == "pyarrow" and not arrow:
-        raise InputError(complaint(expected="pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"))
+        raise InputError(
+            complaint(
+                expected="pyarrow",
+                of="engine",
+                got="no pyarrow",
+                remedy="pip install 'fairveil[data]'",
+            )
+        )
     kind = _ArrowReader if arrow and engine != "csv" else _PlainReader
     readers: list[_ArrowReader | _PlainReader] = []
     for file in found:
@@ -98,8 +124,11 @@ class _Dialect:
     lines_before: int
 
 
-def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) -> tuple[tuple[str, ...], int]:
-    """The names of the columns, and how many rows (blank ones too) stand before the first row of data."""
+def _header(
+    path: Path, delimiter: str, skip: int, names: Sequence[str] | None
+) -> tuple[tuple[str, ...], int]:
+    """The names of the columns, and how many rows (blank ones too) stand before the first row of
+    data."""
     try:
         with open_text(path) as text:
             for _ in range(skip):
@@ -110,13 +139,18 @@ def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) 
             for blank, row in enumerate(lines):
                 if row:
                     # A name with a line break in it makes the header longer than a line.
-                    return tuple(cell.strip(BLANKS) for cell in row), skip + blank + (lines.line_num - blank)
+                    return tuple(cell.strip(BLANKS) for cell in row), skip + blank + (
+                        lines.line_num - blank
+                    )
     except (UnicodeDecodeError, csv.Error, OSError, *BROKEN_GZIP) as error:
         wrong: FairveilError = broken(path, error)
     else:
         wrong = SchemaError(
             complaint(
-                expected="a line with the names of the columns", of=str(path), got="an empty file", remedy="Pass names=[...]."
+                expected="a line with the names of the columns",
+                of=str(path),
+                got="an empty file",
+                remedy="Pass names=[...].",
             )
         )
     raise wrong
@@ -160,7 +194,9 @@ class _PlainReader:
 
     def _chunk(self, rows: list[list[str]]) -> Chunk:
         columns: dict[str, Raw] = {
-            name: Plain(np.fromiter((row[at].strip(BLANKS) for row in rows), dtype=object, count=len(rows)))
+            name: Plain(
+                np.fromiter((row[at].strip(BLANKS) for row in rows), dtype=object, count=len(rows))
+            )
             for name, at in self._positions.items()
         }
         return Chunk(columns, len(rows), text=True)
@@ -189,7 +225,11 @@ class _ArrowReader:
             with self._open() as batches:
                 for batch in batches:
                     if batch.num_rows:
-                        yield Chunk({name: self._raw(name, batch) for name in self._positions}, batch.num_rows, text=True)
+                        yield Chunk(
+                            {name: self._raw(name, batch) for name in self._positions},
+                            batch.num_rows,
+                            text=True,
+                        )
             return
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError):
             pass  # its words would show the row
@@ -201,15 +241,22 @@ class _ArrowReader:
         from pyarrow import csv as arrow_csv
 
         path = str(self._dialect.path)
-        stream = pa.CompressedInputStream(pa.OSFile(path), "gzip") if is_gzip(self._dialect.path) else pa.OSFile(path)
+        stream = (
+            pa.CompressedInputStream(pa.OSFile(path), "gzip")
+            if is_gzip(self._dialect.path)
+            else pa.OSFile(path)
+        )
         # Columns go by position: a name may occur twice among those that are not read.
         wanted = [str(at) for at in self._positions.values()]
         return arrow_csv.open_csv(
             stream,
             read_options=arrow_csv.ReadOptions(
-                column_names=[str(at) for at in range(len(self._dialect.names))], skip_rows=self._dialect.lines_before
+                column_names=[str(at) for at in range(len(self._dialect.names))],
+                skip_rows=self._dialect.lines_before,
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self._dialect.delimiter, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._dialect.delimiter, newlines_in_values=True
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(dict.fromkeys(wanted)),
                 column_types=dict.fromkeys(wanted, pa.string()),
@@ -228,13 +275,20 @@ class _ArrowReader:
         return from_arrow(cells)
 
     def _numbers_of(self, cells: object) -> Plain | None:
-        """Numbers parsed by Arrow, correctly rounded as Python's are; None where only Python's rules can say."""
+        """Numbers parsed by Arrow, correctly rounded as Python's are; None where only Python's
+        rules can say."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         missing = pc.is_in(cells, value_set=pa.array(self._missing_values, pa.string()))
         try:
-            numbers = pc.cast(pc.if_else(missing, pa.scalar("0"), cells), pa.float64()).to_numpy(zero_copy_only=False)
+            numbers = pc.cast(pc.if_else(missing, pa.scalar("0"), cells), pa.float64()).to_numpy(
+                zero_copy_only=False
+            )
         except pa.ArrowInvalid:
             return None
-        return None if np.isnan(numbers).any() else Plain(numbers, missing.to_numpy(zero_copy_only=False))
+        return (
+            None
+            if np.isnan(numbers).any()
+            else Plain(numbers, missing.to_numpy(zero_copy_only=False))
+        )

@@ -1,7 +1,9 @@
-"""The rows of a CSV file as texts, and where one of them is broken: line and number of cells, never what stands in it.
+"""The rows of a CSV file as texts, and where one of them is broken: line and number of cells, never
+what stands in it.
 
 Guarantees (tests/data/test_data_broken_files.py):
-1. No error shows a cell, nor keeps one in its context: a parser's own words may repeat the whole row.
+1. No error shows a cell, nor keeps one in its context: a parser's own words may repeat the whole
+   row.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ WELL_FORMED = "text in UTF-8 with as many cells in every row as in the header"
 REMEDY = "Mend that line; a cell that holds the delimiter or a line break goes between quotes."
 
 
-def rows_from(path: Path, delimiter: str, before: int = 0, width: int | None = None) -> Iterator[list[str]]:
-    """The rows that are not blank after so many lines, each of `width` cells (None: of as many as the first)."""
+def rows_from(
+    path: Path, delimiter: str, before: int = 0, width: int | None = None
+) -> Iterator[list[str]]:
+    """The rows that are not blank after so many lines, each of `width` cells (None: of as many as
+    the first)."""
     try:
         with open_text(path) as text:
             for _ in range(before):
@@ -30,14 +35,21 @@ def rows_from(path: Path, delimiter: str, before: int = 0, width: int | None = N
     raise wrong
 
 
-def _checked(lines: Iterator[list[str]], path: Path, before: int, width: int | None) -> Iterator[list[str]]:
+def _checked(
+    lines: Iterator[list[str]], path: Path, before: int, width: int | None
+) -> Iterator[list[str]]:
     line = before + 1
     for row in lines:
         if row:
             width = len(row) if width is None else width
             if len(row) != width:
-                expected, got = f"{width} cells in every row, as in the header", f"{len(row)} cells in line {line}"
-                raise SchemaError(complaint(expected=expected, of=str(path), got=got, remedy=REMEDY, quote=False))
+                expected, got = (
+                    f"{width} cells in every row, as in the header",
+                    f"{len(row)} cells in line {line}",
+                )
+                raise SchemaError(
+                    complaint(expected=expected, of=str(path), got=got, remedy=REMEDY, quote=False)
+                )
             yield row
         line = before + 1 + lines.line_num  # type: ignore[attr-defined]
 
@@ -54,23 +66,28 @@ def broken(path: Path, error: Exception) -> FairveilError:
         got = error.strerror or "what cannot be read"
     else:
         got = "broken gzip"
-    return InputError(complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False))
+    return InputError(
+        complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
+    )
 
 
 def not_read(path: Path, delimiter: str, before: int, width: int) -> FairveilError:
-    """The error for a file that another parser refused: what the standard library finds wrong with it."""
+    """The error for a file that another parser refused: what the standard library finds wrong with
+    it."""
     try:
         for _ in rows_from(path, delimiter, before, width):
             pass
     except FairveilError as error:
         return error
     got = "a row that cannot be read"
-    return InputError(complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False))
+    return InputError(
+        complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
+    )
 
 
 def headed(there: Sequence[str], needed: Collection[str]) -> object:
-    """The names in a header for an error, where it is one: a file without a header begins with somebody's row. A header has a
-    name that is looked for, or no cell that is empty or a number."""
+    """The names in a header for an error, where it is one: a file without a header begins with
+    somebody's row. A header has a name that is looked for, or no cell that is empty or a number."""
     if set(there) & set(needed) or not any(_is_value(name) for name in there):
         return list(there)
     return f"a first line of {len(there)} cells that names none of them"

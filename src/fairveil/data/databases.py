@@ -1,4 +1,5 @@
-"""Connections to databases, for reading only: one small class a driver, all with the same three verbs."""
+"""Connections to databases, for reading only: one small class a driver, all with the same three
+verbs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ SQLITE_HEADER = b"SQLite format 3\x00"
 
 
 class Failure(Exception):  # noqa: N818  # never leaves this room: the reader turns it into one of the library's errors
-    """What a driver says when it cannot go on. `connected`: whether the database had answered before."""
+    """What a driver says when it cannot go on. `connected`: whether the database had answered
+    before."""
 
     def __init__(self, message: str, *, connected: bool) -> None:
         super().__init__(message)
@@ -56,7 +58,8 @@ class Connector(Protocol):
 
 
 def connector_for(url: str) -> Connector:
-    """The connector that an address asks for. A file that is not there is an error here: a driver might make one."""
+    """The connector that an address asks for. A file that is not there is an error here: a driver
+    might make one."""
     scheme = SCHEME.match(url)
     name = scheme["scheme"].lower() if scheme else "sqlite"
     file = file_of(url)
@@ -68,7 +71,8 @@ def connector_for(url: str) -> Connector:
                 expected=f"a {name} database",
                 of=without_password(url),
                 got=f"no file {file}" if not file.is_dir() else f"a folder, {file}",
-                remedy=f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at the root.",
+                remedy=f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at "
+                f"the root.",
             )
         )
     return _Sqlite(file) if name == "sqlite" else _Duckdb(file)
@@ -109,7 +113,8 @@ class _Cursor:
     def __init__(self, connection: Any, cursor: Any, errors: tuple[type[Exception], ...]) -> None:
         self._connection = connection
         self._cursor = cursor
-        self._errors: tuple[type[Exception], ...] = (*errors, UnicodeDecodeError)  # a file may hold texts that are none
+        # a file may hold texts that are none
+        self._errors: tuple[type[Exception], ...] = (*errors, UnicodeDecodeError)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +156,12 @@ class _Duckdb:
     def __init__(self, file: Path) -> None:
         if importlib.util.find_spec("duckdb") is None:
             raise InputError(
-                complaint(expected="duckdb", of="load_sql", got="no duckdb", remedy="pip install 'fairveil[data]'")
+                complaint(
+                    expected="duckdb",
+                    of="load_sql",
+                    got="no duckdb",
+                    remedy="pip install 'fairveil[data]'",
+                )
             )
         self._file = file
 
@@ -176,10 +186,17 @@ class _Sqlalchemy:
     def __init__(self, url: str) -> None:
         if importlib.util.find_spec("sqlalchemy") is None:
             raise InputError(
-                complaint(expected="sqlalchemy", of="load_sql", got="no sqlalchemy", remedy="pip install 'fairveil[sql]'")
+                complaint(
+                    expected="sqlalchemy",
+                    of="load_sql",
+                    got="no sqlalchemy",
+                    remedy="pip install 'fairveil[sql]'",
+                )
             )
         # The driver that the extra installs; SQLAlchemy's own choice would be another.
-        self._engine = _engine(re.sub(r"^postgres(?:ql)?://", "postgresql+psycopg://", url, flags=re.IGNORECASE), url)
+        self._engine = _engine(
+            re.sub(r"^postgres(?:ql)?://", "postgresql+psycopg://", url, flags=re.IGNORECASE), url
+        )
 
     def quoted(self, name: str) -> str:
         return str(self._engine.dialect.identifier_preparer.quote_identifier(name))
@@ -192,7 +209,9 @@ class _Sqlalchemy:
         except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
             raise Failure(_own_words(error), connected=False) from None
         try:
-            options = {"postgresql_readonly": True} if self._engine.dialect.name == "postgresql" else {}
+            options = (
+                {"postgresql_readonly": True} if self._engine.dialect.name == "postgresql" else {}
+            )
             streaming = connection.execution_options(stream_results=True, **options)
             # Every colon is meant as it stands: a query takes no parameters.
             return _Result(streaming, streaming.execute(sqlalchemy.text(query.replace(":", "\\:"))))
@@ -205,7 +224,9 @@ def _engine(url: str, given: str) -> Any:
     import sqlalchemy
 
     try:
-        return sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True)
+        return sqlalchemy.create_engine(
+            url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True
+        )
     except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
         kind = type(error).__name__
     raise InputError(
@@ -213,32 +234,48 @@ def _engine(url: str, given: str) -> Any:
             expected="an address that SQLAlchemy reads, and its driver",
             of=without_password(given),
             got=kind,
-            remedy="Write driver://user:password@host/database; pip install the driver ('fairveil[sql]' for PostgreSQL).",
+            remedy="Write driver://user:password@host/database; pip install the driver "
+            "('fairveil[sql]' for PostgreSQL).",
         )
     )
 
 
 ABOUT_THE_QUERY = re.compile(
-    r"no such |near |unrecognized token|incomplete input|ambiguous column|file is not a database|database disk image is"
-    r"|database is locked|unable to open|attempt to write a readonly|not authorized|wrong number of arguments"
+    r"no such |near |unrecognized token|incomplete input|ambiguous column|file is not a "
+    r"database|database disk image is"
+    r"|database is locked|unable to open|attempt to write a readonly|not authorized|wrong number "
+    r"of arguments"
 )
-"""How SQLite begins what it says of a query or a file; of rows it says other things, and repeats their values."""
-DUCKDB_ABOUT_THE_QUERY = ("CatalogException", "BinderException", "ParserException", "SyntaxException", "PermissionException")
+"""How SQLite begins what it says of a query or a file; of rows it says other things, and repeats
+their values."""
+DUCKDB_ABOUT_THE_QUERY = (
+    "CatalogException",
+    "BinderException",
+    "ParserException",
+    "SyntaxException",
+    "PermissionException",
+)
 
 
 def own_words(error: Exception) -> str:
-    """What a driver says of a query. Where it may speak of the rows, and so repeat their values, only the kind of its error."""
+    """What a driver says of a query. Where it may speak of the rows, and so repeat their values,
+    only the kind of its error."""
     inner = getattr(error, "orig", None) or error
     kind, state = type(inner).__name__, getattr(inner, "sqlstate", None)
     if isinstance(inner, sqlite3.Error):
         safe = ABOUT_THE_QUERY.match(str(inner)) is not None
     elif type(inner).__module__.startswith(("duckdb", "_duckdb")):
         safe = kind in DUCKDB_ABOUT_THE_QUERY
-    else:  # classes of SQLSTATE: 42 is about the query, 25 about the transaction; 22, 23, P0 and others quote what they found
+    else:
+        # classes of SQLSTATE: 42 is about the query, 25 about the transaction; 22, 23, P0 and
+        # others quote what they found
         safe = isinstance(state, str) and state[:2] in ("42", "25")
     if safe:
         return _own_words(error)
-    return f"{kind}{f' ({state})' if isinstance(state, str) else ''}, whose text is left out because it may show values of rows"
+    return (
+        f"{kind}{f' ({state})' if isinstance(state, str) else ''}, whose text is left out because "
+        f"it may show values of rows"
+    )
 
 
 def _own_words(error: Exception) -> str:

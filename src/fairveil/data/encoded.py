@@ -23,9 +23,9 @@ BLOCK_ROWS = 65_536
 
 @dataclass(frozen=True, repr=False)
 class EncodedRows:
-    """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are. `is_mapped`:
-    blocks are views of a file; `require_same`: an error where that has changed. `facts`: what a statement about these rows
-    says beside their schema."""
+    """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how
+    many there are. `is_mapped`: blocks are views of a file; `require_same`: an error where that has
+    changed. `facts`: what a statement about these rows says beside their schema."""
 
     encoding: Encoding
     _blocks: tuple[RowBlock, ...]
@@ -43,7 +43,8 @@ class EncodedRows:
         return iter(self._blocks)
 
     def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
-        """Some of the rows, by their places in ascending order: copied, or of a file gathered at each pass."""
+        """Some of the rows, by their places in ascending order: copied, or of a file gathered at
+        each pass."""
         if self.is_mapped:
             wanted = np.zeros(sum(block.rows for block in self._blocks), np.bool_)
             wanted[at] = True
@@ -78,11 +79,17 @@ def encode_table(
     precision: str = "float64",
     shows_values: bool = True,
 ) -> EncodedRows:
-    """A table in memory, coded: see `opening.encode`. `shows_values`: whether errors may show the values of a row."""
+    """A table in memory, coded: see `opening.encode`. `shows_values`: whether errors may show the
+    values of a row."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if not isinstance(schema, Schema):
         raise InputError(
-            complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy="Read one with Schema.load(path).")
+            complaint(
+                expected="a Schema",
+                of="schema",
+                got=type(schema).__name__,
+                remedy="Read one with Schema.load(path).",
+            )
         )
     encoding = Encoding(schema, sensitive_as_feature, precision)
     needed = encoding.needed(target=with_target, sensitive=with_sensitive)
@@ -102,25 +109,40 @@ def encode_table(
     return EncodedRows(encoding, tuple(blocks))
 
 
-def _beside(schema: Schema, target: object, sensitive: Mapping[str, object] | None) -> dict[str, Any]:
+def _beside(
+    schema: Schema, target: object, sensitive: Mapping[str, object] | None
+) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if target is not None:
         if schema.target is None:
             raise SchemaError(
-                complaint(expected="a schema with a target", of="target", got=schema, remedy='Pass Schema(..., target="name").')
+                complaint(
+                    expected="a schema with a target",
+                    of="target",
+                    got=schema,
+                    remedy='Pass Schema(..., target="name").',
+                )
             )
         columns[schema.target] = column_of(target, schema.target)
     for name, values in (sensitive or {}).items():
         if name not in schema.sensitive:
             raise SchemaError(
-                complaint(expected=f"one of {list(schema.sensitive)}", of="sensitive", got=name, remedy="Declare it sensitive.")
+                complaint(
+                    expected=f"one of {list(schema.sensitive)}",
+                    of="sensitive",
+                    got=name,
+                    remedy="Declare it sensitive.",
+                )
             )
         columns[name] = column_of(values, name)
     return columns
 
 
-def require_columns(needed: Iterable[str], there: Sequence[str], of: str, got: object = None) -> None:
-    """An error that names the declared columns that a table lacks, and those that there are, or `got` in their place."""
+def require_columns(
+    needed: Iterable[str], there: Sequence[str], of: str, got: object = None
+) -> None:
+    """An error that names the declared columns that a table lacks, and those that there are, or
+    `got` in their place."""
     lacking = [name for name in needed if name not in set(there)]
     if lacking:
         raise SchemaError(
@@ -137,13 +159,19 @@ def _one_length(tables: Mapping[str, Table], main: Table) -> int:
     lengths = {name: table.rows for name, table in tables.items()}
     if len(set(lengths.values())) > 1:
         raise SchemaError(
-            complaint(expected="columns of one length", of="table", got=lengths, remedy="Align the columns by position.")
+            complaint(
+                expected="columns of one length",
+                of="table",
+                got=lengths,
+                remedy="Align the columns by position.",
+            )
         )
     return next(iter(lengths.values()), main.rows)
 
 
 def in_blocks_of(blocks: Iterable[RowBlock], block_rows: int) -> Iterator[RowBlock]:
-    """The same rows in the same order, in blocks of exactly `block_rows` (the last may be shorter)."""
+    """The same rows in the same order, in blocks of exactly `block_rows` (the last may be
+    shorter)."""
     waiting: list[RowBlock] = []
     count = 0
     for block in blocks:
@@ -166,7 +194,9 @@ def _part(block: RowBlock, start: int, stop: int) -> RowBlock:
     labels = None if block.labels is None else block.labels[start:stop]
     sensitive = None if block.sensitive is None else block.sensitive[:, start:stop]
     persons = None if block.persons is None else block.persons[start:stop]
-    return RowBlock(block.numbers[:, start:stop], block.codes[:, start:stop], labels, sensitive, None, persons)
+    return RowBlock(
+        block.numbers[:, start:stop], block.codes[:, start:stop], labels, sensitive, None, persons
+    )
 
 
 def _joined(parts: list[RowBlock]) -> RowBlock:
@@ -178,10 +208,16 @@ def _joined(parts: list[RowBlock]) -> RowBlock:
     return RowBlock(
         np.concatenate([part.numbers for part in parts], axis=1),
         np.concatenate([part.codes for part in parts], axis=1),
-        None if first.labels is None else np.concatenate([part.labels for part in parts if part.labels is not None]),
+        None
+        if first.labels is None
+        else np.concatenate([part.labels for part in parts if part.labels is not None]),
         None
         if first.sensitive is None
-        else np.concatenate([part.sensitive for part in parts if part.sensitive is not None], axis=1),
+        else np.concatenate(
+            [part.sensitive for part in parts if part.sensitive is not None], axis=1
+        ),
         None,
-        None if first.persons is None else np.concatenate([part.persons for part in parts if part.persons is not None]),
+        None
+        if first.persons is None
+        else np.concatenate([part.persons for part in parts if part.persons is not None]),
     )

@@ -1,4 +1,5 @@
-"""The encoding that a schema defines: from a table's values to coded rows, and from coefficients back to the table's units."""
+"""The encoding that a schema defines: from a table's values to coded rows, and from coefficients
+back to the table's units."""
 
 from __future__ import annotations
 
@@ -49,11 +50,15 @@ class Affine:
 class Encoding:
     """How rows are coded: public facts only, so it may be printed, saved and shipped with a model.
 
-    Numbers come first, scaled by their bounds and clipped to [-1, 1]; then categories and booleans as codes in the order of
-    their lists. A class is its position in the list; a numeric target is scaled like any number. Sensitive columns are
-    features only with `sensitive_as_feature`.
+    Numbers come first, scaled by their bounds and clipped to [-1, 1]; then categories and booleans
+    as codes in the order of their lists. A class is its position in the list; a numeric target is
+    scaled like any number. Sensitive columns are features only with `sensitive_as_feature`.
 
-    >>> columns = {"age": Number(0, 100), "job": Category(("none", "some")), "sex": Category(("f", "m"))}
+    >>> columns = {
+    ...     "age": Number(0, 100),
+    ...     "job": Category(("none", "some")),
+    ...     "sex": Category(("f", "m")),
+    ... }
     >>> Encoding(Schema(columns, sensitive="sex")).feature_names
     ('age', 'job=none', 'job=some')
     """
@@ -68,24 +73,39 @@ class Encoding:
     @cached_property
     def features(self) -> tuple[str, ...]:
         """The columns that are features, in the schema's order."""
-        chosen = {*self.schema.features, *(self.schema.sensitive if self.sensitive_as_feature else ())}
+        chosen = {
+            *self.schema.features,
+            *(self.schema.sensitive if self.sensitive_as_feature else ()),
+        }
         return tuple(name for name in self.schema.columns if name in chosen)
 
     @cached_property
     def numbers(self) -> tuple[Affine, ...]:
         """The scale of each numeric feature."""
-        return tuple(self._affine(name) for name in self.features if isinstance(self.schema.columns[name], Number))
+        return tuple(
+            self._affine(name)
+            for name in self.features
+            if isinstance(self.schema.columns[name], Number)
+        )
 
     @cached_property
     def coded(self) -> tuple[str, ...]:
         """The features that are codes."""
-        return tuple(name for name in self.features if isinstance(self.schema.columns[name], Category | Boolean))
+        return tuple(
+            name
+            for name in self.features
+            if isinstance(self.schema.columns[name], Category | Boolean)
+        )
 
     @property
     def target(self) -> Affine | None:
         """The scale of a numeric target: `target.undo(prediction)` is in its units."""
         name = self.schema.target
-        return self._affine(name) if name is not None and isinstance(self.schema.columns[name], Number) else None
+        return (
+            self._affine(name)
+            if name is not None and isinstance(self.schema.columns[name], Number)
+            else None
+        )
 
     @cached_property
     def layout(self) -> RowLayout:
@@ -101,7 +121,9 @@ class Encoding:
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """One name a coefficient of a linear model: numbers, then "column=value"."""
-        indicators = (f"{name}={value}" for name in self.coded for value in self.schema.listed(name))
+        indicators = (
+            f"{name}={value}" for name in self.coded for value in self.schema.listed(name)
+        )
         return (*(scale.name for scale in self.numbers), *indicators)
 
     def _affine(self, name: str) -> Affine:
@@ -112,10 +134,11 @@ class Encoding:
     def in_input_units(
         self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Coefficients (..., width) and intercept (...) of coded rows, for rows in the units of the input.
+        """Coefficients (..., width) and intercept (...) of coded rows, for rows in the units of the
+        input.
 
-        w.z + b = sum_j (w_j / half_j) x_j + (b - sum_j w_j center_j / half_j) for every x inside the bounds; the target's own
-        scale is not undone (see `target`).
+        w.z + b = sum_j (w_j / half_j) x_j + (b - sum_j w_j center_j / half_j) for every x inside
+        the bounds; the target's own scale is not undone (see `target`).
         """
         weights = np.array(coefficients, dtype=np.float64)
         if weights.ndim == 0 or weights.shape[-1] != self.layout.width:
@@ -159,9 +182,13 @@ class Encoding:
         sensitive: bool = True,
         shows_values: bool = True,
     ) -> RowBlock:
-        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth values are parsed.
-        `shows_values`: whether errors show the values that the schema does not cover."""
-        places = {name: Place(name, first_row, text, self.schema.missing_values, shows_values) for name in raw}
+        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth
+        values are parsed. `shows_values`: whether errors show the values that the schema does not
+        cover."""
+        places = {
+            name: Place(name, first_row, text, self.schema.missing_values, shows_values)
+            for name in raw
+        }
         numbers = np.empty((len(self.numbers), rows), dtype=self.precision)
         for line, scale in zip(numbers, self.numbers, strict=True):
             line[:] = self._number(raw, scale.name, places)
@@ -182,12 +209,16 @@ class Encoding:
         persons = None if unit is None or unit not in raw else names_of(raw[unit])
         return RowBlock(numbers, codes, labels, groups, None, persons)
 
-    def _number(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> npt.NDArray[np.float64]:
+    def _number(
+        self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]
+    ) -> npt.NDArray[np.float64]:
         column = self.schema.columns[name]
         assert isinstance(column, Number)
         return number_codes(raw[name], column, places[name])
 
-    def _category(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> npt.NDArray[np.int32]:
+    def _category(
+        self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]
+    ) -> npt.NDArray[np.int32]:
         column = self.schema.columns[name]
         assert isinstance(column, Category | Boolean)
         return category_codes(raw[name], column, places[name])
@@ -206,7 +237,8 @@ class Encoding:
 
     @staticmethod
     def from_dict(values: object) -> Encoding:
-        """The inverse of `to_dict`; a schema that does not have the fingerprint written beside it is an error."""
+        """The inverse of `to_dict`; a schema that does not have the fingerprint written beside it
+        is an error."""
         keys = {"fairveil_encoding", "schema", "fingerprint", "sensitive_as_feature", "precision"}
         known = isinstance(values, Mapping) and set(values) == keys
         if not known or not isinstance(values, Mapping) or values["fairveil_encoding"] != FORMAT:
@@ -218,11 +250,19 @@ class Encoding:
                     remedy="Write encodings with save().",
                 )
             )
-        if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(values["precision"], str):
+        if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(
+            values["precision"], str
+        ):
             got = [values["sensitive_as_feature"], values["precision"]]
             remedy = "Write encodings with save()."
-            raise SchemaError(complaint(expected="true or false, and a precision", of="encoding", got=got, remedy=remedy))
-        encoding = Encoding(Schema.from_dict(values["schema"]), values["sensitive_as_feature"], values["precision"])
+            raise SchemaError(
+                complaint(
+                    expected="true or false, and a precision", of="encoding", got=got, remedy=remedy
+                )
+            )
+        encoding = Encoding(
+            Schema.from_dict(values["schema"]), values["sensitive_as_feature"], values["precision"]
+        )
         if values["fingerprint"] != encoding.schema.fingerprint:
             raise SchemaError(
                 complaint(
@@ -239,7 +279,9 @@ class Encoding:
         target = Path(path)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
-            partial.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            partial.write_text(
+                json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8"
+            )
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
@@ -247,7 +289,13 @@ class Encoding:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Encoding:
         """Read what `save` wrote."""
-        text = read_text(path, what="an encoding", most=LARGEST_FILE, remedy="Write one with save().", error=SchemaError)
+        text = read_text(
+            path,
+            what="an encoding",
+            most=LARGEST_FILE,
+            remedy="Write one with save().",
+            error=SchemaError,
+        )
         values = Document(str(path), "Write encodings with save().", SchemaError).json(text)
         return Encoding.from_dict(values)
 

@@ -1,4 +1,5 @@
-"""One file, a folder of files, or a pattern with stars: which files a table lies in, in the order in which they are read."""
+"""One file, a folder of files, or a pattern with stars: which files a table lies in, in the order
+in which they are read."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ STARS = "*?["
 
 
 def files_of(path: PathLike, what: str, endings: Sequence[str]) -> list[Path]:
-    """The files, by name. Of a folder those with one of the endings; names that begin with a dot or an underscore are notes of
-    the programs that wrote it.
+    """The files, by name. Of a folder those with one of the endings; names that begin with a dot or
+    an underscore are notes of the programs that wrote it.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -29,12 +30,16 @@ def files_of(path: PathLike, what: str, endings: Sequence[str]) -> list[Path]:
     """
     text = os.fspath(path)
     if Path(text).is_dir():
-        named = (entry for entry in Path(text).iterdir() if entry.name.lower().endswith(tuple(endings)))
+        named = (
+            entry for entry in Path(text).iterdir() if entry.name.lower().endswith(tuple(endings))
+        )
     elif any(star in text for star in STARS) and not Path(text).exists():
         named = (Path(found) for found in glob.glob(text))
     else:
         return [existing(path, what)]
-    found = sorted(entry for entry in named if entry.is_file() and not entry.name.startswith((".", "_")))
+    found = sorted(
+        entry for entry in named if entry.is_file() and not entry.name.startswith((".", "_"))
+    )
     if not found:
         remedy = f"Look for its name; the current folder is {Path.cwd()}."
         got = "a folder without one" if Path(text).is_dir() else "nothing there"

@@ -1,4 +1,5 @@
-"""What all files have in common: are they there, are they the same as before, are they compressed."""
+"""What all files have in common: are they there, are they the same as before, are they
+compressed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ def existing(path: PathLike, what: str) -> Path:
     if not found.is_file():
         came = "a folder" if found.is_dir() else "nothing there"
         raise DataNotFoundError(
-            complaint(expected=what, of=str(found), got=came, remedy=f"Look for its name; the current folder is {Path.cwd()}.")
+            complaint(
+                expected=what,
+                of=str(found),
+                got=came,
+                remedy=f"Look for its name; the current folder is {Path.cwd()}.",
+            )
         )
     return found
 
@@ -44,11 +50,15 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
-    """The file's text in UTF-8 (a byte order mark is skipped), decompressed when it is gzip, newlines as they are."""
+    """The file's text in UTF-8 (a byte order mark is skipped), decompressed when it is gzip,
+    newlines as they are."""
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def unreadable(path: Path, expected: str) -> InputError:
-    """The error for a file whose bytes are not what they should be. A parser's own words may show values of rows."""
+    """The error for a file whose bytes are not what they should be. A parser's own words may show
+    values of rows."""
     got, remedy = "bytes that cannot be read as one", "Mend the file, or fetch it anew."
-    return InputError(complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False))
+    return InputError(
+        complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False)
+    )

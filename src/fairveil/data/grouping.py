@@ -1,13 +1,16 @@
-"""Rows put person by person, on the disk: no person then has rows in two blocks, and memory is that of a part of the table.
+"""Rows put person by person, on the disk: no person then has rows in two blocks, and memory is that
+of a part of the table.
 
-Rows go into files by their person's bytes, so each file holds whole persons. There the first row of each person is found, and
-rows go on into files by that place. These are read in turn, each sorted. Persons stand in the order of their first rows, and a
-person's rows in the order of the table: the order that a curator gives to rows in memory.
+Rows go into files by their person's bytes, so each file holds whole persons. There the first row of
+each person is found, and rows go on into files by that place. These are read in turn, each sorted.
+Persons stand in the order of their first rows, and a person's rows in the order of the table: the
+order that a curator gives to rows in memory.
 
 Guarantees (tests/data/test_data_person_stores.py):
-1. All rows are there, once, person by person in the order of their first rows; blocks end where persons do.
-2. Memory is that of one file (about 64 MiB up to 16 GiB of rows, and the rows of the person who has most); files are their
-   owner's alone, and are removed.
+1. All rows are there, once, person by person in the order of their first rows; blocks end where
+   persons do.
+2. Memory is that of one file (about 64 MiB up to 16 GiB of rows, and the rows of the person who has
+   most); files are their owner's alone, and are removed.
 """
 
 from __future__ import annotations
@@ -33,9 +36,12 @@ Records = npt.NDArray[Any]
 
 
 class Grouped:
-    """The rows of a source, person by person, in files of `folder`. `rows`: how many; `shape`: of a block before."""
+    """The rows of a source, person by person, in files of `folder`. `rows`: how many; `shape`: of a
+    block before."""
 
-    def __init__(self, source: RowSource, folder: Path, shape: Shape, rows: int, block_rows: int) -> None:
+    def __init__(
+        self, source: RowSource, folder: Path, shape: Shape, rows: int, block_rows: int
+    ) -> None:
         self._folder, self._block_rows, self._labels = folder / FOLDER, block_rows, shape.labels
         self._kind = _record(shape)
         self._files = min(MOST_FILES, 1 + rows * self._kind.itemsize // OF_A_FILE)
@@ -56,7 +62,8 @@ class Grouped:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def blocks(self) -> Iterator[RowBlock]:
-        """All rows, in blocks that hold whole persons: as many as fit `block_rows`, or one who has more."""
+        """All rows, in blocks that hold whole persons: as many as fit `block_rows`, or one who has
+        more."""
         for number in range(self._files):
             found = self._read("places", number)
             found = found[np.lexsort((found["place"], found["first"]))]
@@ -72,7 +79,9 @@ class Grouped:
     def _block(self, found: Records, begins: npt.NDArray[np.bool_]) -> RowBlock:
         persons = np.empty(len(found), PERSON_BY_PERSON)
         persons["place"], persons["begins"] = found["place"], begins
-        numbers, codes, groups = (np.ascontiguousarray(found[name].T) for name in ("numbers", "codes", "groups"))
+        numbers, codes, groups = (
+            np.ascontiguousarray(found[name].T) for name in ("numbers", "codes", "groups")
+        )
         labels = np.ascontiguousarray(found["label"]) if self._labels else None
         return RowBlock(numbers, codes, labels, groups if len(groups) else None, None, persons)
 
@@ -81,9 +90,19 @@ class Grouped:
         for block in source.blocks():
             persons = block.persons
             if persons is None or persons.dtype != NAME or (persons == NOBODY).any():
-                remedy = "Whose row it is must be known: give it a person of its own, or leave it out."
+                remedy = (
+                    "Whose row it is must be known: give it a person of its own, or leave it out."
+                )
                 got = "missing values"
-                raise InputError(complaint(expected="a person for every row", of="unit", got=got, remedy=remedy, quote=False))
+                raise InputError(
+                    complaint(
+                        expected="a person for every row",
+                        of="unit",
+                        got=got,
+                        remedy=remedy,
+                        quote=False,
+                    )
+                )
             out = np.zeros(block.rows, self._kind)
             out["numbers"], out["codes"] = np.asarray(block.numbers).T, block.codes.T
             if block.sensitive is not None:
@@ -92,7 +111,11 @@ class Grouped:
             out["person"], out["place"] = persons, np.arange(place, place + block.rows)
             place += block.rows
             eight = np.frombuffer(persons.tobytes(), np.uint8).reshape(-1, NAME.itemsize)[:, :8]
-            self._write("persons", out, np.ascontiguousarray(eight).view(np.uint64)[:, 0] % np.uint64(self._files))
+            self._write(
+                "persons",
+                out,
+                np.ascontiguousarray(eight).view(np.uint64)[:, 0] % np.uint64(self._files),
+            )
 
     def _by_place(self) -> None:
         each = max(1, -(-self._rows // self._files))

@@ -1,15 +1,20 @@
-"""A table of features and labels, and an attribute that somebody else holds, joined by id where the attribute lies.
+"""A table of features and labels, and an attribute that somebody else holds, joined by id where the
+attribute lies.
 
-    a[i] = the holder's entry for the id of row i; the value that the schema declares for missing ones where there is none
+    a[i] = the holder's entry for the id of row i; the value that the schema declares for missing
+    ones where there is none
 
-Each id occurs once in either table. So one person's entry, its value or that it is there at all, moves the group of one row
-(docs/theory/attribute_holder.md). With `unmatched="drop"` rows without an entry are left out: then who has one is visible.
+Each id occurs once in either table. So one person's entry, its value or that it is there at all,
+moves the group of one row (docs/theory/attribute_holder.md). With `unmatched="drop"` rows without
+an entry are left out: then who has one is visible.
 
 Guarantees (tests/data/test_data_joined.py):
-1. One entry added, removed or changed gives rows that differ in the group of one row at most; features, labels and the order
-   of rows stay (`unmatched="group"`).
-2. An id that occurs twice, in either table, or is missing, is refused. No error shows an id or a value of a row.
-3. Which value counts for unmatched ids is declared by the schema: without it the join is refused before a row is read.
+1. One entry added, removed or changed gives rows that differ in the group of one row at most;
+   features, labels and the order of rows stay (`unmatched="group"`).
+2. An id that occurs twice, in either table, or is missing, is refused. No error shows an id or a
+   value of a row.
+3. Which value counts for unmatched ids is declared by the schema: without it the join is refused
+   before a row is read.
 4. Rows are those that the same table with the attribute's column in it gives, to the bit.
 """
 
@@ -46,8 +51,8 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Matched:
-    """How a join went: exact, hence for the attribute's holder alone. `rows` of the table, how many of them have an entry, and
-    how many entries belong to no row."""
+    """How a join went: exact, hence for the attribute's holder alone. `rows` of the table, how many
+    of them have an entry, and how many entries belong to no row."""
 
     rows: int
     matched: int
@@ -70,7 +75,10 @@ class Attribute:
     def columns(self, at: npt.NDArray[np.int64]) -> dict[str, Raw]:
         """The sensitive columns of rows with these entries."""
         padded = np.concatenate([self.codes, np.full((len(self.codes), 1), -1, np.int32)], axis=1)
-        return {name: Listed(line[at], values) for name, line, values in zip(self.names, padded, self.values, strict=True)}
+        return {
+            name: Listed(line[at], values)
+            for name, line, values in zip(self.names, padded, self.values, strict=True)
+        }
 
 
 def load_joined(
@@ -87,14 +95,16 @@ def load_joined(
 ) -> EncodedRows:
     """Rows of a table with an attribute that is held elsewhere, joined by id.
 
-    `table`: a CSV or Parquet file with features, target and the column `id`; a database with `query`; or a coded store without
-    the sensitive columns, with `ids`, a file of the column `id` in the order of its rows. `attribute`: a file with the column
-    `id` and the schema's sensitive columns (a database with `attribute_query`). `schema`: of the joined table.
+    `table`: a CSV or Parquet file with features, target and the column `id`; a database with
+    `query`; or a coded store without the sensitive columns, with `ids`, a file of the column `id`
+    in the order of its rows. `attribute`: a file with the column `id` and the schema's sensitive
+    columns (a database with `attribute_query`). `schema`: of the joined table.
 
-    Ids are compared as they are written, without blanks around them; whole numbers by their digits. `unmatched="group"`: a row
-    without an entry counts as the value that the schema declares for missing ones (`Category(values, missing=...)`), and
-    whether it has one is protected with the attribute. `unmatched="drop"`: it is left out, and whether it has one is not
-    protected. Rows that do not fit memory lie on the disk until they are used.
+    Ids are compared as they are written, without blanks around them; whole numbers by their digits.
+    `unmatched="group"`: a row without an entry counts as the value that the schema declares for
+    missing ones (`Category(values, missing=...)`), and whether it has one is protected with the
+    attribute. `unmatched="drop"`: it is left out, and whether it has one is not protected. Rows
+    that do not fit memory lie on the disk until they are used.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -102,7 +112,11 @@ def load_joined(
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "company.csv").write_text("id,score,hired\\na7,1,no\\nb3,5,yes\\n")
     >>> _ = (folder / "register.csv").write_text("id,sex\\nb3,f\\nz9,m\\n")
-    >>> columns = {"score": Number(0, 10), "sex": Category(("f", "m", "?"), missing="?"), "hired": Category(("no", "yes"))}
+    >>> columns = {
+    ...     "score": Number(0, 10),
+    ...     "sex": Category(("f", "m", "?"), missing="?"),
+    ...     "hired": Category(("no", "yes")),
+    ... }
     >>> schema = Schema(columns, target="hired", sensitive="sex")
     >>> rows = load_joined(folder / "company.csv", folder / "register.csv", schema, id="id")
     >>> next(rows.blocks()).sensitive.tolist()
@@ -110,15 +124,26 @@ def load_joined(
     """
     joining = Joining.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
     encoding = Encoding(schema, precision=precision)
-    found = joining.of_store() if joining.reader is None else rows_of(joining, encoding, None, BLOCK_ROWS)
+    found = (
+        joining.of_store()
+        if joining.reader is None
+        else rows_of(joining, encoding, None, BLOCK_ROWS)
+    )
     assert isinstance(found, EncodedRows)
     return replace(found, facts=facts_of(schema, unmatched))
 
 
 def matched(table: PathLike, attribute: PathLike, schema: Schema, **options: Any) -> Matched:
-    """How many rows would be matched: exact counts for the attribute's holder, who should not pass them on. For options see
-    `load_joined`."""
-    named = {"id": None, "unmatched": "group", "ids": None, "query": None, "attribute_query": None, **options}
+    """How many rows would be matched: exact counts for the attribute's holder, who should not pass
+    them on. For options see `load_joined`."""
+    named = {
+        "id": None,
+        "unmatched": "group",
+        "ids": None,
+        "query": None,
+        "attribute_query": None,
+        **options,
+    }
     joining = Joining.of(table, attribute, schema, *named.values())
     found = np.concatenate([np.empty(0, np.int64), *(at for at, _ in joining.pairs())])
     used = int((found >= 0).sum())
@@ -128,17 +153,24 @@ def matched(table: PathLike, attribute: PathLike, schema: Schema, **options: Any
 def facts_of(schema: Schema, unmatched: str) -> tuple[PublicFact, ...]:
     """What the statement of whoever uses joined rows says of the join."""
     names = ", ".join(schema.sensitive)
-    joined = PublicFact(f"joined {names}", "by id, from another holder's table; each id once in either table", "argument")
+    joined = PublicFact(
+        f"joined {names}",
+        "by id, from another holder's table; each id once in either table",
+        "argument",
+    )
     if unmatched == "drop":
         words = "rows without an entry are left out, so who has an entry is not protected"
         return joined, PublicFact("unmatched ids", words, READ_FROM_DATA)
     counted = ", ".join(f"{name} {schema.columns[name].missing!r}" for name in schema.sensitive)  # type: ignore[union-attr]
-    return joined, PublicFact("unmatched ids", f"count as {counted}; who has an entry is protected, too", "schema")
+    return joined, PublicFact(
+        "unmatched ids", f"count as {counted}; who has an entry is protected, too", "schema"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Joining:
-    """A reader of the joined table. `reader`: of the table, with the ids; None: it is a store, whose ids are elsewhere."""
+    """A reader of the joined table. `reader`: of the table, with the ids; None: it is a store,
+    whose ids are elsewhere."""
 
     place: str
     schema: Schema
@@ -164,8 +196,16 @@ class Joining:
         bare, place = schema.without(*schema.sensitive), os.fspath(table)
         is_store = kind_of(place, query) == "store"
         if is_store != (ids is not None):
-            remedy = "Name a file with the column of ids, in the order of the store's rows." if is_store else "Leave it out."
-            expected = "a file of ids beside a coded store" if is_store else "None: the ids are a column of the table"
+            remedy = (
+                "Name a file with the column of ids, in the order of the store's rows."
+                if is_store
+                else "Leave it out."
+            )
+            expected = (
+                "a file of ids beside a coded store"
+                if is_store
+                else "None: the ids are a column of the table"
+            )
             raise InputError(complaint(expected=expected, of="ids", got=ids, remedy=remedy))
         needed = (id, *schema.sensitive)
         held = _read(reader_of(attribute, attribute_query, schema, needed), schema, id)
@@ -182,10 +222,16 @@ class Joining:
         """All rows, with their attribute."""
         for at, chunk in self.pairs():
             assert chunk is not None
-            columns, kept = {name: raw for name, raw in chunk.columns.items() if name != self.id}, at
+            columns, kept = (
+                {name: raw for name, raw in chunk.columns.items() if name != self.id},
+                at,
+            )
             if self.drops and (at < 0).any():
                 chosen = at >= 0
-                columns, kept = {name: _of(raw, chosen) for name, raw in columns.items()}, at[chosen]
+                columns, kept = (
+                    {name: _of(raw, chosen) for name, raw in columns.items()},
+                    at[chosen],
+                )
             yield Chunk({**columns, **self.attribute.columns(kept)}, len(kept), text=chunk.text)
 
     def pairs(self) -> Iterator[tuple[npt.NDArray[np.int64], Chunk | None]]:
@@ -210,7 +256,9 @@ class Joining:
         if len(at) != rows:
             remedy = "Take the ids of the rows that the store was written from, in their order."
             expected, got = "an id for each row of the store", "another number"
-            raise JoinError(complaint(expected=expected, of="ids", got=got, remedy=remedy, quote=False))
+            raise JoinError(
+                complaint(expected=expected, of="ids", got=got, remedy=remedy, quote=False)
+            )
         codes = _codes(self.attribute.columns(at), self.schema)
         blocks, start = [], 0
         for block in store.blocks():
@@ -224,24 +272,38 @@ class Joining:
 
 
 def require_rule(schema: Schema, id: str, unmatched: str) -> None:
-    """An error where the rule for unmatched ids is not declared, or roles are in the way: guarantee 3."""
+    """An error where the rule for unmatched ids is not declared, or roles are in the way: guarantee
+    3."""
     _checks.one_of(UNMATCHED, unmatched=unmatched)
     given: object = schema
     if not isinstance(given, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(complaint(expected="a Schema", of="schema", got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="a Schema", of="schema", got=type(given).__name__, remedy=remedy)
+        )
     if not schema.sensitive:
         remedy = "Name the columns that the holder brings: Schema(..., sensitive=...)."
-        raise SchemaError(complaint(expected="a schema with sensitive columns", of="schema", got="none", remedy=remedy))
+        raise SchemaError(
+            complaint(
+                expected="a schema with sensitive columns", of="schema", got="none", remedy=remedy
+            )
+        )
     if not isinstance(schema.columns.get(id, Ignored()), Ignored):
         remedy = "Name the column of pseudonymous ids; declare it ignored, or not at all."
-        raise SchemaError(complaint(expected="a column that is no feature and no role", of="id", got=id, remedy=remedy))
+        raise SchemaError(
+            complaint(
+                expected="a column that is no feature and no role", of="id", got=id, remedy=remedy
+            )
+        )
     if unmatched == "drop":
         return
     lacking = [name for name in schema.sensitive if schema.columns[name].missing is None]  # type: ignore[union-attr]
     if lacking:
         expected = f"a value for unmatched ids declared for {', '.join(lacking)}"
-        remedy = "Declare it: Category(values, missing='unknown'), with 'unknown' among the values. Or use unmatched='drop'."
+        remedy = (
+            "Declare it: Category(values, missing='unknown'), with 'unknown' among the values. Or "
+            "use unmatched='drop'."
+        )
         raise SchemaError(complaint(expected=expected, of="schema", got=None, remedy=remedy))
 
 
@@ -252,7 +314,9 @@ def reader_of(place: PathLike, query: str | None, schema: Schema, needed: Sequen
         return sql.reader_of(place, str(query), needed)
     if kind == "store":
         remedy = "Name the table that it was made from: a store keeps no ids."
-        raise InputError(complaint(expected="a table", of=os.fspath(place), got="a coded store", remedy=remedy))
+        raise InputError(
+            complaint(expected="a table", of=os.fspath(place), got="a coded store", remedy=remedy)
+        )
     if kind == "parquet":
         return parquet_files.reader_of(place, needed)
     return csv_files.reader_of(place, schema, needed, delimiter=delimiter_of(place))
@@ -268,16 +332,24 @@ def _read(reader: Reader, schema: Schema, id: str) -> Attribute:
         parts.append(_codes(chunk.columns, schema, first=len(ids), text=chunk.text))
         ids += found
     codes = np.concatenate([np.empty((len(schema.sensitive), 0), np.int32), *parts], axis=1)
-    return Attribute(schema.sensitive, schema.groups, {one: at for at, one in enumerate(ids)}, codes)
+    return Attribute(
+        schema.sensitive, schema.groups, {one: at for at, one in enumerate(ids)}, codes
+    )
 
 
-def _codes(columns: Mapping[str, Raw], schema: Schema, *, first: int = 0, text: bool = False) -> npt.NDArray[np.int32]:
+def _codes(
+    columns: Mapping[str, Raw], schema: Schema, *, first: int = 0, text: bool = False
+) -> npt.NDArray[np.int32]:
     """Codes (columns, rows) of the sensitive columns, by their declarations."""
     lines = []
     for name in schema.sensitive:
         column = schema.columns[name]
         assert isinstance(column, Category | Boolean)
-        lines.append(category_codes(columns[name], column, Cell(name, first, text, schema.missing_values, False)))
+        lines.append(
+            category_codes(
+                columns[name], column, Cell(name, first, text, schema.missing_values, False)
+            )
+        )
     return np.stack(lines)
 
 
@@ -289,12 +361,18 @@ def ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
     else:
         found = [_text(value) for value in raw.values.tolist()]
         if raw.null is not None:
-            found = [None if null else one for one, null in zip(found, raw.null.tolist(), strict=True)]
+            found = [
+                None if null else one for one, null in zip(found, raw.null.tolist(), strict=True)
+            ]
     if None in found:
         rows = [first + at + 1 for at, one in enumerate(found) if one is None][:SHOWN]
         remedy = "Give every row an id: a text, or a whole number."
         got = f"none in row {', '.join(map(str, rows))}"
-        raise JoinError(complaint(expected=f"an id in column {column!r}", of=of, got=got, remedy=remedy, quote=False))
+        raise JoinError(
+            complaint(
+                expected=f"an id in column {column!r}", of=of, got=got, remedy=remedy, quote=False
+            )
+        )
     return [one for one in found if one is not None]
 
 
@@ -315,9 +393,13 @@ def _require_once(found: Sequence[str], seen: set[str], of: str, first: int) -> 
             twice.append(first + at + 1)
         seen.add(one)
     if twice:
-        remedy = "Keep one row a person in either table: a second one would move two rows by one entry."
+        remedy = (
+            "Keep one row a person in either table: a second one would move two rows by one entry."
+        )
         got = f"one that came before in row {', '.join(map(str, twice[:SHOWN]))}"
-        raise JoinError(complaint(expected="each id once", of=of, got=got, remedy=remedy, quote=False))
+        raise JoinError(
+            complaint(expected="each id once", of=of, got=got, remedy=remedy, quote=False)
+        )
 
 
 def _of(raw: Raw, chosen: npt.NDArray[np.bool_]) -> Raw:

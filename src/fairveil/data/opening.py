@@ -1,8 +1,11 @@
-"""Rows from wherever they are: `open` reads files, folders, patterns, databases and stores; `encode` codes once, to keep.
+"""Rows from wherever they are: `open` reads files, folders, patterns, databases and stores;
+`encode` codes once, to keep.
 
 Guarantees (tests/data/test_data_opening.py):
-1. What `open` gives has the rows of the source, to the bit, whatever the source is, in memory or on the disk.
-2. A source that cannot be read is an error that names the way out, and shows no value of a row and no password.
+1. What `open` gives has the rows of the source, to the bit, whatever the source is, in memory or on
+   the disk.
+2. A source that cannot be read is an error that names the way out, and shows no value of a row and
+   no password.
 """
 
 from __future__ import annotations
@@ -42,26 +45,29 @@ def open(  # as gzip.open is
 ) -> Store | EncodedRows | StreamedRows:
     """Rows of any size, checked, for estimators, frontiers, audits and certificates.
 
-    Rows that fit a quarter of the memory are held there. Larger ones are coded into a store of their own on the disk, which is
-    deleted after use; a warning, `RowsOnDisk`, says first where it goes.
+    Rows that fit a quarter of the memory are held there. Larger ones are coded into a store of
+    their own on the disk, which is deleted after use; a warning, `RowsOnDisk`, says first where it
+    goes.
 
     Parameters
     ----------
     source : path, URL or Store
-        A Parquet or CSV file, a folder of files, a pattern (``"people/*.parquet"``), a coded store, or the address of a
-        database (``"postgresql://user@host/base"``, ``"sqlite:///people.db"``).
+        A Parquet or CSV file, a folder of files, a pattern (``"people/*.parquet"``), a coded store,
+        or the address of a database (``"postgresql://user@host/base"``, ``"sqlite:///people.db"``).
     schema : Schema, default=None
         How rows are coded. None is allowed of a coded store alone, which has a schema.
     query : str, default=None
         A table or a SELECT, of a database. None: the source is no database.
     order_by : sequence of str, default=()
-        Columns that fix the order of a database's rows. Only the repetition of a seeded fit with sampling needs it.
+        Columns that fix the order of a database's rows. Only the repetition of a seeded fit with
+        sampling needs it.
     sensitive_as_feature : bool, default=False
         Whether sensitive columns are features, too.
     precision : {"float64", "float32"}, default="float64"
         How numbers are kept. A store keeps what it was written with.
     in_memory : bool, default=None
-        True holds the rows in memory whatever their size, False reads the source again at each pass. None decides by size.
+        True holds the rows in memory whatever their size, False reads the source again at each
+        pass. None decides by size.
 
     Returns
     -------
@@ -95,7 +101,11 @@ def open(  # as gzip.open is
     if not isinstance(schema, Schema):
         remedy = "Pass Schema.load(path); only a coded store has a schema of its own."
         raise InputError(complaint(expected="a Schema", of="schema", got=schema, remedy=remedy))
-    options: dict[str, Any] = {"in_memory": in_memory, "precision": precision, "sensitive_as_feature": sensitive_as_feature}
+    options: dict[str, Any] = {
+        "in_memory": in_memory,
+        "precision": precision,
+        "sensitive_as_feature": sensitive_as_feature,
+    }
     if kind == "sql":
         return load_sql(source, str(query), schema, order_by=order_by, **options)
     if kind == "parquet":
@@ -153,16 +163,19 @@ def encode(
     overwrite: bool = False,
     progress: Told | None = None,
 ) -> EncodedRows | Store:
-    """Code a table by its schema alone: nothing (no least, largest, mean, list of values) is read from its rows.
+    """Code a table by its schema alone: nothing (no least, largest, mean, list of values) is read
+    from its rows.
 
-    Everything that the schema does not cover is an error here, before any release. It names the column, the value and the row,
-    for the data holder alone; numbers beyond their bounds are clipped without a word.
+    Everything that the schema does not cover is an error here, before any release. It names the
+    column, the value and the row, for the data holder alone; numbers beyond their bounds are
+    clipped without a word.
 
     Parameters
     ----------
     table : table, path or URL
-        A pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with `names`. With `out`
-        also a file, a folder, a pattern or a database, as `open` reads them.
+        A pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array
+        with `names`. With `out` also a file, a folder, a pattern or a database, as `open` reads
+        them.
     schema : Schema
         How rows are coded.
     out : path, default=None
@@ -205,12 +218,21 @@ def encode(
     """
     if out is None:
         if isinstance(table, str | os.PathLike):
-            remedy = "Pass out='people.store' to write a coded store, or read it with data.open(path, schema)."
-            raise InputError(complaint(expected="a table in memory", of="table", got="a path", remedy=remedy))
+            remedy = (
+                "Pass out='people.store' to write a coded store, or read it with data.open(path, "
+                "schema)."
+            )
+            raise InputError(
+                complaint(expected="a table in memory", of="table", got="a path", remedy=remedy)
+            )
         if query is not None or overwrite or progress is not None:
             remedy = "Pass out='people.store', or leave these out."
             got = "query, overwrite or progress without it"
-            raise InputError(complaint(expected="a folder to write", of="out", got=got, remedy=remedy, quote=False))
+            raise InputError(
+                complaint(
+                    expected="a folder to write", of="out", got=got, remedy=remedy, quote=False
+                )
+            )
     beside: dict[str, Any] = {
         "names": names,
         "target": target,
@@ -219,44 +241,85 @@ def encode(
         "with_sensitive": with_sensitive,
     }
     if not isinstance(table, str | os.PathLike):
-        options: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
+        options: dict[str, Any] = {
+            "sensitive_as_feature": sensitive_as_feature,
+            "precision": precision,
+        }
         rows = encode_table(table, schema, block_rows=block_rows, **beside, **options)
-        return rows if out is None else write_store(rows, out, overwrite=overwrite, block_rows=block_rows, progress=progress)
-    if beside != {"names": None, "target": None, "sensitive": None, "with_target": True, "with_sensitive": True}:
-        remedy = "A file has its columns: leave names, target, sensitive out, and use schema.without(...) for fewer of them."
+        return (
+            rows
+            if out is None
+            else write_store(
+                rows, out, overwrite=overwrite, block_rows=block_rows, progress=progress
+            )
+        )
+    if beside != {
+        "names": None,
+        "target": None,
+        "sensitive": None,
+        "with_target": True,
+        "with_sensitive": True,
+    }:
+        remedy = (
+            "A file has its columns: leave names, target, sensitive out, and use "
+            "schema.without(...) for fewer of them."
+        )
         got = "columns beside a file"
-        raise InputError(complaint(expected="a table in memory", of="table", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="a table in memory", of="table", got=got, remedy=remedy, quote=False)
+        )
     if kind_of(table, query) == "store":
         remedy = "Pass the table that it was made from."
-        raise InputError(complaint(expected="a table", of="table", got="a coded store", remedy=remedy))
+        raise InputError(
+            complaint(expected="a table", of="table", got="a coded store", remedy=remedy)
+        )
     assert out is not None
-    found = open(table, schema, query=query, sensitive_as_feature=sensitive_as_feature, precision=precision, in_memory=False)
+    found = open(
+        table,
+        schema,
+        query=query,
+        sensitive_as_feature=sensitive_as_feature,
+        precision=precision,
+        in_memory=False,
+    )
     return write_store(found, out, overwrite=overwrite, block_rows=block_rows, progress=progress)
 
 
-def _of_store(store: Store, schema: Schema | None, sensitive_as_feature: bool) -> Store | EncodedRows:
+def _of_store(
+    store: Store, schema: Schema | None, sensitive_as_feature: bool
+) -> Store | EncodedRows:
     """A store as it is, or as a schema has it."""
-    return store if schema is None else store.rows(schema, sensitive_as_feature=sensitive_as_feature)
+    return (
+        store if schema is None else store.rows(schema, sensitive_as_feature=sensitive_as_feature)
+    )
 
 
 def kind_of(source: object, query: str | None = None, remedy: str = NAME_ROWS) -> str:
     """Where rows lie: "sql", "store", "parquet" or "csv"."""
     if not isinstance(source, str | os.PathLike):
         way = "Pass a path or an address; a table in memory goes to data.encode(table, schema)."
-        raise InputError(complaint(expected="a path or an address", of="source", got=type(source).__name__, remedy=way))
+        raise InputError(
+            complaint(
+                expected="a path or an address", of="source", got=type(source).__name__, remedy=way
+            )
+        )
     address = os.fspath(source)
     if query is not None:
         return "sql"
     shown = without_password(address)
     if "://" in address:
-        raise InputError(complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy))
+        raise InputError(
+            complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy)
+        )
     if (Path(address) / STORE_FILE).is_file():
         return "store"
     first = files_of(address, "a CSV or Parquet file, or a coded store", (*PARQUET, *CSV))[0]
     with first.open("rb") as opened:
         start = opened.read(len(SQLITE_HEADER))
     if start == SQLITE_HEADER or start[8:12] == b"DUCK":
-        raise InputError(complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy))
+        raise InputError(
+            complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy)
+        )
     return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
 
 

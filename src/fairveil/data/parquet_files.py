@@ -17,7 +17,16 @@ from .file_lists import PARQUET, chained, files_of
 from .files import PathLike, identity_of, unreadable
 from .streamed import Chunk, Reader, StreamedRows, rows_of
 
-BROKEN = (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, RuntimeError, MemoryError)
+BROKEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+)
 """What pyarrow raises for bytes that are no Parquet file: its own errors are of these families."""
 
 
@@ -31,28 +40,46 @@ def load_parquet(
     precision: str = "float64",
     row_groups: Sequence[int] | None = None,
 ) -> StreamedRows | EncodedRows:
-    """Rows of a Parquet file, read block by block at each pass, or once with `in_memory=True`. Needs pyarrow.
+    """Rows of a Parquet file, read block by block at each pass, or once with `in_memory=True`.
+    Needs pyarrow.
 
-    `path`: a file, a folder of files, or a pattern (`"people/*.parquet"`); files are read by name, one after another.
-    `row_groups`: of one file, these alone. `in_memory=None`: held where they fit memory, else in a coded store that is deleted
-    after use.
+    `path`: a file, a folder of files, or a pattern (`"people/*.parquet"`); files are read by name,
+    one after another. `row_groups`: of one file, these alone. `in_memory=None`: held where they fit
+    memory, else in a coded store that is deleted after use.
 
-    The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
+    The whole file is checked here, before any release; see `StreamedRows` for what happens when it
+    changes afterwards.
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    return rows_of(reader_of(path, encoding.needed(), row_groups, encoding.wished), encoding, in_memory, block_rows)
+    return rows_of(
+        reader_of(path, encoding.needed(), row_groups, encoding.wished),
+        encoding,
+        in_memory,
+        block_rows,
+    )
 
 
 def reader_of(
-    path: PathLike, needed: Sequence[str], row_groups: Sequence[int] | None = None, wished: Sequence[str] = ()
+    path: PathLike,
+    needed: Sequence[str],
+    row_groups: Sequence[int] | None = None,
+    wished: Sequence[str] = (),
 ) -> Reader:
-    """The columns `needed` of a Parquet file, and of those `wished` what there are, as `load_parquet` reads them."""
+    """The columns `needed` of a Parquet file, and of those `wished` what there are, as
+    `load_parquet` reads them."""
     found = files_of(path, "a Parquet file", PARQUET)
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError(
-            complaint(expected="pyarrow", of="load_parquet", got="no pyarrow", remedy="pip install 'fairveil[data]'")
+            complaint(
+                expected="pyarrow",
+                of="load_parquet",
+                got="no pyarrow",
+                remedy="pip install 'fairveil[data]'",
+            )
         )
-    return chained([_Reader(file, tuple(needed), tuple(wished), row_groups) for file in found], path)
+    return chained(
+        [_Reader(file, tuple(needed), tuple(wished), row_groups) for file in found], path
+    )
 
 
 def groups_of(path: Path) -> int:
@@ -85,7 +112,11 @@ def _opened(path: Path) -> Any:
 
 class _Reader:
     def __init__(
-        self, path: Path, needed: tuple[str, ...], wished: tuple[str, ...], groups: Sequence[int] | None = None
+        self,
+        path: Path,
+        needed: tuple[str, ...],
+        wished: tuple[str, ...],
+        groups: Sequence[int] | None = None,
     ) -> None:
         self._path = path
         self._groups = None if groups is None else list(groups)

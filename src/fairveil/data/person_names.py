@@ -1,6 +1,7 @@
 """Whose each row is, as seventeen bytes a person: enough to tell persons apart, and no name.
 
-Two names have the same bytes where Python says that they are equal, as in a table in memory; else with probability 2^-128.
+Two names have the same bytes where Python says that they are equal, as in a table in memory; else
+with probability 2^-128.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def names_of(raw: Raw) -> npt.NDArray[Any]:
         found = _named(distinct.tolist())[at.reshape(-1)]
     else:
         known: dict[Any, int] = {}
-        at = np.fromiter((known.setdefault(value, len(known)) for value in values.tolist()), np.intp, len(values))
+        at = np.fromiter(
+            (known.setdefault(value, len(known)) for value in values.tolist()), np.intp, len(values)
+        )
         found = _named(known)[at]
     if raw.null is not None:
         found[raw.null] = NOBODY
@@ -52,4 +55,5 @@ def _name(value: object) -> bytes:
         told = b"f" + repr(float(value)).encode()
     else:
         told = b"o" + f"{type(value).__qualname__} {value!r}".encode()
-    return hashlib.blake2b(told, digest_size=BYTES).digest() + b"\x01"  # numpy drops zero bytes at the end
+    # numpy drops zero bytes at the end
+    return hashlib.blake2b(told, digest_size=BYTES).digest() + b"\x01"

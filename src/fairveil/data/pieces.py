@@ -1,9 +1,12 @@
-"""Parts of a table that may be read somewhere else: blocks of a coded store, row groups of Parquet files, whole CSV files.
+"""Parts of a table that may be read somewhere else: blocks of a coded store, row groups of Parquet
+files, whole CSV files.
 
-A piece is a recipe for a shard: where the rows are, and what tells that the file there is the one that was meant.
+A piece is a recipe for a shard: where the rows are, and what tells that the file there is the one
+that was meant.
 
 Guarantees (tests/data/test_data_pieces.py):
-1. The pieces of a source, one after another, are its rows, none twice, to the bit, however many there are.
+1. The pieces of a source, one after another, are its rows, none twice, to the bit, however many
+   there are.
 2. A file that is not the one that was cut, by its content, is refused where it is opened.
 """
 
@@ -48,7 +51,8 @@ class StoreBlocks:
 
 @dataclass(frozen=True)
 class FilePart:
-    """Some of the rows of a Parquet file, or all of a CSV file. `groups`: row groups, from and to. `digest`: of its content."""
+    """Some of the rows of a Parquet file, or all of a CSV file. `groups`: row groups, from and to.
+    `digest`: of its content."""
 
     path: str
     encoding: Encoding
@@ -61,9 +65,18 @@ class FilePart:
         if _digest(Path(self.path)) != self.digest:
             remedy = "Use the same files on all machines, and leave them as they are."
             raise ChecksumError(
-                complaint(expected="the file that was cut into shards", of=self.path, got="another", remedy=remedy)
+                complaint(
+                    expected="the file that was cut into shards",
+                    of=self.path,
+                    got="another",
+                    remedy=remedy,
+                )
             )
-        schema, sensitive, precision = self.encoding.schema, self.encoding.sensitive_as_feature, self.encoding.precision
+        schema, sensitive, precision = (
+            self.encoding.schema,
+            self.encoding.sensitive_as_feature,
+            self.encoding.precision,
+        )
         found: EncodedRows | StreamedRows
         if self.groups is None:
             found = load_csv(
@@ -98,12 +111,18 @@ def pieces_of(
     sensitive_as_feature: bool = False,
     precision: str = "float64",
 ) -> tuple[Encoding, tuple[Piece, ...]]:
-    """Coded stores, Parquet or CSV files (one, a folder, a pattern), cut into pieces, about so many; how they are coded.
+    """Coded stores, Parquet or CSV files (one, a folder, a pattern), cut into pieces, about so
+    many; how they are coded.
 
-    A store is cut between blocks, Parquet between row groups, CSV between files. Each file gives one piece at least.
+    A store is cut between blocks, Parquet between row groups, CSV between files. Each file gives
+    one piece at least.
     """
     most = _checks.whole(at_least=1, shards=shards)
-    stores = [source] if isinstance(source, Store) else [describe_store(path) for path in _stores(Path(source))]
+    stores = (
+        [source]
+        if isinstance(source, Store)
+        else [describe_store(path) for path in _stores(Path(source))]
+    )
     if stores or isinstance(source, Store):
         encoding = stores[0].encoding
         for store in stores:
@@ -122,14 +141,19 @@ def pieces_of(
     if schema.unit is not None:
         remedy = "Fit where all rows are; or code by schema.without_unit(), which protects rows."
         got = f"unit={schema.unit!r}"
-        raise PrivacyError(complaint(expected="a schema of rows", of="schema", got=got, remedy=remedy))
+        raise PrivacyError(
+            complaint(expected="a schema of rows", of="schema", got=got, remedy=remedy)
+        )
     encoding = Encoding(schema, sensitive_as_feature, precision)
     found = files_of(source, "a Parquet or CSV file", (*PARQUET, *CSV))
     parts: list[FilePart] = []
     for file in found:
         path, digest = str(file.absolute()), _digest(file)
         if _is_parquet(file):
-            parts += [FilePart(path, encoding, digest, (a, b)) for a, b in _cuts(groups_of(file), -(-most // len(found)))]
+            parts += [
+                FilePart(path, encoding, digest, (a, b))
+                for a, b in _cuts(groups_of(file), -(-most // len(found)))
+            ]
         else:
             parts.append(FilePart(path, encoding, digest, None, delimiter_of(file)))
     return encoding, tuple(parts)
@@ -139,7 +163,11 @@ def _stores(path: Path) -> list[Path]:
     """A store, or those of a folder, by name."""
     if (path / STORE_FILE).is_file():
         return [path]
-    return sorted(entry for entry in path.iterdir() if (entry / STORE_FILE).is_file()) if path.is_dir() else []
+    return (
+        sorted(entry for entry in path.iterdir() if (entry / STORE_FILE).is_file())
+        if path.is_dir()
+        else []
+    )
 
 
 def _require_schema(own: Encoding, asked: Encoding, expected: str) -> None:
@@ -149,7 +177,8 @@ def _require_schema(own: Encoding, asked: Encoding, expected: str) -> None:
 
 
 def _cuts(count: int, most: int) -> Sequence[tuple[int, int]]:
-    """Runs of `count` things, at most `most` of them, as even as can be; one that is empty where there is nothing."""
+    """Runs of `count` things, at most `most` of them, as even as can be; one that is empty where
+    there is nothing."""
     cuts = [count * i // min(most, max(1, count)) for i in range(min(most, max(1, count)) + 1)]
     return list(itertools.pairwise(cuts))
 
@@ -160,7 +189,8 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _digest(file: Path) -> str:
-    """Of a Parquet file's footer, which says where each page lies and how long it is, and its size; of another all bytes."""
+    """Of a Parquet file's footer, which says where each page lies and how long it is, and its size;
+    of another all bytes."""
     told = hashlib.blake2b(str(os.path.getsize(file)).encode(), digest_size=16)
     if _is_parquet(file):
         told.update(footer_of(file))

@@ -1,6 +1,8 @@
-"""Where the files of a named set lie: a folder that is given, FAIRVEIL_DATA, the cache, a package that carries them.
+"""Where the files of a named set lie: a folder that is given, FAIRVEIL_DATA, the cache, a package
+that carries them.
 
-Nothing is ever downloaded. A file is used only when its content, decompressed, has the SHA-256 that the registry states.
+Nothing is ever downloaded. A file is used only when its content, decompressed, has the SHA-256 that
+the registry states.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Carrier:
     def file(self) -> Path | None:
         """The file, where the package is installed; its code is not imported."""
         try:
-            found = Path(str(importlib.metadata.distribution(self.package).locate_file(self.inside)))
+            found = Path(
+                str(importlib.metadata.distribution(self.package).locate_file(self.inside))
+            )
         except importlib.metadata.PackageNotFoundError:
             return None
         return found if found.is_file() else None
@@ -67,7 +71,11 @@ def cache_folder() -> Path:
     if chosen:
         return Path(chosen).expanduser()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fairveil" / "data"
+        return (
+            Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+            / "fairveil"
+            / "data"
+        )
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "fairveil" / "data"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairveil" / "data"
@@ -85,7 +93,9 @@ def in_folder(folder: Path, files: tuple[File, ...], where: str) -> Found | None
     """All the files of a set, gzip or not; None when one is lacking."""
     paths = []
     for file in files:
-        there = [path for path in (folder / file.name, folder / f"{file.name}.gz") if path.is_file()]
+        there = [
+            path for path in (folder / file.name, folder / f"{file.name}.gz") if path.is_file()
+        ]
         if not there:
             return None
         paths.append(there[0])
@@ -102,7 +112,12 @@ def content(path: Path, file: File) -> bytes:
         read, got = b"", f"broken gzip: {error}"
     except OSError as error:
         raise DataNotFoundError(
-            complaint(expected="a file that can be read", of=str(path), got=error.strerror, remedy="Look at its permissions.")
+            complaint(
+                expected="a file that can be read",
+                of=str(path),
+                got=error.strerror,
+                remedy="Look at its permissions.",
+            )
         ) from None
     if got != file.sha256:
         raise ChecksumError(
@@ -110,14 +125,16 @@ def content(path: Path, file: File) -> bytes:
                 expected=f"content with SHA-256 {file.sha256}",
                 of=str(path),
                 got=got,
-                remedy="It is another version, or broken: fetch it anew, or remove it so that the next place is looked in.",
+                remedy="It is another version, or broken: fetch it anew, or remove it so that the "
+                "next place is looked in.",
             )
         )
     return read
 
 
 def keep(source: Path, name: str, file: File) -> Path:
-    """Copy a file into the cache, checked, whole or not at all. The copy is written under another name and then renamed."""
+    """Copy a file into the cache, checked, whole or not at all. The copy is written under another
+    name and then renamed."""
     content(source, file)
     folder = cache_folder()
     try:
@@ -125,7 +142,9 @@ def keep(source: Path, name: str, file: File) -> Path:
     except OSError as error:
         remedy = f"Set {CACHE_VARIABLE} to a folder that you may write to."
         raise DataNotFoundError(
-            complaint(expected="a folder for the cache", of=str(folder), got=error.strerror, remedy=remedy)
+            complaint(
+                expected="a folder for the cache", of=str(folder), got=error.strerror, remedy=remedy
+            )
         ) from None
     with _partial(folder, name) as partial:
         partial.write_bytes(source.read_bytes())

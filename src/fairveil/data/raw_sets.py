@@ -1,4 +1,5 @@
-"""From the bytes of the benchmark files to tables with typed columns. Every step looks at one row at a time."""
+"""From the bytes of the benchmark files to tables with typed columns. Every step looks at one row
+at a time."""
 
 from __future__ import annotations
 
@@ -26,10 +27,18 @@ PIXELS = 28 * 28
 
 
 def adult(contents: Sequence[bytes], schema: Schema) -> Columns:
-    """Adult's training file, then its test file where there is one; rows with a "?" are left out, as in the papers."""
-    rows = [row for content in contents for row in _cells(content) if len(row) == len(ADULT) and row[0] != ADULT[0]]
+    """Adult's training file, then its test file where there is one; rows with a "?" are left out,
+    as in the papers."""
+    rows = [
+        row
+        for content in contents
+        for row in _cells(content)
+        if len(row) == len(ADULT) and row[0] != ADULT[0]
+    ]
     rows = [row for row in rows if "?" not in row]
-    return typed({name: [row[at].rstrip(".") for row in rows] for at, name in enumerate(ADULT)}, schema)
+    return typed(
+        {name: [row[at].rstrip(".") for row in rows] for at, name in enumerate(ADULT)}, schema
+    )
 
 
 def with_header(contents: Sequence[bytes], schema: Schema) -> Columns:
@@ -39,7 +48,8 @@ def with_header(contents: Sequence[bytes], schema: Schema) -> Columns:
 
 
 def parkinsons(contents: Sequence[bytes], schema: Schema) -> Columns:
-    """Parkinson's telemonitoring, with the papers' label: total_UPDRS above its published median."""
+    """Parkinson's telemonitoring, with the papers' label: total_UPDRS above its published
+    median."""
     columns = with_header(contents, schema)
     return {**columns, "high_UPDRS": columns["total_UPDRS"].astype(np.float64) > MEDIAN_UPDRS}
 
@@ -47,13 +57,18 @@ def parkinsons(contents: Sequence[bytes], schema: Schema) -> Columns:
 def communities(contents: Sequence[bytes], schema: Schema) -> Columns:
     """Communities and Crime, with racial shares cut at a public threshold into groups."""
     columns = with_header(contents[:1], schema)
-    cut = {f"{share}_high": columns[share] > HIGH_SHARE for share in ("racepctblack", "racePctWhite", "racePctHisp")}
+    cut = {
+        f"{share}_high": columns[share] > HIGH_SHARE
+        for share in ("racepctblack", "racePctWhite", "racePctHisp")
+    }
     return {**columns, **cut}
 
 
 def mnist(contents: Sequence[bytes], schema: Schema) -> Columns:
     """The four IDX files: training images and labels, then test images and labels."""
-    images = np.concatenate([_idx(contents[0], 16).reshape(-1, PIXELS), _idx(contents[2], 16).reshape(-1, PIXELS)])
+    images = np.concatenate(
+        [_idx(contents[0], 16).reshape(-1, PIXELS), _idx(contents[2], 16).reshape(-1, PIXELS)]
+    )
     labels = np.concatenate([_idx(contents[1], 8), _idx(contents[3], 8)])
     return {**_pixels(images), "digit": labels.astype(np.int64)}
 
@@ -61,26 +76,38 @@ def mnist(contents: Sequence[bytes], schema: Schema) -> Columns:
 def mnist_text(contents: Sequence[bytes], schema: Schema) -> Columns:
     """A digit a line, 784 pixels and the label."""
     cells = np.loadtxt(io.BytesIO(contents[0]), delimiter=",", dtype=np.float64)
-    return {**_pixels(cells[:, :PIXELS].astype(np.uint8)), "digit": cells[:, PIXELS].astype(np.int64)}
+    return {
+        **_pixels(cells[:, :PIXELS].astype(np.uint8)),
+        "digit": cells[:, PIXELS].astype(np.int64),
+    }
 
 
 def typed(cells: Mapping[str, list[str]], schema: Schema) -> Columns:
-    """Columns of text as columns of what the schema declares; columns that it does not name are left out."""
-    return {name: _column(cells[name], column) for name, column in schema.columns.items() if name in cells}
+    """Columns of text as columns of what the schema declares; columns that it does not name are
+    left out."""
+    return {
+        name: _column(cells[name], column)
+        for name, column in schema.columns.items()
+        if name in cells
+    }
 
 
 def _column(cells: Iterable[str], column: Column) -> npt.NDArray[Any]:
     listed = list(cells)
     if isinstance(column, Number):
         return np.array(listed, dtype=np.float64)
-    if isinstance(column, Ignored | Boolean) or any(isinstance(value, str) for value in column.values):
+    if isinstance(column, Ignored | Boolean) or any(
+        isinstance(value, str) for value in column.values
+    ):
         return np.array(listed, dtype=object)
     return _numeric(listed, column)
 
 
 def _numeric(cells: list[str], column: Category) -> npt.NDArray[Any]:
     values = np.array(cells, dtype=np.float64)
-    whole = all(isinstance(value, int) for value in column.values) and bool(np.all(values == np.round(values)))
+    whole = all(isinstance(value, int) for value in column.values) and bool(
+        np.all(values == np.round(values))
+    )
     return values.astype(np.int64) if whole else values
 
 

@@ -1,9 +1,12 @@
-"""Rows that do not fit memory: coded once into a store of their own beside temporary files, mapped, and deleted after use.
+"""Rows that do not fit memory: coded once into a store of their own beside temporary files, mapped,
+and deleted after use.
 
 Guarantees (tests/data/test_data_spilling.py):
 1. Rows are those of the source, to the bit, in memory or on the disk.
-2. Where the rows go, and how large they are, is said before anything is written; a disk without room is found then, too.
-3. The folder is its owner's alone, and is deleted with the last use of its rows; one that a killed process left, by the next.
+2. Where the rows go, and how large they are, is said before anything is written; a disk without
+   room is found then, too.
+3. The folder is its owner's alone, and is deleted with the last use of its rows; one that a killed
+   process left, by the next.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ def within(blocks: Iterable[RowBlock], encoding: Encoding, block_rows: int) -> E
 
 
 def spilled(source: RowSource, rows: int, encoding: Encoding) -> EncodedRows:
-    """The rows of a source in a store of their own, mapped. It is deleted when nobody holds the rows any more."""
+    """The rows of a source in a store of their own, mapped. It is deleted when nobody holds the
+    rows any more."""
     folder, lock = _folder()
     try:
         size = rows * _bytes_of_row(source)
@@ -93,14 +97,18 @@ def _say(size: float, folder: Path) -> None:
     got = f"about {size / 2**30:.2f} GiB of coded rows"
     copied = f"They are copied to {folder}, for their owner alone, and deleted after use"
     ways = f"name another folder in {FOLDER}, or set {LIMIT} to more bytes"
-    remedy, in_shell = (f"{copied}. To keep them use {name}; {ways}." for name in ("data.write_store", "`fairveil encode`"))
+    remedy, in_shell = (
+        f"{copied}. To keep them use {name}; {ways}."
+        for name in ("data.write_store", "`fairveil encode`")
+    )
     warning = RowsOnDisk(complaint(expected=expected, of="X", got=got, remedy=remedy, quote=False))
     warning.in_shell = f"the table is larger than memory should hold: {got}. {in_shell}"
     warnings.warn(warning, stacklevel=2)
 
 
 def _folder() -> tuple[Path, IO[str] | None]:
-    """A new folder, held by a lock as long as this process runs; what killed processes left is removed first."""
+    """A new folder, held by a lock as long as this process runs; what killed processes left is
+    removed first."""
     parent = Path(os.environ.get(FOLDER) or _temporary())
     if not parent.is_dir():
         remedy = "Name a folder on a disk with space."
@@ -140,7 +148,8 @@ def _locked(path: Path) -> IO[str] | None:
 
 
 def _remove_left(folder: Path) -> None:
-    """Of a process that is no more: nobody holds its lock. Others' folders cannot be opened, and stay."""
+    """Of a process that is no more: nobody holds its lock. Others' folders cannot be opened, and
+    stay."""
     with contextlib.suppress(OSError):
         if not (folder / LOCK).is_file() or folder.is_symlink():
             return

@@ -1,4 +1,5 @@
-"""Rows from SQL databases: SQLite by the standard library, DuckDB by duckdb, every other one by SQLAlchemy."""
+"""Rows from SQL databases: SQLite by the standard library, DuckDB by duckdb, every other one by
+SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -31,21 +32,26 @@ def load_sql(
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
 ) -> StreamedRows | EncodedRows:
-    """Rows of a table or of a SELECT, read block by block at each pass, or once with `in_memory=True`.
+    """Rows of a table or of a SELECT, read block by block at each pass, or once with
+    `in_memory=True`.
 
-    `url`: "sqlite:///people.db" (or just the path of the file), "duckdb:///people.duckdb", "postgresql://user:password@host/base"
-    or any other address of SQLAlchemy. Databases are opened for reading only, so none is made where there is none; passwords
-    never appear in an error. `order_by`: columns that fix the order of rows, which SQL leaves open: only the repetition of a
+    `url`: "sqlite:///people.db" (or just the path of the file), "duckdb:///people.duckdb",
+    "postgresql://user:password@host/base" or any other address of SQLAlchemy. Databases are opened
+    for reading only, so none is made where there is none; passwords never appear in an error.
+    `order_by`: columns that fix the order of rows, which SQL leaves open: only the repetition of a
     seeded fit with sampling needs it.
 
     `in_memory=None`: held where they fit memory, else in a coded store that is deleted after use.
 
-    All rows are checked here, before any release. A database gives no sign of a change but another number of rows: read a
-    snapshot, or a table that nobody writes to.
+    All rows are checked here, before any release. A database gives no sign of a change but another
+    number of rows: read a snapshot, or a table that nobody writes to.
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
     return rows_of(
-        reader_of(url, query_or_table, encoding.needed(), order_by, encoding.wished), encoding, in_memory, block_rows
+        reader_of(url, query_or_table, encoding.needed(), order_by, encoding.wished),
+        encoding,
+        in_memory,
+        block_rows,
     )
 
 
@@ -56,7 +62,8 @@ def reader_of(
     order_by: Sequence[str] = (),
     wished: Sequence[str] = (),
 ) -> Reader:
-    """The columns `needed` of a table or a SELECT, and of those `wished` what there are, as `load_sql` reads them."""
+    """The columns `needed` of a table or a SELECT, and of those `wished` what there are, as
+    `load_sql` reads them."""
     reader = _Reader(os.fspath(url), query_or_table, tuple(needed), tuple(order_by), tuple(wished))
     reader.require_columns()
     return reader
@@ -64,7 +71,12 @@ def reader_of(
 
 class _Reader:
     def __init__(
-        self, url: str, query_or_table: str, needed: tuple[str, ...], order_by: tuple[str, ...], wished: tuple[str, ...]
+        self,
+        url: str,
+        query_or_table: str,
+        needed: tuple[str, ...],
+        order_by: tuple[str, ...],
+        wished: tuple[str, ...],
     ) -> None:
         self._url = url
         self._place = without_password(url)
@@ -75,7 +87,10 @@ class _Reader:
 
     @property
     def place(self) -> str:
-        return f"{self._place}, {self._what.strip().splitlines()[0][:60] if self._what.strip() else ''}"
+        return (
+            f"{self._place}, "
+            f"{self._what.strip().splitlines()[0][:60] if self._what.strip() else ''}"
+        )
 
     def identity(self) -> object:
         file = file_of(self._url)
@@ -83,7 +98,8 @@ class _Reader:
         return None if stat is None else (stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def require_columns(self) -> None:
-        """SQLite would read a name that it does not know as a text, so the columns are looked up first."""
+        """SQLite would read a name that it does not know as a text, so the columns are looked up
+        first."""
         cursor = self._run(f"SELECT * FROM {self._source()} WHERE 1 = 0")
         try:
             require_columns((*self._needed, *self._order_by), cursor.names, self.place)
@@ -93,12 +109,16 @@ class _Reader:
 
     def chunks(self) -> Iterator[Chunk]:
         columns = ", ".join(map(self._quoted, self._needed)) or "1"
-        order = f" ORDER BY {', '.join(map(self._quoted, self._order_by))}" if self._order_by else ""
+        order = (
+            f" ORDER BY {', '.join(map(self._quoted, self._order_by))}" if self._order_by else ""
+        )
         cursor = self._run(f"SELECT {columns} FROM {self._source()}{order}")
         try:
             while rows := self._fetch(cursor):
                 raw: dict[str, Raw] = {
-                    name: Plain(np.fromiter((row[at] for row in rows), dtype=object, count=len(rows)))
+                    name: Plain(
+                        np.fromiter((row[at] for row in rows), dtype=object, count=len(rows))
+                    )
                     for at, name in enumerate(self._needed)
                 }
                 yield Chunk(raw, len(rows))
@@ -110,7 +130,10 @@ class _Reader:
         if not text:
             raise InputError(
                 complaint(
-                    expected="a table or a SELECT", of="query_or_table", got=self._what, remedy='Pass "people", for example.'
+                    expected="a table or a SELECT",
+                    of="query_or_table",
+                    got=self._what,
+                    remedy='Pass "people", for example.',
                 )
             )
         if QUERY.match(text):
@@ -135,10 +158,20 @@ class _Reader:
         raise error
 
     def _error(self, failure: Failure) -> FairveilError:
-        """Made here and raised by the caller outside its `except`, so that no context holds the driver's own message."""
+        """Made here and raised by the caller outside its `except`, so that no context holds the
+        driver's own message."""
         got = scrubbed(str(failure), self._url)
         if failure.connected:
             remedy = "Look for the table's name (schema.table), or mend the query."
-            return DataNotFoundError(complaint(expected="a table or a query that runs", of=self.place, got=got, remedy=remedy))
-        remedy = "Check the address, the name of the database, the user and the password, and that the server runs."
-        return DataNotFoundError(complaint(expected="a database that answers", of=self._place, got=got, remedy=remedy))
+            return DataNotFoundError(
+                complaint(
+                    expected="a table or a query that runs", of=self.place, got=got, remedy=remedy
+                )
+            )
+        remedy = (
+            "Check the address, the name of the database, the user and the password, and that the "
+            "server runs."
+        )
+        return DataNotFoundError(
+            complaint(expected="a database that answers", of=self._place, got=got, remedy=remedy)
+        )

@@ -1,18 +1,24 @@
-"""A coded store: coded rows on this machine's disk, written once, mapped at every pass, so that memory holds no table.
+"""A coded store: coded rows on this machine's disk, written once, mapped at every pass, so that
+memory holds no table.
 
     people.store/           0700
       store.json            encoding, blocks: rows and checksum of each
       rows.bin              blocks one after another: numbers, codes, labels, groups, each array at a multiple of 64 bytes
 
-Where the schema tells persons apart, rows stand person by person and no person has rows in two blocks. A fifth array says where
-persons begin, and where each row stood in the table. Names are not kept.
+Where the schema tells persons apart, rows stand person by person and no person has rows in two
+blocks. A fifth array says where persons begin, and where each row stood in the table. Names are not
+kept.
 
-Both files are their owner's alone (0600). They hold rows of people: as private as the table itself, and a copy of it.
+Both files are their owner's alone (0600). They hold rows of people: as private as the table itself,
+and a copy of it.
 
 Guarantees (tests/data/test_data_store.py):
-1. A store gives the blocks that were written, to the bit; fits on it are those on the rows in memory, to the bit.
-2. A store is there whole or not at all; one that was broken off, also by kill -9, is gone on with, and ends in the same bytes.
-3. Bytes that changed are refused: by checksums when it is opened, by size and time of writing at every pass.
+1. A store gives the blocks that were written, to the bit; fits on it are those on the rows in
+   memory, to the bit.
+2. A store is there whole or not at all; one that was broken off, also by kill -9, is gone on with,
+   and ends in the same bytes.
+3. Bytes that changed are refused: by checksums when it is opened, by size and time of writing at
+   every pass.
 4. What it needs of the disk is taken before the first block is written.
 """
 
@@ -31,7 +37,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .._json import Document, Node
-from ..errors import ChecksumError, DataNotFoundError, InputError, PrivacyError, SchemaError, complaint
+from ..errors import (
+    ChecksumError,
+    DataNotFoundError,
+    InputError,
+    PrivacyError,
+    SchemaError,
+    complaint,
+)
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
 from ..models.folders import LARGEST_TEXT, read_folder
@@ -43,18 +56,37 @@ from .store_blocks import Shape, checksum, read_block
 
 FORMAT, VERSION, OF_PERSONS = "fairveil-store", 1, 2
 STORE_FILE, ROWS_FILE = "store.json", "rows.bin"
-FIELDS = ("format", "version", "encoding", "block_rows", "rows", "labels", "sensitive", "types", "sums")
-DOCUMENT = Document(STORE_FILE, "It is not what was written: write the store again.", largest=LARGEST_TEXT)
+FIELDS = (
+    "format",
+    "version",
+    "encoding",
+    "block_rows",
+    "rows",
+    "labels",
+    "sensitive",
+    "types",
+    "sums",
+)
+DOCUMENT = Document(
+    STORE_FILE, "It is not what was written: write the store again.", largest=LARGEST_TEXT
+)
 MOST_BLOCKS = 1 << 22
 
 
 class Store:
-    """Coded rows on disk, as a `RowSource`: pass it to `fit`, to `Rows`, to a frontier. Made by `open_store`, `write_store`."""
+    """Coded rows on disk, as a `RowSource`: pass it to `fit`, to `Rows`, to a frontier. Made by
+    `open_store`, `write_store`."""
 
     is_mapped = True
 
     def __init__(
-        self, path: Path, encoding: Encoding, shapes: tuple[Shape, ...], identity: object, digest: str, start: int = 0
+        self,
+        path: Path,
+        encoding: Encoding,
+        shapes: tuple[Shape, ...],
+        identity: object,
+        digest: str,
+        start: int = 0,
     ) -> None:
         self.path, self._encoding, self._shapes, self._identity = path, encoding, shapes, identity
         self.fingerprint, self._start = digest, start
@@ -92,29 +124,57 @@ class Store:
         return len(self._shapes)
 
     def rows(self, schema: Schema, *, sensitive_as_feature: bool = False) -> EncodedRows:
-        """The rows as this schema has them: of the same features, and perhaps without the target or a sensitive column."""
-        own, encoding = self._encoding.schema, Encoding(schema, sensitive_as_feature, self._encoding.precision)
+        """The rows as this schema has them: of the same features, and perhaps without the target or
+        a sensitive column."""
+        own, encoding = (
+            self._encoding.schema,
+            Encoding(schema, sensitive_as_feature, self._encoding.precision),
+        )
         there = {name: own.columns.get(name) for name in encoding.needed()}
-        same = encoding.features == self._encoding.features and there == {name: schema.columns[name] for name in there}
-        if not same or schema.target not in (None, own.target) or not set(schema.sensitive) <= set(own.sensitive):
+        same = encoding.features == self._encoding.features and there == {
+            name: schema.columns[name] for name in there
+        }
+        if (
+            not same
+            or schema.target not in (None, own.target)
+            or not set(schema.sensitive) <= set(own.sensitive)
+        ):
             remedy = "Write the store by the schema and the roles that are asked for now."
-            expected, got = (f"features {', '.join(one.features)}" for one in (encoding, self._encoding))
+            expected, got = (
+                f"features {', '.join(one.features)}" for one in (encoding, self._encoding)
+            )
             raise SchemaError(
-                complaint(expected=expected, of="the store", got=f"{got}, or other roles", remedy=remedy, quote=False)
+                complaint(
+                    expected=expected,
+                    of="the store",
+                    got=f"{got}, or other roles",
+                    remedy=remedy,
+                    quote=False,
+                )
             )
         at = [own.sensitive.index(name) for name in schema.sensitive]
         if schema.unit not in (None, own.unit):
             remedy = "Encode the table anew by a schema with that unit."
-            raise SchemaError(complaint(expected=f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy))
-        blocks = [_with_roles(block, schema.target is not None, at, schema.unit is not None) for block in self.blocks()]
+            raise SchemaError(
+                complaint(
+                    expected=f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy
+                )
+            )
+        blocks = [
+            _with_roles(block, schema.target is not None, at, schema.unit is not None)
+            for block in self.blocks()
+        ]
         return EncodedRows(encoding, tuple(blocks), is_mapped=True, require_same=self.require_same)
 
     def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
         """Some of the rows, by their places in ascending order, gathered at each pass."""
-        return self.rows(self._encoding.schema, sensitive_as_feature=self._encoding.sensitive_as_feature).chosen(at)
+        return self.rows(
+            self._encoding.schema, sensitive_as_feature=self._encoding.sensitive_as_feature
+        ).chosen(at)
 
     def delete(self) -> None:
-        """Remove both files and the folder. What else lies there stays. The rows are then no longer readable through this."""
+        """Remove both files and the folder. What else lies there stays. The rows are then no longer
+        readable through this."""
         self._bytes = np.empty(0, np.uint8)
         self._shapes = ()
         for name in (STORE_FILE, ROWS_FILE):
@@ -127,7 +187,14 @@ class Store:
         file = self.path / ROWS_FILE
         if self._identity is None or not file.is_file() or identity_of(file) != self._identity:
             remedy = "Keep the store as it is while it is used; open it anew."
-            raise PrivacyError(complaint(expected="the rows that were checked", of="the store", got="others", remedy=remedy))
+            raise PrivacyError(
+                complaint(
+                    expected="the rows that were checked",
+                    of="the store",
+                    got="others",
+                    remedy=remedy,
+                )
+            )
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {self._encoding!r})"
@@ -157,7 +224,8 @@ def open_store(path: PathLike) -> Store:
 
 
 def open_blocks(path: PathLike, first: int, last: int, digest: str) -> Store:
-    """Blocks `first` up to `last` of the store whose description has this digest: these alone are read, and checked."""
+    """Blocks `first` up to `last` of the store whose description has this digest: these alone are
+    read, and checked."""
     return _opened(Path(path), (first, last), digest)
 
 
@@ -166,25 +234,45 @@ def describe_store(path: PathLike) -> Store:
     return _opened(Path(path), checked=False)
 
 
-def _opened(folder: Path, part: tuple[int, int] | None = None, digest: str | None = None, *, checked: bool = True) -> Store:
+def _opened(
+    folder: Path,
+    part: tuple[int, int] | None = None,
+    digest: str | None = None,
+    *,
+    checked: bool = True,
+) -> Store:
     text = read_folder(folder, (STORE_FILE,))[STORE_FILE]
     content = DOCUMENT.node(text)
     encoding, shapes = described(content)
-    found = hashlib.blake2b(json.dumps(content.value, sort_keys=True).encode(), digest_size=16).hexdigest()
+    found = hashlib.blake2b(
+        json.dumps(content.value, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()
     if digest is not None and found != digest:
         remedy = "Use the same store on all machines, and leave it as it is."
         raise ChecksumError(
-            complaint(expected="the store that was cut into shards", of=str(folder), got="another", remedy=remedy)
+            complaint(
+                expected="the store that was cut into shards",
+                of=str(folder),
+                got="another",
+                remedy=remedy,
+            )
         )
     file = folder / ROWS_FILE
     if file.is_symlink() or not file.is_file():
         remedy = "Part of the store is missing: write it again."
-        raise DataNotFoundError(complaint(expected=f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy))
+        raise DataNotFoundError(
+            complaint(
+                expected=f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy
+            )
+        )
     identity, size = identity_of(file), sum(shape.nbytes for shape in shapes)
     if file.stat().st_size != size:
         _damaged(f"{size} bytes", file.stat().st_size)
     first, last = (0, len(shapes)) if part is None else part
-    start, wanted = sum(shape.nbytes for shape in shapes[:first]), content["sums"].texts()[first:last]
+    start, wanted = (
+        sum(shape.nbytes for shape in shapes[:first]),
+        content["sums"].texts()[first:last],
+    )
     mine = found if part is None else f"{found} {first} {last}"
     store = Store(folder, encoding, shapes[first:last], identity, mine, start)
     for shape, told in zip(store._shapes, wanted, strict=True) if checked else ():
@@ -215,13 +303,19 @@ def described(content: Node) -> tuple[Encoding, tuple[Shape, ...]]:
     labelled, grouped = content["labels"].truth(), content["sensitive"].truth()
     whole = Shape.of(layout, most, labelled, grouped, types, by_person)
     if whole is None:
-        content["types"].refuse("types of numbers, codes and labels that this version knows", list(types))
+        content["types"].refuse(
+            "types of numbers, codes and labels that this version knows", list(types)
+        )
     assert whole is not None
     return encoding, tuple(map(whole.of_rows, sizes))
 
 
 def written(
-    encoding: Encoding, shapes: tuple[Shape, ...], block_rows: int, types: tuple[str, ...], sums: list[str]
+    encoding: Encoding,
+    shapes: tuple[Shape, ...],
+    block_rows: int,
+    types: tuple[str, ...],
+    sums: list[str],
 ) -> dict[str, Any]:
     """What `described` reads."""
     first = shapes[0] if shapes else None
@@ -242,7 +336,9 @@ def written(
 
 def _damaged(expected: str, got: object) -> None:
     remedy = "The file is damaged or was cut short: write the store again from its source."
-    raise ChecksumError(complaint(expected=expected, of=ROWS_FILE, got=got, remedy=remedy, quote=False))
+    raise ChecksumError(
+        complaint(expected=expected, of=ROWS_FILE, got=got, remedy=remedy, quote=False)
+    )
 
 
 def require_room(folder: Path, needed: int) -> None:
@@ -252,7 +348,13 @@ def require_room(folder: Path, needed: int) -> None:
         remedy = "Write it to another disk, or free space."
         got = f"{free / 2**30:.2f} GiB"
         raise InputError(
-            complaint(expected=f"{needed / 2**30:.2f} GiB of space", of=str(folder), got=got, remedy=remedy, quote=False)
+            complaint(
+                expected=f"{needed / 2**30:.2f} GiB of space",
+                of=str(folder),
+                got=got,
+                remedy=remedy,
+                quote=False,
+            )
         )
 
 

@@ -1,4 +1,5 @@
-"""How a block of coded rows lies in a store: its arrays one after another, each at a multiple of 64 bytes."""
+"""How a block of coded rows lies in a store: its arrays one after another, each at a multiple of 64
+bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ GROUPS = "<u2"
 
 @dataclass(frozen=True)
 class Shape:
-    """The arrays of a block of `rows` rows, with their types; `labels`, `persons`: whether there are any."""
+    """The arrays of a block of `rows` rows, with their types; `labels`, `persons`: whether there
+    are any."""
 
     rows: int
     numbers: int
@@ -26,17 +28,25 @@ class Shape:
     sensitive: int
     labels: bool
     types: tuple[str, str, str]
-    persons: bool = field(default=False, repr=False)  # checksums of stores without them are of what is printed
+    # checksums of stores without them are of what is printed
+    persons: bool = field(default=False, repr=False)
 
     @staticmethod
     def of(
-        layout: RowLayout, rows: int, labels: bool, sensitive: bool, types: tuple[str, ...], persons: bool = False
+        layout: RowLayout,
+        rows: int,
+        labels: bool,
+        sensitive: bool,
+        types: tuple[str, ...],
+        persons: bool = False,
     ) -> Shape | None:
         """None where the types are others than a block has."""
         known = len(types) == 3 and types[0] in NUMBERS and types[1] in CODES and types[2] in LABELS
         groups = len(layout.sensitive) if sensitive else 0
         counts = (layout.numbers, len(layout.code_sizes), groups)
-        return Shape(rows, *counts, labels, (types[0], types[1], types[2]), persons) if known else None
+        return (
+            Shape(rows, *counts, labels, (types[0], types[1], types[2]), persons) if known else None
+        )
 
     def of_rows(self, rows: int) -> Shape:
         """The same of a shorter block."""
@@ -44,7 +54,8 @@ class Shape:
 
     @property
     def arrays(self) -> tuple[tuple[Any, tuple[int, ...]], ...]:
-        """Type and shape of numbers, codes, labels, groups and persons; those that are not there have no rows."""
+        """Type and shape of numbers, codes, labels, groups and persons; those that are not there
+        have no rows."""
         return (
             (self.types[0], (self.numbers, self.rows)),
             (self.types[1], (self.codes, self.rows)),
@@ -60,8 +71,11 @@ class Shape:
 
 
 def types_of(block: RowBlock) -> tuple[str, ...]:
-    """Of a block's numbers, codes and labels; numbers that are not dense have none that a store knows."""
-    numbers = getattr(block.numbers, "dtype", None) if isinstance(block.numbers, np.ndarray) else None
+    """Of a block's numbers, codes and labels; numbers that are not dense have none that a store
+    knows."""
+    numbers = (
+        getattr(block.numbers, "dtype", None) if isinstance(block.numbers, np.ndarray) else None
+    )
     labels = LABELS[0] if block.labels is None else block.labels.dtype.newbyteorder("<").str
     return (
         "sparse" if numbers is None else numbers.newbyteorder("<").str,
@@ -75,9 +89,15 @@ def bytes_of(block: RowBlock, shape: Shape) -> bytearray:
     out = bytearray(shape.nbytes)
     view, start = np.frombuffer(out, np.uint8), 0
     labels = np.empty(0, shape.types[2]) if block.labels is None else block.labels
-    groups = np.empty((0, shape.rows), GROUPS) if block.sensitive is None or not shape.sensitive else block.sensitive
+    groups = (
+        np.empty((0, shape.rows), GROUPS)
+        if block.sensitive is None or not shape.sensitive
+        else block.sensitive
+    )
     persons = np.empty(0, PERSON_BY_PERSON) if block.persons is None else block.persons
-    for (kind, size), values in zip(shape.arrays, (block.numbers, block.codes, labels, groups, persons), strict=True):
+    for (kind, size), values in zip(
+        shape.arrays, (block.numbers, block.codes, labels, groups, persons), strict=True
+    ):
         raw = np.ascontiguousarray(values, kind).reshape(size)
         view[start : start + raw.nbytes] = raw.ravel().view(np.uint8)
         start += _padded(kind, size)
@@ -93,7 +113,12 @@ def read_block(raw: npt.NDArray[np.uint8], start: int, shape: Shape) -> RowBlock
         found.append(raw[start : start + whole].view(kind).reshape(size))
         start += _padded(kind, size)
     numbers, codes, labels, groups, persons = found
-    told = (labels if shape.labels else None, groups if shape.sensitive else None, None, persons if shape.persons else None)
+    told = (
+        labels if shape.labels else None,
+        groups if shape.sensitive else None,
+        None,
+        persons if shape.persons else None,
+    )
     return RowBlock(numbers, codes, *told)
 
 

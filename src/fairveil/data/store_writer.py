@@ -1,8 +1,10 @@
-"""Write a coded store: block by block into a folder beside its place, moved there when all is on the disk.
+"""Write a coded store: block by block into a folder beside its place, moved there when all is on
+the disk.
 
-The folder under way is `.NAME.part`, with the rows, and a journal of the blocks that are on the disk whole. A run that was
-broken off, also by kill -9, leaves it there; the next run with the same source goes on after the last block of the journal.
-Another source, or another way of coding, begins anew.
+The folder under way is `.NAME.part`, with the rows, and a journal of the blocks that are on the
+disk whole. A run that was broken off, also by kill -9, leaves it there; the next run with the same
+source goes on after the last block of the journal. Another source, or another way of coding, begins
+anew.
 """
 
 from __future__ import annotations
@@ -40,15 +42,26 @@ def write_store(
     block_rows: int = BLOCK_ROWS,
     progress: Told | None = None,
 ) -> Store:
-    """Write coded rows (`encode`, `load_csv`, `load_parquet`, `load_sql`) to a folder, whole or not at all, and open it.
+    """Write coded rows (`encode`, `load_csv`, `load_parquet`, `load_sql`) to a folder, whole or not
+    at all, and open it.
 
-    `overwrite`: replace a store that is there. `progress(blocks done, blocks)`: called after each block. A run that was broken
-    off is gone on with where the source says that it is the same.
+    `overwrite`: replace a store that is there. `progress(blocks done, blocks)`: called after each
+    block. A run that was broken off is gone on with where the source says that it is the same.
     """
     folder, encoding = Path(path), getattr(source, "encoding", None)
     if not isinstance(encoding, Encoding):
-        remedy = "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or encode(table, schema)."
-        raise InputError(complaint(expected="rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy))
+        remedy = (
+            "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or "
+            "encode(table, schema)."
+        )
+        raise InputError(
+            complaint(
+                expected="rows coded by a schema",
+                of="source",
+                got=type(source).__name__,
+                remedy=remedy,
+            )
+        )
     each = _checks.whole(at_least=1, block_rows=block_rows)
     _refuse_taken(folder, overwrite)
     shape, types, rows = _measured(source, encoding, each)
@@ -56,13 +69,20 @@ def write_store(
     part = folder.with_name(f".{folder.name}.part")
     with _held(part) as journal, _in_order(source, part, shape, rows, each) as (given, sizes):
         shapes = tuple(map(shape.of_rows, sizes))
-        head = {"encoding": encoding.to_dict(), "rows": rows, "block_rows": each, "types": list(types), "of": _identity(source)}
+        head = {
+            "encoding": encoding.to_dict(),
+            "rows": rows,
+            "block_rows": each,
+            "types": list(types),
+            "of": _identity(source),
+        }
         sums = _journaled(journal, head)
         needed = sum(one.nbytes for one in shapes)
         with open(part / ROWS_FILE, "ab+") as out:
             owner_only(out.fileno())
             done = sum(one.nbytes for one in shapes[: len(sums)])
-            if out.seek(0, os.SEEK_END) < done:  # the journal is written after the rows: another's file
+            # the journal is written after the rows: another's file
+            if out.seek(0, os.SEEK_END) < done:
                 sums, done = [], 0
                 _begin(journal, head)
             out.truncate(done)
@@ -84,9 +104,13 @@ def write_store(
 def _in_order(
     source: RowSource, part: Path, shape: Shape, rows: int, each: int
 ) -> Iterator[tuple[Iterator[RowBlock], list[int]]]:
-    """The blocks as they are written, and the rows of each: of a table of persons these are put person by person first."""
+    """The blocks as they are written, and the rows of each: of a table of persons these are put
+    person by person first."""
     if not shape.persons:
-        yield in_blocks_of(source.blocks(), each), [min(each, rows - start) for start in range(0, rows, each)]
+        yield (
+            in_blocks_of(source.blocks(), each),
+            [min(each, rows - start) for start in range(0, rows, each)],
+        )
         return
     require_room(part, Grouped.room(shape, rows) + shape.of_rows(rows).nbytes + SPARE)
     grouped = Grouped(source, part, shape, rows, each)
@@ -139,26 +163,44 @@ def _append(
     settle()
 
 
-def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, tuple[str, ...], int]:
-    """The shape of a block, the types of its arrays, and how many rows there are: one pass. Of a source that has counted its
-    rows the first block is enough, for one encoding makes all of them."""
+def _measured(
+    source: RowSource, encoding: Encoding, each: int
+) -> tuple[Shape, tuple[str, ...], int]:
+    """The shape of a block, the types of its arrays, and how many rows there are: one pass. Of a
+    source that has counted its rows the first block is enough, for one encoding makes all of
+    them."""
     rows, counted = 0, getattr(source, "row_count", None)
     types: tuple[str, ...] | None = None
     first: tuple[bool, bool, bool] | None = None
     for block in source.blocks():
         told = (block.labels, block.sensitive, block.persons)
-        found, held = types_of(block), (told[0] is not None, told[1] is not None, told[2] is not None)
+        found, held = (
+            types_of(block),
+            (told[0] is not None, told[1] is not None, told[2] is not None),
+        )
         if told[2] is not None and told[2].dtype == PERSON_BY_PERSON:
             remedy = "Copy the folder of the store, or encode the table that it was made from."
-            raise InputError(complaint(expected="a table", of="source", got="a coded store of persons", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a table", of="source", got="a coded store of persons", remedy=remedy
+                )
+            )
         types, first = types or found, first or held
         if block.weights is not None:
             remedy = "Write rows without weights; pass sample_weight to fit."
-            raise InputError(complaint(expected="rows without weights", of="source", got="weights", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rows without weights", of="source", got="weights", remedy=remedy
+                )
+            )
         if found != types or held != first:
             got = f"{found} after {types}"
             remedy = "Code all blocks alike: with labels and groups in all of them or in none."
-            raise InputError(complaint(expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False))
+            raise InputError(
+                complaint(
+                    expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False
+                )
+            )
         rows += block.rows
         if counted is not None:
             rows = counted
@@ -166,13 +208,22 @@ def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, 
     types, first = types or ("<f8", "|u1", "<i4"), first or (False, False, False)
     if encoding.schema.unit is not None and rows and not first[2]:
         got = f"no column {encoding.schema.unit!r} beside a target"
-        remedy = "Encode a table with that column and the target; or code by schema.without_unit(), which protects rows."
-        raise InputError(complaint(expected="whose each row is", of="source", got=got, remedy=remedy, quote=False))
+        remedy = (
+            "Encode a table with that column and the target; or code by schema.without_unit(), "
+            "which protects rows."
+        )
+        raise InputError(
+            complaint(
+                expected="whose each row is", of="source", got=got, remedy=remedy, quote=False
+            )
+        )
     shape = Shape.of(encoding.layout, each, first[0], first[1], types, first[2])
     if shape is None:
         got = f"numbers {types[0]}, codes {types[1]}, labels {types[2]}"
         remedy = "Code the table with data.encode or a loader."
-        raise InputError(complaint(expected="dense coded rows", of="source", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="dense coded rows", of="source", got=got, remedy=remedy, quote=False)
+        )
     return shape, types, rows
 
 
@@ -183,7 +234,8 @@ def _identity(source: object) -> Any:
 
 
 def _journaled(journal: IO[str], head: dict[str, Any]) -> list[str]:
-    """Checksums of the blocks that an earlier run of the same source has written; the journal begins anew for another."""
+    """Checksums of the blocks that an earlier run of the same source has written; the journal
+    begins anew for another."""
     journal.seek(0)
     sums: list[str] = []
     lines = journal.read().split("\n")[:-1]  # a line that was cut short is none
@@ -207,7 +259,8 @@ def _begin(journal: IO[str], head: dict[str, Any]) -> None:
 
 @contextmanager
 def _held(part: Path) -> Iterator[IO[str]]:
-    """The journal of the folder under way, held against a second writer. Left there by an interrupt: to go on with."""
+    """The journal of the folder under way, held against a second writer. Left there by an
+    interrupt: to go on with."""
     part.mkdir(mode=0o700, exist_ok=True)
     with open(part / JOURNAL, "a+", encoding="utf-8") as journal:
         owner_only(journal.fileno())
@@ -220,7 +273,9 @@ def _held(part: Path) -> Iterator[IO[str]]:
             fcntl.flock(journal.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             remedy = "Wait for it to end, or write to another path."
-            raise InputError(complaint(expected="one writer", of=str(part), got="another, now", remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="one writer", of=str(part), got="another, now", remedy=remedy)
+            ) from None
         yield journal
 
 
@@ -245,7 +300,9 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
     """Only a store, with nothing else in it, is ever replaced."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         remedy = "Pass a path that is free."
-        raise InputError(complaint(expected="a folder to write", of="path", got=str(folder), remedy=remedy))
+        raise InputError(
+            complaint(expected="a folder to write", of="path", got=str(folder), remedy=remedy)
+        )
     held = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     if not held:
         if folder.exists():
@@ -253,9 +310,15 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
         return
     if not overwrite or not set(held) <= {STORE_FILE, ROWS_FILE} or STORE_FILE not in held:
         remedy = "Pass another path, or overwrite=True where it is a store and nothing else."
-        raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(folder), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a folder that is not there yet", of="path", got=str(folder), remedy=remedy
+            )
+        )
 
 
 def _changed() -> None:
     remedy = "Read a copy that nobody writes to, and write the store anew."
-    raise InputError(complaint(expected="the rows of the first pass", of="source", got="others", remedy=remedy))
+    raise InputError(
+        complaint(expected="the rows of the first pass", of="source", got="others", remedy=remedy)
+    )

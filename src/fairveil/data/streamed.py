@@ -1,8 +1,11 @@
-"""Rows that stay where they are (a file, a database) and are coded block by block, again at each pass.
+"""Rows that stay where they are (a file, a database) and are coded block by block, again at each
+pass.
 
 Guarantees, each with a test:
-1. Every row is checked against the schema before the source is handed out, hence before any release.
-2. No error shows a value of a row: it names column and row. Rows that are not those that were checked are refused.
+1. Every row is checked against the schema before the source is handed out, hence before any
+   release.
+2. No error shows a value of a row: it names column and row. Rows that are not those that were
+   checked are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ class Reader(Protocol):
         ...
 
     def identity(self) -> object:
-        """What changes when the rows do, as far as can be told without reading them; None where nothing tells."""
+        """What changes when the rows do, as far as can be told without reading them; None where
+        nothing tells."""
         ...
 
 
@@ -64,7 +68,8 @@ class StreamedRows:
         return self._rows
 
     def settled(self) -> EncodedRows:
-        """The rows as a fit holds them: in memory where they fit it, else in a coded store of their own (`spilling`)."""
+        """The rows as a fit holds them: in memory where they fit it, else in a coded store of their
+        own (`spilling`)."""
         found = within(self.blocks(), self._encoding, self._block_rows)
         return spilled(self, self._rows, self._encoding) if found is None else found
 
@@ -94,9 +99,11 @@ class StreamedRows:
     def _next(self, passing: Iterator[RowBlock]) -> RowBlock | None:
         try:
             return next(passing, None)
-        except Exception:  # whatever it is: after the check a reader fails only when the place has changed
+        except Exception:
+            # whatever it is: after the check a reader fails only when the place has changed
             failed = True
-        # Raised out here, so that the error and the values in its message are not kept as its context.
+        # Raised out here, so that the error and the values in its message are not kept as its
+        # context.
         self._require(not failed)
         return None
 
@@ -124,12 +131,17 @@ def coded(reader: Reader, encoding: Encoding) -> Iterator[RowBlock]:
     """One pass over a reader's rows."""
     first_row = 0
     for chunk in reader.chunks():
-        yield encoding.block(chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text, shows_values=False)
+        yield encoding.block(
+            chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text, shows_values=False
+        )
         first_row += chunk.rows
 
 
-def rows_of(reader: Reader, encoding: Encoding, in_memory: bool | None, block_rows: int) -> StreamedRows | EncodedRows:
-    """The rows of a reader: streamed, or coded once and kept. None: kept in memory where they fit it, else on the disk."""
+def rows_of(
+    reader: Reader, encoding: Encoding, in_memory: bool | None, block_rows: int
+) -> StreamedRows | EncodedRows:
+    """The rows of a reader: streamed, or coded once and kept. None: kept in memory where they fit
+    it, else on the disk."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if in_memory is None:
         found = within(coded(reader, encoding), encoding, block_rows)

@@ -1,4 +1,5 @@
-"""Ring 6: displays. Results on axes of matplotlib, after the convention of scikit-learn: `from_...`, then `plot(ax=...)`."""
+"""Ring 6: displays. Results on axes of matplotlib, after the convention of scikit-learn:
+`from_...`, then `plot(ax=...)`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ PLACES = {
     "NoiseDisplay": ".noise",
 }
 
-__all__ = ["BudgetDisplay", "ConstraintDisplay", "FrontierDisplay", "GroupRatesDisplay", "NoiseDisplay"]
+__all__ = [
+    "BudgetDisplay",
+    "ConstraintDisplay",
+    "FrontierDisplay",
+    "GroupRatesDisplay",
+    "NoiseDisplay",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

@@ -23,7 +23,8 @@ KINDS: tuple[Kind, ...] = ("releases", "time")
 class BudgetDisplay(Display):
     """Releases from a budget and what is left of it, or the charges over time.
 
-    Shares are parts of the budget as the ledger charges it; they add up, and epsilons do not. Use `from_ledger`, then `plot`.
+    Shares are parts of the budget as the ledger charges it; they add up, and epsilons do not. Use
+    `from_ledger`, then `plot`.
 
     Attributes
     ----------
@@ -60,13 +61,20 @@ class BudgetDisplay(Display):
         BudgetDisplay
             The display, drawn.
         """
-        require(Ledger, "ledger", ledger, "Pass fairveil.Ledger.open('budget.db', read_only=True), for example.")
+        require(
+            Ledger,
+            "ledger",
+            ledger,
+            "Pass fairveil.Ledger.open('budget.db', read_only=True), for example.",
+        )
         _checks.one_of(KINDS, kind=kind)
         section = ledger_section(ledger, ())
         contents = budget_figure(section) if kind == "releases" else course_figure(section)
         if contents is None:
             remedy = "Nothing was charged yet: draw kind='releases'."
-            raise InputError(complaint(expected="a ledger with a charge", of="ledger", got="none", remedy=remedy))
+            raise InputError(
+                complaint(expected="a ledger with a charge", of="ledger", got="none", remedy=remedy)
+            )
         return cls(contents).plot(ax)
 
     @property

@@ -21,8 +21,9 @@ TITLE = "Constraints as measured in training, with noise"
 class ConstraintDisplay(Display):
     """Released training value, bound and verdict of each constraint.
 
-    Broad lines are intervals over the noise alone: they are about the training rows. Thin lines add the sampling error: they
-    are about the population of the rows, and so is the verdict. All drawn values are released.
+    Broad lines are intervals over the noise alone: they are about the training rows. Thin lines add
+    the sampling error: they are about the population of the rows, and so is the verdict. All drawn
+    values are released.
 
     Attributes
     ----------
@@ -60,7 +61,14 @@ class ConstraintDisplay(Display):
         if report is None:
             remedy = "Fit one that has constraints, such as RateConstrainedClassifier."
             got = type(estimator).__name__
-            raise InputError(complaint(expected="a fit with a constraint_report_", of="estimator", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a fit with a constraint_report_",
+                    of="estimator",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         return cls.from_report(report, ax=ax)
 
     @classmethod
@@ -101,6 +109,11 @@ def _bounded(line: ConstraintLine) -> Bounded:
 
 
 def _apart(lines: tuple[ConstraintLine, ...]) -> list[ConstraintLine]:
-    """Without a gap from one group to another that is the gap back with its sign turned; of the two the larger stays."""
+    """Without a gap from one group to another that is the gap back with its sign turned; of the two
+    the larger stays."""
     mirrored = {(line.bound, line.noise, -line.value) for line in lines if line.value > 0.0}
-    return [line for line in lines if not (line.value < 0.0 and (line.bound, line.noise, line.value) in mirrored)]
+    return [
+        line
+        for line in lines
+        if not (line.value < 0.0 and (line.bound, line.noise, line.value) in mirrored)
+    ]

@@ -1,4 +1,5 @@
-"""What displays share: contents that are drawn once `plot` is called, and the axes that they were drawn on."""
+"""What displays share: contents that are drawn once `plot` is called, and the axes that they were
+drawn on."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Display:
 
     @property
     def description(self) -> str:
-        """The picture in words, for those who do not see it: the text alternative that a page would have."""
+        """The picture in words, for those who do not see it: the text alternative that a page would
+        have."""
         raise NotImplementedError
 
     def plot(self, ax: object = None) -> Self:
@@ -56,4 +58,8 @@ class Display:
 def require(kind: type, name: str, given: object, remedy: str) -> None:
     """An `InputError` unless it is one."""
     if not isinstance(given, kind):
-        raise InputError(complaint(expected=f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy
+            )
+        )

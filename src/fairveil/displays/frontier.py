@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class FrontierDisplay(Display):
     """Error against fairness gap on held-out rows, one curve an epsilon, published curves beside.
 
-    Use `from_frontier`, then `plot`. Held-out rows are read without noise: the figure is not covered by the guarantee.
+    Use `from_frontier`, then `plot`. Held-out rows are read without noise: the figure is not
+    covered by the guarantee.
 
     Attributes
     ----------
@@ -33,7 +34,12 @@ class FrontierDisplay(Display):
     """
 
     def __init__(self, contents: FrontierFigure) -> None:
-        require(FrontierFigure, "contents", contents, "Pass frontier.figure(), or use FrontierDisplay.from_frontier.")
+        require(
+            FrontierFigure,
+            "contents",
+            contents,
+            "Pass frontier.figure(), or use FrontierDisplay.from_frontier.",
+        )
         self.contents = contents
 
     @classmethod

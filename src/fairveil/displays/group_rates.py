@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class GroupRatesDisplay(Display):
     """One rate of each group with its interval; marks of small groups are hollow.
 
-    Use one of the methods below, then `plot`. Rates of `from_predictions`, `from_estimator` and `from_table` are exact, and no
-    guarantee covers them. Those of `from_private_table` and `from_certificate` were released with noise.
+    Use one of the methods below, then `plot`. Rates of `from_predictions`, `from_estimator` and
+    `from_table` are exact, and no guarantee covers them. Those of `from_private_table` and
+    `from_certificate` were released with noise.
 
     Attributes
     ----------
@@ -41,7 +42,12 @@ class GroupRatesDisplay(Display):
     """
 
     def __init__(self, contents: RatesFigure) -> None:
-        require(RatesFigure, "contents", contents, "Pass a RatesFigure, or use GroupRatesDisplay.from_predictions.")
+        require(
+            RatesFigure,
+            "contents",
+            contents,
+            "Pass a RatesFigure, or use GroupRatesDisplay.from_predictions.",
+        )
         self.contents = contents
 
     @classmethod
@@ -66,7 +72,8 @@ class GroupRatesDisplay(Display):
         sensitive_features : array or table
             Groups of the rows.
         rate : str, default=None
-            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the
+            positive class.
         ax : matplotlib axes, default=None
             Axes to draw on. None: new axes.
         **options
@@ -77,7 +84,9 @@ class GroupRatesDisplay(Display):
         GroupRatesDisplay
             The display, drawn.
         """
-        return cls.from_table(group_table(y_true, y_pred, sensitive_features, **options), rate=rate, ax=ax)
+        return cls.from_table(
+            group_table(y_true, y_pred, sensitive_features, **options), rate=rate, ax=ax
+        )
 
     @classmethod
     def from_estimator(
@@ -104,7 +113,8 @@ class GroupRatesDisplay(Display):
         sensitive_features : array or table
             Groups of the rows.
         rate : str, default=None
-            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the
+            positive class.
         ax : matplotlib axes, default=None
             Axes to draw on. None: new axes.
         **options
@@ -127,7 +137,8 @@ class GroupRatesDisplay(Display):
         table : GroupTable
             The exact table.
         rate : str, default=None
-            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the
+            positive class.
         ax : matplotlib axes, default=None
             Axes to draw on. None: new axes.
 
@@ -143,7 +154,9 @@ class GroupRatesDisplay(Display):
         return cls(rates_figure(table, found)).plot(ax)
 
     @classmethod
-    def from_private_table(cls, table: PrivateTable, *, rate: str | None = None, ax: object = None) -> Self:
+    def from_private_table(
+        cls, table: PrivateTable, *, rate: str | None = None, ax: object = None
+    ) -> Self:
         """Draw a main rate of a `fairveil.private_audit`, every level of groups below each other.
 
         Parameters
@@ -187,7 +200,11 @@ class GroupRatesDisplay(Display):
         found = certificate_section(certificate).rates
         if found is None:
             remedy = "Certify a notion that compares rates."
-            raise InputError(complaint(expected="a certificate with rates", of="certificate", got="none", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a certificate with rates", of="certificate", got="none", remedy=remedy
+                )
+            )
         return cls(found).plot(ax)
 
     @property
@@ -200,4 +217,11 @@ class GroupRatesDisplay(Display):
 
 
 def _unknown(rate: str | None, known: tuple[str, ...]) -> InputError:
-    return InputError(complaint(expected="a rate of this table", of="rate", got=rate, remedy=f"Known: {', '.join(known)}."))
+    return InputError(
+        complaint(
+            expected="a rate of this table",
+            of="rate",
+            got=rate,
+            remedy=f"Known: {', '.join(known)}.",
+        )
+    )

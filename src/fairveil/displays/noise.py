@@ -57,7 +57,14 @@ class NoiseDisplay(Display):
         return cls(plan.curves()).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, schema: object = None, *, ax: object = None, **options: object) -> Self:
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        schema: object = None,
+        *,
+        ax: object = None,
+        **options: object,
+    ) -> Self:
         """Plan a fit and draw its noise.
 
         Parameters

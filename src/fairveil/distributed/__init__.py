@@ -1,4 +1,5 @@
-"""Ring 4: rows in worker processes and on other machines, as sources that estimators take. They code rows with `data`."""
+"""Ring 4: rows in worker processes and on other machines, as sources that estimators take. They
+code rows with `data`."""
 
 from __future__ import annotations
 

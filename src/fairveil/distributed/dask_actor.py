@@ -1,4 +1,5 @@
-"""What a dask worker holds: one shard. Bytes in, bytes out; nothing is raised, for tracebacks carry values, and dask logs."""
+"""What a dask worker holds: one shard. Bytes in, bytes out; nothing is raised, for tracebacks carry
+values, and dask logs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Rows on the workers of a dask cluster: a shard is an actor there, made from a recipe. Needs dask.distributed.
+"""Rows on the workers of a dask cluster: a shard is an actor there, made from a recipe. Needs
+dask.distributed.
 
 Guarantees (tests/curator/test_curator_dask_rows.py):
 1. A fit is that of the same rows in memory, to the bit, whatever becomes of workers.
-2. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this machine is trusted, unless
-   told otherwise in so many words.
+2. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this
+   machine is trusted, unless told otherwise in so many words.
 3. The scheduler, its dashboard and all logs see bytes: no value, no traceback of ours.
 """
 
@@ -37,16 +38,20 @@ QUIET = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
-"""Of a cluster of our own: nobody looks at what these watch, and they cost a fifth of a small round."""
+"""Of a cluster of our own: nobody looks at what these watch, and they cost a fifth of a small
+round."""
 
 
 class DaskRows(ShardedSource):
-    """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by the workers of a dask cluster.
+    """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by the workers of
+    a dask cluster.
 
-    `client`: a `distributed.Client`, or the address of a scheduler; None: workers of this machine (`local_cluster`). Files must
-    be where workers find them by the same path. `shards`: as many as workers have threads unless you say otherwise; the answers
-    are the same to the bit. `patience`: seconds after which a worker that has not answered is taken for lost. `trust_network`:
-    accept a scheduler without TLS on another machine, whose network then sees exact totals of protected rows.
+    `client`: a `distributed.Client`, or the address of a scheduler; None: workers of this machine
+    (`local_cluster`). Files must be where workers find them by the same path. `shards`: as many as
+    workers have threads unless you say otherwise; the answers are the same to the bit. `patience`:
+    seconds after which a worker that has not answered is taken for lost. `trust_network`: accept a
+    scheduler without TLS on another machine, whose network then sees exact totals of protected
+    rows.
     """
 
     def __init__(
@@ -89,18 +94,22 @@ class DaskRows(ShardedSource):
         precision: str = "float64",
         **options: Any,
     ) -> DaskRows:
-        """The rows of a dask dataframe, each partition coded and written to `folder` by the worker that has it.
+        """The rows of a dask dataframe, each partition coded and written to `folder` by the worker
+        that has it.
 
         Parameters
         ----------
         client : distributed.Client, str or None
-            The cluster that computes the frame: its client, its address, or None for workers of this machine.
+            The cluster that computes the frame: its client, its address, or None for workers of
+            this machine.
         frame : dask dataframe
             Partitions are the stores, in their order. Each must fit the memory of its worker.
         schema : Schema
-            How rows are coded. One with a unit is refused: a person's rows may lie in any partition.
+            How rows are coded. One with a unit is refused: a person's rows may lie in any
+            partition.
         folder : path
-            Where all workers find it by the same path. It holds a copy of the rows, for its owner alone: remove it after use.
+            Where all workers find it by the same path. It holds a copy of the rows, for its owner
+            alone: remove it after use.
         overwrite : bool, default=False
             Replace stores that are there.
         sensitive_as_feature : bool, default=False
@@ -128,7 +137,10 @@ class DaskRows(ShardedSource):
         found = connected(client)
         try:
             threads_of(found, trust_network=bool(options.get("trust_network")))
-            coded: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
+            coded: dict[str, Any] = {
+                "sensitive_as_feature": sensitive_as_feature,
+                "precision": precision,
+            }
             write_partitions(found, frame, schema, folder, overwrite=overwrite, **coded)
             rows = cls(found, folder, **options)
         except BaseException:
@@ -153,7 +165,13 @@ class DaskShards(Asking):
     """Actors of a cluster, one a shard. What they say is bytes, made and read by us."""
 
     def __init__(
-        self, client: Any, recipes: Sequence[Recipe], *, threads: int | None, patience: float, trust_network: bool = False
+        self,
+        client: Any,
+        recipes: Sequence[Recipe],
+        *,
+        threads: int | None,
+        patience: float,
+        trust_network: bool = False,
     ) -> None:
         self._client, self._threads, self._trust_network = client, threads, trust_network
         self._actors: dict[int, Any] = {}
@@ -177,7 +195,8 @@ class DaskShards(Asking):
         return {number: answers[0] for number, answers in found.items()}
 
     def _make(self, numbers: Sequence[int], wanted: dict[int, tuple[str, Any]]) -> None:
-        """Actors where there are none: a lost one is made from its recipe, and told what the first was told."""
+        """Actors where there are none: a lost one is made from its recipe, and told what the first
+        was told."""
         futures = {
             number: self._client.submit(
                 ShardActor,
@@ -192,17 +211,27 @@ class DaskShards(Asking):
         for number, future in futures.items():
             actor = _within(lambda future=future: future.result(timeout=self.patience))
             if actor is not None:
-                require_private(str(actor._address), trust_network=self._trust_network)  # a worker may have come later
+                # a worker may have come later
+                require_private(str(actor._address), trust_network=self._trust_network)
                 self._actors[number] = actor
-        made = {number: packed([(0, VERSION, None)]) for number in numbers if number in self._actors}
+        made = {
+            number: packed([(0, VERSION, None)]) for number in numbers if number in self._actors
+        }
         for found in self._exchanged(made).values():
             if found[0] != version():
                 remedy = "Install one version of fairveil and numpy on all machines."
-                raise PrivacyError(complaint(expected=version(), of="a worker", got=found[0], remedy=remedy))
-        again = [number for number in numbers if number in self._actors and wanted[number][0] != "open"]
+                raise PrivacyError(
+                    complaint(expected=version(), of="a worker", got=found[0], remedy=remedy)
+                )
+        again = [
+            number for number in numbers if number in self._actors and wanted[number][0] != "open"
+        ]
         lines = {
             number: packed(
-                [(0, what, self.recipes[number] if what == "open" else value) for what, value in self._remade(number)]
+                [
+                    (0, what, self.recipes[number] if what == "open" else value)
+                    for what, value in self._remade(number)
+                ]
             )
             for number in again
         }
@@ -213,22 +242,38 @@ class DaskShards(Asking):
                     self._refuse(number, answer)
 
     def _prompt(self) -> dict[str, Any]:
-        """Where actors are made anew, once a worker was late: rather on others, without insisting on it."""
-        others = [one for one in _within(self._client.nthreads) or () if one not in self._late] if self._late else []
+        """Where actors are made anew, once a worker was late: rather on others, without insisting
+        on it."""
+        others = (
+            [one for one in _within(self._client.nthreads) or () if one not in self._late]
+            if self._late
+            else []
+        )
         return {"workers": others, "allow_other_workers": True} if others else {}
 
     def _exchanged(self, messages: dict[int, bytes]) -> dict[int, Any]:
-        """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from then on."""
+        """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from
+        then on."""
         waiting = {}
         for number, message in messages.items():
             if number in self._actors:
-                waiting[number] = _within(lambda number=number, message=message: self._actors[number].done(message))
+                waiting[number] = _within(
+                    lambda number=number, message=message: self._actors[number].done(message)
+                )
         answers: dict[int, Any] = {}
         for number, future in waiting.items():
-            raw = None if future is None else _within(lambda future=future: future.result(timeout=self.patience))
+            raw = (
+                None
+                if future is None
+                else _within(lambda future=future: future.result(timeout=self.patience))
+            )
             if raw is None:
                 lost = self._actors.pop(number, None)
-                self._late |= {str(lost._address)} if lost is not None and hasattr(lost, "_address") else set()
+                self._late |= (
+                    {str(lost._address)}
+                    if lost is not None and hasattr(lost, "_address")
+                    else set()
+                )
                 self._require_scheduler()
             else:
                 answers[number] = unpacked(raw)
@@ -241,7 +286,9 @@ class DaskShards(Asking):
             if known is not None:
                 return
         remedy = "Start it again, and resume with checkpoint=; what was spent is on the ledger."
-        raise PrivacyError(complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy))
+        raise PrivacyError(
+            complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy)
+        )
 
 
 def _left(client: Any) -> None:
@@ -269,44 +316,70 @@ def connected(client: object) -> Any:
     try:
         import distributed
     except ImportError:
-        raise InputError(complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)) from None
+        raise InputError(
+            complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)
+        ) from None
     if isinstance(client, distributed.Client):
         return client
     if client is None or client == LOCAL:
         return distributed.Client(local_cluster())  # type: ignore[no-untyped-call]
     if not isinstance(client, str):
-        remedy = 'Pass Client("tls://scheduler:8786", security=...), that address, or None for this machine.'
-        raise InputError(complaint(expected="a client of a cluster", of="client", got=type(client).__name__, remedy=remedy))
+        remedy = (
+            'Pass Client("tls://scheduler:8786", security=...), that address, or None for this '
+            "machine."
+        )
+        raise InputError(
+            complaint(
+                expected="a client of a cluster",
+                of="client",
+                got=type(client).__name__,
+                remedy=remedy,
+            )
+        )
     try:
         return distributed.Client(client, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError, TimeoutError):
         failed = True
     assert failed
     remedy = "Check the address, and the certificates that dask is configured with."
-    raise InputError(complaint(expected="a scheduler that answers", of="client", got=client, remedy=remedy))
+    raise InputError(
+        complaint(expected="a scheduler that answers", of="client", got=client, remedy=remedy)
+    )
 
 
 def local_cluster(workers: int | None = None, **options: object) -> Any:
-    """Worker processes of this machine under dask, without dashboard and profiler: `distributed.LocalCluster`, made quiet."""
+    """Worker processes of this machine under dask, without dashboard and profiler:
+    `distributed.LocalCluster`, made quiet."""
     try:
         import dask
         from distributed import LocalCluster
     except ImportError:
-        raise InputError(complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)) from None
-    given = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0, "silence_logs": 50}
+        raise InputError(
+            complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)
+        ) from None
+    given = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "memory_limit": 0,
+        "silence_logs": 50,
+    }
     with dask.config.set(QUIET):  # workers take it over when they are started
         return LocalCluster(**(given | options))  # type: ignore[no-untyped-call]
 
 
 def threads_of(client: Any, *, trust_network: bool) -> int:
-    """How many threads a cluster's workers have, once scheduler and workers were found to be where totals may travel."""
+    """How many threads a cluster's workers have, once scheduler and workers were found to be where
+    totals may travel."""
     require_private(str(client.scheduler.address), trust_network=trust_network)
     workers: dict[str, int] = client.nthreads()
     for address in workers:
         require_private(address, trust_network=trust_network)
     if not any(workers.values()):
         remedy = "Start workers: dask worker ADDRESS."
-        raise InputError(complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy))
+        raise InputError(
+            complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy)
+        )
     return sum(workers.values())
 
 
@@ -322,6 +395,9 @@ def require_private(address: str, *, trust_network: bool) -> None:
         here = False
     if not here:
         remedy = (
-            "Start scheduler and workers with TLS (tls://...); or pass trust_network=True where the network is yours alone."
+            "Start scheduler and workers with TLS (tls://...); or pass trust_network=True where "
+            "the network is yours alone."
         )
-        raise PrivacyError(complaint(expected="TLS beyond this machine", of="client", got=address, remedy=remedy))
+        raise PrivacyError(
+            complaint(expected="TLS beyond this machine", of="client", got=address, remedy=remedy)
+        )

@@ -14,10 +14,12 @@ from .source import ShardedSource
 
 
 class ProcessRows(ShardedSource):
-    """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by `workers` processes: pass it to `fit`.
+    """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by `workers`
+    processes: pass it to `fit`.
 
-    `shards`: into how many parts it is cut at most, as many as workers unless you say otherwise; the answers are the same to
-    the bit. `patience`: seconds after which a worker that has not answered is replaced. Use it as a context, or call `close()`.
+    `shards`: into how many parts it is cut at most, as many as workers unless you say otherwise;
+    the answers are the same to the bit. `patience`: seconds after which a worker that has not
+    answered is replaced. Use it as a context, or call `close()`.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class ProcessRows(ShardedSource):
 
     def shards(self) -> Shards:
         """Worker processes of their own for each fit: they end with the fit's rows."""
-        found = ShardsInProcesses(self.pieces, self.workers, threads=self._threads, patience=self._patience)
+        found = ShardsInProcesses(
+            self.pieces, self.workers, threads=self._threads, patience=self._patience
+        )
         self._open.add(found)
         return found
 

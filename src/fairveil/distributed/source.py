@@ -1,4 +1,5 @@
-"""What all sources share whose rows are in shards: how they are coded, and the pieces that they are cut into."""
+"""What all sources share whose rows are in shards: how they are coded, and the pieces that they are
+cut into."""
 
 from __future__ import annotations
 
@@ -21,10 +22,19 @@ class ShardedSource(ABC):
     is_sharded = True
 
     def __init__(
-        self, source: PathLike | Store, schema: Schema | None, shards: int, sensitive_as_feature: bool, precision: str
+        self,
+        source: PathLike | Store,
+        schema: Schema | None,
+        shards: int,
+        sensitive_as_feature: bool,
+        precision: str,
     ) -> None:
         self._encoding, self.pieces = pieces_of(
-            source, schema, shards=shards, sensitive_as_feature=sensitive_as_feature, precision=precision
+            source,
+            schema,
+            shards=shards,
+            sensitive_as_feature=sensitive_as_feature,
+            precision=precision,
         )
 
     @property
@@ -38,7 +48,8 @@ class ShardedSource(ABC):
         return self._encoding.layout
 
     def blocks(self) -> Iterator[RowBlock]:
-        """The rows, read in this process: for what is done with each row, such as predictions. A fit does not call it."""
+        """The rows, read in this process: for what is done with each row, such as predictions. A
+        fit does not call it."""
         for piece in self.pieces:
             yield from piece.open().blocks()
 

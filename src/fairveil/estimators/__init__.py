@@ -1,4 +1,5 @@
-"""Ring 4: the scikit-learn face, one file a system. Strings stop here: below are objects and enums."""
+"""Ring 4: the scikit-learn face, one file a system. Strings stop here: below are objects and
+enums."""
 
 from __future__ import annotations
 

@@ -1,15 +1,18 @@
-"""Many models of one table in one pass over its rows, each the model that its own fit would give, bit for bit.
+"""Many models of one table in one pass over its rows, each the model that its own fit would give,
+bit for bit.
 
-Fits may share a pass where they differ in the bounds of their constraints and in their noise alone: then they ask the same
-questions at the same prices, and every model gets noise of its own from the streams of its own seed. Fits on Poisson batches,
-each of which draws rows of its own, networks, fits that scale numbers by noisy moments of their own, and fits without privacy,
-each of which stops when it has converged, run one by one.
+Fits may share a pass where they differ in the bounds of their constraints and in their noise alone:
+then they ask the same questions at the same prices, and every model gets noise of its own from the
+streams of its own seed. Fits on Poisson batches, each of which draws rows of its own, networks,
+fits that scale numbers by noisy moments of their own, and fits without privacy, each of which stops
+when it has converged, run one by one.
 
 A panel is one spend of a ledger, reserved whole before its first question.
 
 Guarantees (tests/study/test_study_frontier.py):
 1. Weights, released values and events of a model are those of its fit alone.
-2. The panel's plan is priced as the composition of all its models, before the first question is asked.
+2. The panel's plan is priced as the composition of all its models, before the first question is
+   asked.
 """
 
 from __future__ import annotations
@@ -59,21 +62,31 @@ def intend(estimator: RateConstrainedClassifier, read: Callable[[Ways], Training
 
 
 def fit_all(
-    jobs: Sequence[Job], *, tuning: str | None = None, not_covered: Sequence[str] = (), tick: Progress | None = None
+    jobs: Sequence[Job],
+    *,
+    tuning: str | None = None,
+    not_covered: Sequence[str] = (),
+    tick: Progress | None = None,
 ) -> None:
-    """Fit the estimators of all jobs. `tuning` and `not_covered` go into every statement; `tick` counts rounds x models.
+    """Fit the estimators of all jobs. `tuning` and `not_covered` go into every statement; `tick`
+    counts rounds x models.
 
     No warning is given where a constraint is not met: see each `constraint_report_`.
     """
     total, done = sum(job.rounds for job in jobs), 0
 
     def words(statement: PrivacyStatement) -> PrivacyStatement:
-        return dataclasses.replace(statement, tuning=tuning, not_covered=(*statement.not_covered, *not_covered))
+        return dataclasses.replace(
+            statement, tuning=tuning, not_covered=(*statement.not_covered, *not_covered)
+        )
 
     panels = list(_panels(jobs))
-    if len(panels) > 1 and (ledger := jobs[0].intent.opening.ledger) is not None:  # none is paid without room for all
+    # none is paid without room for all
+    if len(panels) > 1 and (ledger := jobs[0].intent.opening.ledger) is not None:
         first, plans = jobs[0].intent.opening, [job.intent.search.plan for job in jobs]
-        require_room(ledger, [plan for plan in plans if plan is not None], first.promise, first.purpose)
+        require_room(
+            ledger, [plan for plan in plans if plan is not None], first.promise, first.purpose
+        )
     for panel in panels:
         before, weight = done, len(panel)
 
@@ -85,7 +98,11 @@ def fit_all(
         done += sum(job.rounds for job in panel)
 
 
-def _fit(panel: Sequence[Job], words: Callable[[PrivacyStatement], PrivacyStatement], tick: Progress | None) -> None:
+def _fit(
+    panel: Sequence[Job],
+    words: Callable[[PrivacyStatement], PrivacyStatement],
+    tick: Progress | None,
+) -> None:
     outcomes, statement = _alone(panel[0], tick) if len(panel) == 1 else _together(panel, tick)
     statement = words(statement)
     for job, outcome in zip(panel, outcomes, strict=True):
@@ -94,21 +111,32 @@ def _fit(panel: Sequence[Job], words: Callable[[PrivacyStatement], PrivacyStatem
 
 def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
     intent = job.intent
-    curator = intent.opening.curator(intent.search.plan, [promises.noise_of(job.estimator.random_state)])
+    curator = intent.opening.curator(
+        intent.search.plan, [promises.noise_of(job.estimator.random_state)]
+    )
     return [outcome_of(curator, intent.search, tick)], statement_of(curator, intent.training)
 
 
-def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
-    """One curator under the promise of all; then the statement that each model's own fit would have."""
+def _together(
+    panel: Sequence[Job], tick: Progress | None
+) -> tuple[list[Outcome], PrivacyStatement]:
+    """One curator under the promise of all; then the statement that each model's own fit would
+    have."""
     first = panel[0].intent
-    search = LinearDescent(first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True)
+    search = LinearDescent(
+        first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True
+    )
     sources = [promises.noise_of(job.estimator.random_state) for job in panel]
     purpose = f"{first.opening.purpose}, {len(panel)} models together"
-    curator = first.opening.curator(search.plan, sources, promise=_whole(first.promise, search), purpose=purpose)
+    curator = first.opening.curator(
+        search.plan, sources, promise=_whole(first.promise, search), purpose=purpose
+    )
     outcomes = descend(curator, search, tick)
     for j, job in enumerate(panel):
         planned = job.intent.search.planned
-        outcomes[j] = dataclasses.replace(outcomes[j], names=() if planned.system is None else planned.system.names)
+        outcomes[j] = dataclasses.replace(
+            outcomes[j], names=() if planned.system is None else planned.system.names
+        )
     together = statement_of(curator, first.training)
     assert first.search.plan is not None  # fits without privacy are not put together
     own = [first.search.plan]
@@ -144,22 +172,31 @@ def _panels(jobs: Sequence[Job]) -> Iterator[list[Job]]:
             same.append(job)
     for kind in kinds:
         planned = kind[0].intent.search.planned
-        most = max(1, min(MOST_MODELS, MOST_WEIGHTS // (planned.outputs * (1 + planned.layout.width))))
+        most = max(
+            1, min(MOST_MODELS, MOST_WEIGHTS // (planned.outputs * (1 + planned.layout.width)))
+        )
         parts = -(-len(kind) // most)
         for part in np.array_split(np.arange(len(kind)), parts):  # of nearly one size
             yield [kind[j] for j in part]
 
 
 def _share(one: Intent, other: Intent) -> bool:
-    """Whether two fits may share every pass: the same rows, questions and prices, all rows asked, bounds apart."""
+    """Whether two fits may share every pass: the same rows, questions and prices, all rows asked,
+    bounds apart."""
     planned = one.search.planned
-    alone = isinstance(planned.batch, Poisson) or planned.skeleton is not None or not planned.is_shared
+    alone = (
+        isinstance(planned.batch, Poisson) or planned.skeleton is not None or not planned.is_shared
+    )
     if not one.promise.is_private or alone:
         return False
     if one is other:
         return True
     same = one.training is other.training and one.promise == other.promise
-    return same and one.opening.ledger is other.opening.ledger and _alike(one.search.planned, other.search.planned)
+    return (
+        same
+        and one.opening.ledger is other.opening.ledger
+        and _alike(one.search.planned, other.search.planned)
+    )
 
 
 def _alike(one: Plan, other: Plan) -> bool:
@@ -175,5 +212,8 @@ def _same_values(one: ConstraintSystem, other: ConstraintSystem) -> bool:
     """Whether two systems bound the same values."""
     if one.shape != other.shape or not np.array_equal(one.event_of, other.event_of):
         return False
-    pairs = [(getattr(one, name), getattr(other, name)) for name in ("members", "numerators", "coefficients")]
+    pairs = [
+        (getattr(one, name), getattr(other, name))
+        for name in ("members", "numerators", "coefficients")
+    ]
     return all(a.shape == b.shape and not (a != b).nnz for a, b in pairs)

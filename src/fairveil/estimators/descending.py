@@ -1,4 +1,5 @@
-"""The face that classifiers found by private descent share: reading rows, planning, searching, publishing. Abstract."""
+"""The face that classifiers found by private descent share: reading rows, planning, searching,
+publishing. Abstract."""
 
 from __future__ import annotations
 
@@ -67,18 +68,22 @@ class DescentClassifier(LinearClassifier):
     max_rows_per_unit: Any
     sensitive_as_feature: Any
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Fit to a table X and labels y, matched by position.
 
-        X is an array, a sparse array, a table of pandas, polars or pyarrow, a mapping of columns, or a source of coded rows. A
-        source has labels and groups of its own. A torch module also takes an array with more axes, such as images.
+        X is an array, a sparse array, a table of pandas, polars or pyarrow, a mapping of columns,
+        or a source of coded rows. A source has labels and groups of its own. A torch module also
+        takes an array with more axes, such as images.
 
         Parameters
         ----------
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -102,7 +107,9 @@ class DescentClassifier(LinearClassifier):
             If the result errs more than something that costs nothing further.
         """
         X, shape = modules.flattened(X, self._module)
-        intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
+        intent = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
+        )
         every = self._setting("checkpoint", Checkpoints)
         kept = None if every.folder is None else Checkpoint(every.folder, every.every)
         if kept is not None:
@@ -140,9 +147,15 @@ class DescentClassifier(LinearClassifier):
 
     @abstractmethod
     def _plan(
-        self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
+        self,
+        promise: Promise,
+        training: Training,
+        cells: Cells | None,
+        notions: list[Notion],
+        facts: dict[str, Any],
     ) -> Planned:
-        """The search. `facts`: keyword arguments of `learning.plans.make`, settings and skeleton among them."""
+        """The search. `facts`: keyword arguments of `learning.plans.make`, settings and skeleton
+        among them."""
 
     @abstractmethod
     def _report(self, outcome: Outcome) -> None:
@@ -151,17 +164,23 @@ class DescentClassifier(LinearClassifier):
     def _after_fit(self) -> None:
         """Say what is to be said once the model is there."""
 
-    def _intend(self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None) -> Intent:
+    def _intend(
+        self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None
+    ) -> Intent:
         """Check, read the rows and plan: all that comes before the first question."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         if whose is not None and self._module is not None:
             units.refuse(self, " with a module")
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
         unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})
         kept = self._setting("checkpoint", Checkpoints)
-        unused.refuse(kept, {"every": "without a folder (checkpoint=None)" if kept.folder is None else None})
+        unused.refuse(
+            kept, {"every": "without a folder (checkpoint=None)" if kept.folder is None else None}
+        )
         if self.randomised is not None:
             _checks.truth(randomised=self.randomised)
         notions = self._asked()
@@ -177,7 +196,13 @@ class DescentClassifier(LinearClassifier):
             whose=whose,
         )
         training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
-        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self._module is None else "as given")
+        opening = Opening.of(
+            self,
+            promise,
+            ledger,
+            training,
+            numbers="scaled" if self._module is None else "as given",
+        )
         self._require_groups(notions, training)
         known = opening.known_rows
         skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
@@ -201,14 +226,20 @@ class DescentClassifier(LinearClassifier):
 
     def _with_knobs(self, settings: Settings) -> Settings:
         given = {name: getattr(self._solver, name) for name in KNOBS}
-        return dataclasses.replace(settings, **{name: value for name, value in given.items() if value is not None})
+        return dataclasses.replace(
+            settings, **{name: value for name, value in given.items() if value is not None}
+        )
 
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
         training, skeleton = intent.training, intent.search.planned.skeleton
-        found = handed(outcome, training.classes, randomised=None if skeleton is not None else self.randomised)
+        found = handed(
+            outcome, training.classes, randomised=None if skeleton is not None else self.randomised
+        )
         if skeleton is not None:
-            self._set_network(modules.model_of(skeleton, outcome.weights, training), training.coding)
+            self._set_network(
+                modules.model_of(skeleton, outcome.weights, training), training.coding
+            )
         elif len(found.lines) == 1:
             self._set_model(_linear(found.lines[0], training), training.coding)
         else:
@@ -224,12 +255,15 @@ class DescentClassifier(LinearClassifier):
         self._report(outcome)
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions; False of a module, whose mixtures have no file."""
+        """Hand out a mixture with blind decisions; False of a module, whose mixtures have no
+        file."""
         model = blind.mixture_of(self.model_, blindly)
         if model is None:
             return False
         outcome = blind.outcome_of(self.outcome_, blindly)
-        self.baselines_ = blind.baselines_of(self.baselines_, outcome.comparison, self.classes_.tolist(), blindly)
+        self.baselines_ = blind.baselines_of(
+            self.baselines_, outcome.comparison, self.classes_.tolist(), blindly
+        )
         self._set_mixture(model, self.coding_)
         self._set_outcome(outcome)
         return True
@@ -239,10 +273,14 @@ class DescentClassifier(LinearClassifier):
 
 
 def _linear(weights: Floats, training: Training) -> LinearModel:
-    return LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
+    return LinearModel(
+        weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout
+    )
 
 
-def outcome_of(curator: Curator, search: Planned, tick: Progress | None, kept: Checkpoint | None = None) -> Outcome:
+def outcome_of(
+    curator: Curator, search: Planned, tick: Progress | None, kept: Checkpoint | None = None
+) -> Outcome:
     """Run the search for one model."""
     if isinstance(search, NetworkDescent):
         return descend(curator, search, tick, kept)
@@ -251,9 +289,12 @@ def outcome_of(curator: Curator, search: Planned, tick: Progress | None, kept: C
 
 
 def cells_of(notions: list[Notion], training: Training) -> Cells | None:
-    """Product groups, unless every notion is content with marginal ones, whose histograms are smaller."""
+    """Product groups, unless every notion is content with marginal ones, whose histograms are
+    smaller."""
     asked = [notion for notion in notions if not notion.is_vacuous]
-    marginal = bool(asked) and all(getattr(notion, "groups", "product") == "marginal" for notion in asked)
+    marginal = bool(asked) and all(
+        getattr(notion, "groups", "product") == "marginal" for notion in asked
+    )
     return groups_of(training, "marginal" if marginal else "product")
 
 
@@ -262,7 +303,8 @@ def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:
     rate = settings.sampling_rate
     if rate is not None and rows is not None and rate * rows < 1.0:
         remedy = (
-            f"Most batches would be empty, and teach nothing: pass sampling_rate={min(1.0, 256.0 / rows):.2g}, for example."
+            f"Most batches would be empty, and teach nothing: pass "
+            f"sampling_rate={min(1.0, 256.0 / rows):.2g}, for example."
         )
         expected = f"at least 1/{rows}, one row a batch on average"
         raise InputError(complaint(expected=expected, of="sampling_rate", got=rate, remedy=remedy))

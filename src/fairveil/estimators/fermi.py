@@ -1,4 +1,5 @@
-"""`FermiClassifier`: loss plus the mutual information of prediction and group, by private descent-ascent (DP-FERMI)."""
+"""`FermiClassifier`: loss plus the mutual information of prediction and group, by private
+descent-ascent (DP-FERMI)."""
 
 from __future__ import annotations
 
@@ -30,69 +31,85 @@ from .settings.setting import knobs, unchecked
 class FermiClassifier(DescentClassifier):
     """Classifier whose predictions a penalty makes independent of groups, with privacy.
 
-    Minimizes the mean loss plus `strength` times the exponential Rényi mutual information of prediction and group. The
-    information is the maximum over a matrix W; see docs/fermi.md. It is for linear models and torch modules, with any number of
-    classes, groups and sensitive columns.
+    Minimizes the mean loss plus `strength` times the exponential Rényi mutual information of
+    prediction and group. The information is the maximum over a matrix W; see docs/fermi.md. It is
+    for linear models and torch modules, with any number of classes, groups and sensitive columns.
 
     Parameters
     ----------
-    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or notion, default="demographic_parity"
-        Predictions are to be independent of the group, of the group given the label, or of the group given the second label.
-        With ``"equalized_odds"`` every label has a W of its own. A notion without a bound says which label and which groups:
-        ``EqualOpportunity(None, positive="yes", groups="marginal")``.
+    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or notion,
+    default="demographic_parity"
+        Predictions are to be independent of the group, of the group given the label, or of the
+        group given the second label. With ``"equalized_odds"`` every label has a W of its own. A
+        notion without a bound says which label and which groups: ``EqualOpportunity(None,
+        positive="yes", groups="marginal")``.
     strength : float, default=1.0
         Weight of the penalty; 0 is no penalty. A gap falls about as 1 / strength once it is small.
     model : str, Additive or torch.nn.Module, default=None
-        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
-        module is copied, and training starts from its weights (docs/networks.md).
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md). A module is copied, and training starts from its weights
+        (docs/networks.md).
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts grows with it, and a `clip`
+        is then of the sum of a person's gradients.
     solver : Descent or PenaltyDescent, default=None
-        Settings of the descent, such as ``PenaltyDescent(rounds=50, radius=10.0)``. None: the library's, from public facts.
+        Settings of the descent, such as ``PenaltyDescent(rounds=50, radius=10.0)``. None: the
+        library's, from public facts.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path or Checkpoints, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
-        releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.
+        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
+        it is resumed. Finished releases stay charged. A `Checkpoints` also says how often. None:
+        nothing is kept.
     certify : notion, str or list of these, default=None
-        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
-        The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
+        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or
+        ``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence`
+        has that of the others, else 0.95. None: nothing.
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -138,16 +155,16 @@ class FermiClassifier(DescentClassifier):
     -----
     Guarantees (tests/estimators/test_estimators_fermi.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
     2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
     3. With a schema, nothing is read from the data.
     4. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Lowy, Gupta and Razaviyayn 2023. "Stochastic Differentially Private and Fair Learning." arXiv:2210.08781. Corrected
-       as docs/theory/papers.md tells.
+    .. [1] Lowy, Gupta and Razaviyayn 2023. "Stochastic Differentially Private and Fair Learning."
+       arXiv:2210.08781. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------
@@ -163,7 +180,11 @@ class FermiClassifier(DescentClassifier):
     (True, (0, 1))
     """
 
-    SETTINGS: ClassVar = {"solver": (PenaltyDescent,), "checkpoint": (Checkpoints,), "certify_share": (SetAside,)}
+    SETTINGS: ClassVar = {
+        "solver": (PenaltyDescent,),
+        "checkpoint": (Checkpoints,),
+        "certify_share": (SetAside,),
+    }
     RENAMED: ClassVar = renamed(
         notion=["positive", "groups"],
         solver=[*knobs(PenaltyDescent)],
@@ -219,7 +240,9 @@ class FermiClassifier(DescentClassifier):
         self._take(deprecated)
 
     @certified
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Fit to a table X and labels y, matched by position.
 
         With `certify`, notions are certified on rows that are set aside: see `certificate_`.
@@ -229,7 +252,8 @@ class FermiClassifier(DescentClassifier):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -252,7 +276,8 @@ class FermiClassifier(DescentClassifier):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
@@ -263,10 +288,17 @@ class FermiClassifier(DescentClassifier):
     def _asked(self) -> list[Notion]:
         _checks.non_negative(strength=self.strength)
         refuse_certify(self)
-        if self._solver.iterate == "uniform" and self._setting("checkpoint", Checkpoints).folder is not None:
+        if (
+            self._solver.iterate == "uniform"
+            and self._setting("checkpoint", Checkpoints).folder is not None
+        ):
             # Its round may be one that a crash has lost.
             remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
-            raise InputError(complaint(expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy
+                )
+            )
         self._penalty()
         return [self._notion()]
 
@@ -277,7 +309,9 @@ class FermiClassifier(DescentClassifier):
         return fermi.unbounded(self.notion)
 
     def _part(self, slot: str, knob: str) -> Any:
-        return getattr(self._notion(), knob, None) if slot == "notion" else super()._part(slot, knob)
+        return (
+            getattr(self._notion(), knob, None) if slot == "notion" else super()._part(slot, knob)
+        )
 
     def _take_part(self, slot: str, knob: str, value: Any) -> None:
         if slot != "notion":
@@ -286,7 +320,11 @@ class FermiClassifier(DescentClassifier):
         held: Any = self._notion()
         if knob == "positive" and value is not None and not hasattr(held, "positive"):
             remedy = 'Leave it None, or pass notion="equal_opportunity".'
-            raise InputError(complaint(expected=f"None with {self.notion!r}", of="positive", got=value, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"None with {self.notion!r}", of="positive", got=value, remedy=remedy
+                )
+            )
         if getattr(held, knob, None) != value:
             self.notion = unchecked(held, max_gap=None, **{knob: value})
 
@@ -308,17 +346,35 @@ class FermiClassifier(DescentClassifier):
             warnings.warn(text, NoGroups, stacklevel=4)
 
     def _plan(
-        self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
+        self,
+        promise: Promise,
+        training: Training,
+        cells: Cells | None,
+        notions: list[Notion],
+        facts: dict[str, Any],
     ) -> Planned:
         settings: Settings = facts.pop("settings")
         if cells is not None and cells.count < 2 and self.strength > 0:
             got = f"groups {list(cells.keys)}"
             remedy = "Pass sensitive_features with several groups, or strength=0."
-            raise InputError(complaint(expected="at least two groups", of="sensitive_features", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="at least two groups", of="sensitive_features", got=got, remedy=remedy
+                )
+            )
         if self._solver.iterate is not None:
             settings = dataclasses.replace(settings, iterate=self._iterate(settings.rounds))
         layout = training.rows.layout
-        return fermi.make(promise, layout, cells, notions[0], [float(self.strength)], settings, self._penalty(), **facts)
+        return fermi.make(
+            promise,
+            layout,
+            cells,
+            notions[0],
+            [float(self.strength)],
+            settings,
+            self._penalty(),
+            **facts,
+        )
 
     def _iterate(self, rounds: int) -> str | int:
         """Which one: a round is drawn for "uniform", whatever the rows are."""

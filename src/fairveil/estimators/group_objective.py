@@ -1,4 +1,5 @@
-"""`GroupObjectiveClassifier`: decisions that make a convex function of group losses small, subject to another (Alabi)."""
+"""`GroupObjectiveClassifier`: decisions that make a convex function of group losses small, subject
+to another (Alabi)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,15 @@ from .fitting.openings import Opening
 from .fitting.publish import statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
-from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
+from .mixing import (
+    MixingClassifier,
+    candidates_of,
+    descent_of,
+    model_of,
+    rule_of,
+    shares_of,
+    told_of,
+)
 from .reading import additive, cautions, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -63,79 +72,95 @@ NAMED = ("thresholds", "directions", "labellings")
 class GroupObjectiveClassifier(MixingClassifier):
     """Classifier that minimizes a function f of group losses, subject to another, g, of at most 0.
 
-    The result is a mixture of decisions, one decision of a list, or one linear model; see docs/group_objective.md.
+    The result is a mixture of decisions, one decision of a list, or one linear model; see
+    docs/group_objective.md.
 
     Parameters
     ----------
     objective : str or objective, default="error"
-        The minimized function f: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``, ``"false_negative_rate"``, a
-        gap such as ``"equalized_odds"``, or one of `fairveil.fairness.objectives`, your own function among them.
+        The minimized function f: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``,
+        ``"false_negative_rate"``, a gap such as ``"equalized_odds"``, or one of
+        `fairveil.fairness.objectives`, your own function among them.
     constraint : notion, str, objective or list of these, default=None
-        The constrained function g: ``"equalized_odds:0.05"``, a notion such as ``EqualizedOdds(0.05)``, or a bound of an
-        objective. ``"gmean:0.3"`` means that 1 less the G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None:
-        no constraint.
+        The constrained function g: ``"equalized_odds:0.05"``, a notion such as
+        ``EqualizedOdds(0.05)``, or a bound of an objective. ``"gmean:0.3"`` means that 1 less the
+        G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None: no constraint.
     method : {"linear-oracle", "frank-wolfe", "exponential", "worst-group"}, default="linear-oracle"
-        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear oracles. ``"exponential"``
-        chooses one decision of a finite list; it works at ``delta=0`` and for functions that are not convex.
-        ``"worst-group"``, for ``"largest_group_loss"`` with ``loss="log"``, weighs and clips groups by released losses (ASC).
+        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear
+        oracles. ``"exponential"`` chooses one decision of a finite list; it works at ``delta=0``
+        and for functions that are not convex. ``"worst-group"``, for ``"largest_group_loss"`` with
+        ``loss="log"``, weighs and clips groups by released losses (ASC).
     decisions : str, array or list of classifiers, default=None
-        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``: 100 x 100 linear rules in a
-        ball, of two classes, fixed without the data. ``"labellings"``: those that cuts of public scores induce, for two classes
-        where sensitive features are protected. An array (m, 1 + width): weights of linear rules, the intercept first. A list:
-        fitted classifiers, which are trusted to be made without these rows. None: linear rules, and thresholds for
-        ``"exponential"``.
+        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``:
+        100 x 100 linear rules in a ball, of two classes, fixed without the data. ``"labellings"``:
+        those that cuts of public scores induce, for two classes where sensitive features are
+        protected. An array (m, 1 + width): weights of linear rules, the intercept first. A list:
+        fitted classifiers, which are trusted to be made without these rows. None: linear rules, and
+        thresholds for ``"exponential"``.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts and of other sums over rows grows with it.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
+        grows with it.
     solver : LinearOracle or Exponential, default=None
-        Settings of the search, such as ``LinearOracle(rounds=50)``, or ``Exponential(alpha=0.1)`` with
-        ``method="exponential"``. None: the library's.
+        Settings of the search, such as ``LinearOracle(rounds=50)``, or ``Exponential(alpha=0.1)``
+        with ``method="exponential"``. None: the library's.
     loss : {"zero_one", "log"}, default="zero_one"
-        ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one linear model and objectives that
-        grow with every group's loss. ``"error"`` is then the mean loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
+        ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one
+        linear model and objectives that grow with every group's loss. ``"error"`` is then the mean
+        loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
-        answers are given again at no further price. None: nothing is kept.
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
-        (docs/additive_models.md).
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
+        number beside the line (docs/additive_models.md).
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -185,17 +210,18 @@ class GroupObjectiveClassifier(MixingClassifier):
     -----
     Guarantees (tests/estimators/test_estimators_group_objective.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
     2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
     3. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected as docs/theory/papers.md
-       tells.
-    .. [2] Cairney-Leeming, Sanyal and Lampert 2026. "Adaptive Sampling and Clipping for Private Worst-Case Group
-       Optimization." arXiv:2602.10820. Of ``method="worst-group"``, which weighs in place of sampling.
+    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected
+       as docs/theory/papers.md tells.
+    .. [2] Cairney-Leeming, Sanyal and Lampert 2026. "Adaptive Sampling and Clipping for Private
+       Worst-Case Group Optimization." arXiv:2602.10820. Of ``method="worst-group"``, which weighs
+       in place of sampling.
 
     Examples
     --------
@@ -204,8 +230,13 @@ class GroupObjectiveClassifier(MixingClassifier):
     >>> A = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
-    >>> clf = GroupObjectiveClassifier("gmean", "equalized_odds:0.1", protects="sensitive_features", random_state=0,
-    ...     solver=LinearOracle(rounds=20))
+    >>> clf = GroupObjectiveClassifier(
+    ...     "gmean",
+    ...     "equalized_odds:0.1",
+    ...     protects="sensitive_features",
+    ...     random_state=0,
+    ...     solver=LinearOracle(rounds=20),
+    ... )
     >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
     (3,)
     >>> clf.privacy_.epsilon <= 1.0, clf.n_iter_
@@ -219,7 +250,9 @@ class GroupObjectiveClassifier(MixingClassifier):
     baselines_: BaselineReport | None
 
     SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(solver=[*knobs(LinearOracle), *knobs(Exponential)], certify_share=["if_refused"])
+    RENAMED: ClassVar = renamed(
+        solver=[*knobs(LinearOracle), *knobs(Exponential)], certify_share=["if_refused"]
+    )
 
     def __init__(
         self,
@@ -285,7 +318,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -312,16 +346,29 @@ class GroupObjectiveClassifier(MixingClassifier):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         refuse_functions(X, self.method)
         journal = journal_in(self.checkpoint)
-        opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
+        opening, cells, search = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
+        )
         training, listed = opening.training, self._listed()
-        found, curator = run(opening, search.plan, "Choosing", lambda curator, tick: found_by(search, curator, tick), journal)
+        found, curator = run(
+            opening,
+            search.plan,
+            "Choosing",
+            lambda curator, tick: found_by(search, curator, tick),
+            journal,
+        )
         outcome, certain = found
         statement = statement_of(curator, training, told_of(listed))
-        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
+        mixture = (
+            None
+            if listed
+            else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
+        )
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
         self.privacy_ = statement
@@ -336,9 +383,12 @@ class GroupObjectiveClassifier(MixingClassifier):
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
-        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given;
+        None: there is none yet."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
@@ -371,7 +421,11 @@ class GroupObjectiveClassifier(MixingClassifier):
             max_sample_weight=opening.max_sample_weight,
             loss=self.loss,
         )
-        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), training)
+        return (
+            opening,
+            cells,
+            self._planned(problem, self._class(training, self._listed(), X), training),
+        )
 
     def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
         if slot == "solver" and self.method == "exponential":
@@ -392,8 +446,9 @@ class GroupObjectiveClassifier(MixingClassifier):
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class.
 
-        With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the mixture's rules that decide for
-        each class. With ``loss="log"`` it is the model's probability, and `predict` takes the likeliest class.
+        With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the
+        mixture's rules that decide for each class. With ``loss="log"`` it is the model's
+        probability, and `predict` takes the likeliest class.
 
         Parameters
         ----------
@@ -416,26 +471,29 @@ class GroupObjectiveClassifier(MixingClassifier):
         Parameters
         ----------
         threshold : float, default=None
-            With two classes: the second is decided where more than this share of the rules does. None: the class that most
-            rules decide for.
+            With two classes: the second is decided where more than this share of the rules does.
+            None: the class that most rules decide for.
 
         Returns
         -------
         GroupObjectiveClassifier
-            A copy. Its losses are its own, and were not part of the plan: its report leaves them undefined, so measure them.
+            A copy. Its losses are its own, and were not part of the plan: its report leaves them
+            undefined, so measure them.
         """
         model = self._derandomised(threshold)
         if model is None:
             return self
         out, found = copy.copy(self), self.outcome_
-        nothing = {name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")}
+        nothing = {
+            name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")
+        }
         unknown = replace(found, **nothing, objective=float("nan"), excess=None)
         out._set_found(unknown, model, (), None)
         out.baselines_ = None
         forget_certificate(out)
         return out
 
-    # -- fitting -----------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _refuse_idle(self) -> None:
         """An argument that would be read by nothing would seem to matter."""
@@ -443,7 +501,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.method == "exponential":
             unused.refuse_others(self.solver, Exponential, "with method='exponential'")
             chooses = self._setting("solver", Exponential)
-            unused.refuse(chooses, idle | {"alpha": "with a penalty" if chooses.penalty is not None else None})
+            unused.refuse(
+                chooses, idle | {"alpha": "with a penalty" if chooses.penalty is not None else None}
+            )
             return
         unused.refuse_others(self.solver, LinearOracle, f"with method={self.method!r}")
         listed = "with decisions" if self.decisions is not None else None
@@ -459,20 +519,42 @@ class GroupObjectiveClassifier(MixingClassifier):
         if isinstance(self.decisions, str):
             _checks.one_of(NAMED, decisions=self.decisions)
             return ()
-        return candidates_of(self.decisions, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights"))
+        return candidates_of(
+            self.decisions, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights")
+        )
 
     def _needs_scale(self, promise: Promise, X: Any) -> bool:
-        """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
-        named = self.decisions in ("thresholds", "directions") if isinstance(self.decisions, str) else self.decisions is None
-        meets = named and (self.method == "exponential" or self.decisions is not None or not self._regresses(promise))
-        return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
+        """Whether cuts and steps of fixed size meet public numbers in any units: these are then
+        scaled by themselves."""
+        named = (
+            self.decisions in ("thresholds", "directions")
+            if isinstance(self.decisions, str)
+            else self.decisions is None
+        )
+        meets = named and (
+            self.method == "exponential"
+            or self.decisions is not None
+            or not self._regresses(promise)
+        )
+        return (
+            meets
+            and promise.protects == "sensitive_features"
+            and self.schema is None
+            and not isinstance(X, RowSource)
+        )
 
     def _numbers(self, promise: Promise) -> Numbers:
         """How the search takes numbers; weights that were handed in are in the caller's units."""
-        if self.decisions is not None and not (isinstance(self.decisions, str) and self.decisions != "labellings"):
+        if self.decisions is not None and not (
+            isinstance(self.decisions, str) and self.decisions != "labellings"
+        ):
             return "unread"
         cut = self.method == "exponential" or self.decisions is not None
-        return "as given" if cut or self.loss != "zero_one" or not self._regresses(promise) else "scaled"
+        return (
+            "as given"
+            if cut or self.loss != "zero_one" or not self._regresses(promise)
+            else "scaled"
+        )
 
     def _class(self, training: Training, listed: Sequence[Any], X: Any) -> Class | None:
         """The finite list of decisions, if there is one."""
@@ -497,14 +579,26 @@ class GroupObjectiveClassifier(MixingClassifier):
             clip = self._solver.clip
             if self.method == "worst-group":
                 return plan_worst_group(problem, rounds=self._solver.rounds, clip=clip)
-            return plan_descent(problem, rounds=self._solver.rounds, penalty=self._solver.penalty, clip=clip)
+            return plan_descent(
+                problem, rounds=self._solver.rounds, penalty=self._solver.penalty, clip=clip
+            )
         if self.method == "worst-group":
-            remedy = "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
-            raise InputError(complaint(expected="loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy))
+            remedy = (
+                "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
+            )
+            raise InputError(
+                complaint(
+                    expected="loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy
+                )
+            )
         if self.method == "exponential":
             among = of or thresholds(problem.ground.layout)
             chooses = self._setting("solver", Exponential)
-            options: dict[str, Any] = {"penalty": chooses.penalty, "alpha": chooses.alpha, "confidence": chooses.confidence}
+            options: dict[str, Any] = {
+                "penalty": chooses.penalty,
+                "alpha": chooses.alpha,
+                "confidence": chooses.confidence,
+            }
             return plan_sampling(problem, among, **options)
         problem.require_convex()
         how = "frank-wolfe" if self.method == "frank-wolfe" else None
@@ -518,34 +612,55 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _require_descent(self) -> None:
         """Losses of probabilities are descended, and nothing else."""
         if self.method not in ("linear-oracle", "worst-group") or self.decisions is not None:
-            remedy = "Leave decisions as they are, pass method='linear-oracle' or 'worst-group', or loss='zero_one'."
+            remedy = (
+                "Leave decisions as they are, pass method='linear-oracle' or 'worst-group', or "
+                "loss='zero_one'."
+            )
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
-            raise InputError(complaint(expected="linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="linear models by descent",
+                    of=f"loss={self.loss!r}",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
 
     def _oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle[Any]:
-        """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was asked for."""
+        """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was
+        asked for."""
         clip, ground = self._solver.clip, problem.ground
         if of is not None:
             short = self.method == "linear-oracle" and of.size <= (self._solver.rounds or ROUNDS)
             return Each(of) if short and not ground.is_exact else Choice(of)
         if self._responds(problem):
             return Responses(Regression(clip))
-        if self._regresses(ground.promise, ground.classes, cautions.are_few_and_unbounded(training)):
+        if self._regresses(
+            ground.promise, ground.classes, cautions.are_few_and_unbounded(training)
+        ):
             return Regression(clip)
         return descent_of(ground.promise, training, clip)
 
     def _responds(self, problem: Problem) -> bool:
-        """Whether rules are searched on public rows. One sum of losses and nothing else is what one regression answers."""
+        """Whether rules are searched on public rows. One sum of losses and nothing else is what one
+        regression answers."""
         if self._solver.oracle is not None:
             return self._solver.oracle == "responses"
-        return self.method == "linear-oracle" and problem.ground.sees_features and not problem.is_linear
+        return (
+            self.method == "linear-oracle"
+            and problem.ground.sees_features
+            and not problem.is_linear
+        )
 
     def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
-        """Whether the oracle regresses costs. A private descent aims at the error first, which with many classes is far from
-        most objectives; of rows that are longer than its clip it hears little but signs. The sums of the regression have the
-        noise of the longest row, which grows with their width."""
+        """Whether the oracle regresses costs. A private descent aims at the error first, which with
+        many classes is far from most objectives; of rows that are longer than its clip it hears
+        little but signs. The sums of the regression have the noise of the longest row, which grows
+        with their width."""
         usual = promise.features_are_public or classes > 2 or unbounded
-        return self._solver.oracle in ("regression", "responses") or (self._solver.oracle is None and usual)
+        return self._solver.oracle in ("regression", "responses") or (
+            self._solver.oracle is None and usual
+        )
 
     def _set_found(
         self,
@@ -562,8 +677,11 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions, whose losses nobody released; False of candidates made elsewhere."""
-        model = blind.mixture_of(self.model_ if isinstance(self.model_, MixtureModel) else None, blindly)
+        """Hand out a mixture with blind decisions, whose losses nobody released; False of
+        candidates made elsewhere."""
+        model = blind.mixture_of(
+            self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
+        )
         if model is None:
             return False
         found = self.outcome_
@@ -586,14 +704,17 @@ class GroupObjectiveClassifier(MixingClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is not met: {worst.target}; the decisions reached {worst.value:.4f} (noise "
-            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or penalty; see constraint_report_."
+            f"a constraint is not met: {worst.target}; the decisions reached {worst.value:.4f} "
+            f"(noise "
+            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or penalty; see "
+            f"constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
-    """The groups: those of single columns where everything that names a kind of groups asks for these alone."""
+    """The groups: those of single columns where everything that names a kind of groups asks for
+    these alone."""
     asked = [objective, *constraint.notions, *(bound.objective for bound in constraint.bounds)]
     modes = {mode for one in asked if isinstance(mode := getattr(one, "groups", None), str)}
     return groups_of(training, "marginal" if modes == {"marginal"} else "product")

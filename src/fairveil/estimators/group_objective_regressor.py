@@ -1,4 +1,5 @@
-"""`GroupObjectiveRegressor`: least squares for an objective of the groups' losses (Alabi, sec. 1.3.1)."""
+"""`GroupObjectiveRegressor`: least squares for an objective of the groups' losses (Alabi, sec.
+1.3.1)."""
 
 from __future__ import annotations
 
@@ -44,72 +45,84 @@ Planned = GroupRegression | CoefficientChoice
 class GroupObjectiveRegressor(CodedRegressor):
     """Linear regression that minimizes a convex function f of the groups' mean squared errors.
 
-    It finds one coefficient vector that minimizes f of the groups' squared errors, subject to g of them being at most 0; see
-    docs/group_objective.md. It works without groups and without a constraint, and is private least squares then.
+    It finds one coefficient vector that minimizes f of the groups' squared errors, subject to g of
+    them being at most 0; see docs/group_objective.md. It works without groups and without a
+    constraint, and is private least squares then.
 
     Parameters
     ----------
     objective : str or objective, default="error"
-        The minimized function f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or an objective of
-        `fairveil.fairness.objectives`, such as ``WeightedError(groups={"f": 2.0})``. A `Custom` one is a function of losses in
-        squared ranges of y.
+        The minimized function f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or
+        an objective of `fairveil.fairness.objectives`, such as ``WeightedError(groups={"f":
+        2.0})``. A `Custom` one is a function of losses in squared ranges of y.
     constraint : notion, str, objective or list of these, default=None
-        The constrained function g: ``BoundedGroupLoss(max_loss, loss="squared")``, ``"largest_group_loss:0.5"``,
-        ``"gini:0.1"``, or a bound of an objective. Losses are in squared units of y. None: no constraint.
+        The constrained function g: ``BoundedGroupLoss(max_loss, loss="squared")``,
+        ``"largest_group_loss:0.5"``, ``"gini:0.1"``, or a bound of an objective. Losses are in
+        squared units of y. None: no constraint.
     method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
-        ``"linear-oracle"``: cutting planes, exact for the released values. ``"frank-wolfe"``: Algorithm 4. ``"exponential"``: a
-        private choice among `decisions`.
+        ``"linear-oracle"``: cutting planes, exact for the released values. ``"frank-wolfe"``:
+        Algorithm 4. ``"exponential"``: a private choice among `decisions`.
     decisions : array of shape (candidates, 1 + features), default=None
-        Public coefficient vectors of ``"exponential"``, in the units of X and y: the intercept first, then one for each of
-        `coef_names_`. None: a grid, for at most two features.
+        Public coefficient vectors of ``"exponential"``, in the units of X and y: the intercept
+        first, then one for each of `coef_names_`. None: a grid, for at most two features.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts and of other sums over rows grows with it.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
+        grows with it.
     target_bounds : pair of float, default=None
-        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
-        where y is public. Otherwise (-1, 1), with a warning.
+        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
+        schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
     solver : Moments or CoefficientGrid, default=None
-        Settings of the search, such as ``Moments(clip=3.0)``, or ``CoefficientGrid(radius=2.0)`` with ``method="exponential"``.
-        None: the library's.
+        Settings of the search, such as ``Moments(clip=3.0)``, or ``CoefficientGrid(radius=2.0)``
+        with ``method="exponential"``. None: the library's.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
-        answers are given again at no further price. None: nothing is kept.
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
-        (docs/additive_models.md).
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
+        number beside the line (docs/additive_models.md).
 
     Attributes
     ----------
@@ -155,15 +168,15 @@ class GroupObjectiveRegressor(CodedRegressor):
     -----
     Guarantees (tests/estimators/test_estimators_group_regressor.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
     2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
     3. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected as docs/theory/papers.md
-       tells.
+    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected
+       as docs/theory/papers.md tells.
 
     Examples
     --------
@@ -172,7 +185,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     >>> A = rng.integers(2, size=4000)
     >>> X = rng.uniform(-1, 1, size=(4000, 1))
     >>> y = np.where(A == 0, 2 * X[:, 0], X[:, 0]) + 0.1 * rng.normal(size=4000)
-    >>> reg = GroupObjectiveRegressor("largest_group_loss", epsilon=2.0, target_bounds=(-3, 3), random_state=0)
+    >>> reg = GroupObjectiveRegressor(
+    ...     "largest_group_loss", epsilon=2.0, target_bounds=(-3, 3), random_state=0
+    ... )
     >>> reg.fit(X, y, sensitive_features=A).coef_.round(1)
     array([1.5])
     >>> reg.privacy_.epsilon <= 2.0, reg.groups_
@@ -247,7 +262,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -274,13 +290,19 @@ class GroupObjectiveRegressor(CodedRegressor):
         """
         refuse_functions(X, self.method)
         journal = journal_in(self.checkpoint)
-        opening, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
+        opening, planned = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
+        )
         training, whole = opening.training, groups_of(opening.training, either=False)
         outcome, curator = run(opening, planned.plan, "Fitting", planned.run, journal)
         statement = statement_of(curator, training)
         assert training.target is not None
         c = outcome.coefficients
-        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
+        self._set_model(
+            RegressionModel(c[1:], c[0], layout=training.coding.layout),
+            training.coding,
+            training.target,
+        )
         self._publish_columns(training, whole)
         self.privacy_ = statement
         self._set_outcome(replace(outcome, constant=None, free=None))  # they stand in baselines_
@@ -291,17 +313,28 @@ class GroupObjectiveRegressor(CodedRegressor):
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Planned]:
-        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given;
+        None: there is none yet."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
         _checks.one_of((*METHODS, EXPONENTIAL), method=self.method)
         if self.decisions is not None and self.method != EXPONENTIAL:
-            remedy = "A list is chosen from by method='exponential'; the other methods find coefficients themselves."
+            remedy = (
+                "A list is chosen from by method='exponential'; the other methods find "
+                "coefficients themselves."
+            )
             raise InputError(
-                complaint(expected=f"None with method={self.method!r}", of="decisions", got="a list", remedy=remedy)
+                complaint(
+                    expected=f"None with method={self.method!r}",
+                    of="decisions",
+                    got="a list",
+                    remedy=remedy,
+                )
             )
         chosen = self.method == EXPONENTIAL
         idle = {
@@ -311,8 +344,12 @@ class GroupObjectiveRegressor(CodedRegressor):
         kind: type[Moments | CoefficientGrid] = CoefficientGrid if chosen else Moments
         unused.refuse_others(self.solver, kind, f"with method={self.method!r}")
         unused.refuse(self._setting("solver", kind), idle)
-        opening = Opening.of(self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers())
-        return opening, self._plan(opening, objective, constraint, _cells_of(objective, constraint, opening.training))
+        opening = Opening.of(
+            self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers()
+        )
+        return opening, self._plan(
+            opening, objective, constraint, _cells_of(objective, constraint, opening.training)
+        )
 
     def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
         if slot == "solver" and self.method == EXPONENTIAL:
@@ -328,12 +365,13 @@ class GroupObjectiveRegressor(CodedRegressor):
             return "unread"
         return "as given" if self.method == EXPONENTIAL else "scaled"
 
-    # -- fitting -----------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _ways(self, promise: Promise, X: Any, whose: units.Whose | None) -> Ways:
         unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
         as_number = self.method != EXPONENTIAL
-        plain = self.schema is None and not isinstance(X, RowSource)  # a grid is of coefficients of numbers in public units
+        # a grid is of coefficients of numbers in public units
+        plain = self.schema is None and not isinstance(X, RowSource)
         scaled = unsafe or (plain and not as_number and promise.protects == "sensitive_features")
         ways = promises.ways_of(
             self.schema,
@@ -345,11 +383,16 @@ class GroupObjectiveRegressor(CodedRegressor):
             public_rows=self.public_rows,
             whose=whose,
         )
-        target = NumericTarget.of(self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number)
-        thin = ways.thin and not as_number  # numbers are scaled inside: how empty private rows are decides nothing
+        target = NumericTarget.of(
+            self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number
+        )
+        # numbers are scaled inside: how empty private rows are decides nothing
+        thin = ways.thin and not as_number
         return replace(ways, target=target, thin=thin)
 
-    def _plan(self, opening: Opening, objective: Objective, constraint: Constraint, cells: Cells | None) -> Planned:
+    def _plan(
+        self, opening: Opening, objective: Objective, constraint: Constraint, cells: Cells | None
+    ) -> Planned:
         promise, training = opening.promise, opening.training
         assert training.target is not None
         rows = training.rows
@@ -365,11 +408,22 @@ class GroupObjectiveRegressor(CodedRegressor):
             penalty=stated(self, "penalty"),
         )
         if self.method == EXPONENTIAL:
-            listed = None if self.decisions is None else checked(self.decisions, training.coding.layout.width)
-            coded = None if listed is None else in_coded_units(listed, training.coding, training.target)
+            listed = (
+                None
+                if self.decisions is None
+                else checked(self.decisions, training.coding.layout.width)
+            )
+            coded = (
+                None if listed is None else in_coded_units(listed, training.coding, training.target)
+            )
             return plan_choice(task, coded, radius=self._setting("solver", CoefficientGrid).radius)
         told = self._setting("solver", Moments)
-        options = {"clip": told.clip, "radius": told.radius, "method": self.method, "rounds": told.rounds}
+        options = {
+            "clip": told.clip,
+            "radius": told.radius,
+            "method": self.method,
+            "rounds": told.rounds,
+        }
         return plan_regression(task, scales=scales(training, promise), **options)
 
     def _set_outcome(self, outcome: RegressionOutcome) -> None:
@@ -381,29 +435,48 @@ class GroupObjectiveRegressor(CodedRegressor):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is not met: {worst.target}; the coefficients reached {worst.value:.4g} (noise "
-            f"{worst.noise:.4g}). Perhaps no coefficients in reach do: ask for a larger bound, penalty, radius or epsilon; see "
+            f"a constraint is not met: {worst.target}; the coefficients reached {worst.value:.4g} "
+            f"(noise "
+            f"{worst.noise:.4g}). Perhaps no coefficients in reach do: ask for a larger bound, "
+            f"penalty, radius or epsilon; see "
             "constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
 def _cells_of(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
-    """The groups, where they are told apart; marginal ones where every notion is content with them, and nothing else asks."""
+    """The groups, where they are told apart; marginal ones where every notion is content with them,
+    and nothing else asks."""
     if not (objective.needs_groups or constraint.needs_groups):
         return None
     if not training.rows.layout.sensitive:
-        remedy = "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or objective='error' alone."
-        expected = f"groups, which {objective if objective.needs_groups else constraint} tells apart"
-        raise InputError(complaint(expected=expected, of="sensitive_features", got=None, remedy=remedy))
-    losses = [one for one in constraint.notions if isinstance(one, BoundedGroupLoss) and not one.is_vacuous]
-    marginal = not objective.needs_groups and not constraint.bounds and all(one.groups == "marginal" for one in losses)
+        remedy = (
+            "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or "
+            "objective='error' alone."
+        )
+        expected = (
+            f"groups, which {objective if objective.needs_groups else constraint} tells apart"
+        )
+        raise InputError(
+            complaint(expected=expected, of="sensitive_features", got=None, remedy=remedy)
+        )
+    losses = [
+        one
+        for one in constraint.notions
+        if isinstance(one, BoundedGroupLoss) and not one.is_vacuous
+    ]
+    marginal = (
+        not objective.needs_groups
+        and not constraint.bounds
+        and all(one.groups == "marginal" for one in losses)
+    )
     return groups_of(training, "marginal" if marginal else "product")
 
 
 def scales(training: Training, promise: Promise) -> bool:
-    """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to its bounds; of others that are
-    protected, rows far beyond [-1, 1] are shortened, and the scale is what it is: only how much noise there is hangs on it."""
+    """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to
+    its bounds; of others that are protected, rows far beyond [-1, 1] are shortened, and the scale
+    is what it is: only how much noise there is hangs on it."""
     if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
         return promises.numbers_are_scalable(training, promise)
     return not training.rows.sparse

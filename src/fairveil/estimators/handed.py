@@ -1,7 +1,9 @@
-"""What a linear fit hands out: the model that it found, or what `learning.program` makes of it and of what costs nothing.
+"""What a linear fit hands out: the model that it found, or what `learning.program` makes of it and
+of what costs nothing.
 
 Guarantees (tests/estimators/test_estimators_baselines.py):
-1. A model that is as good as its baselines, up to noise, and no worse than mixing, is handed out itself.
+1. A model that is as good as its baselines, up to noise, and no worse than mixing, is handed out
+   itself.
 2. Another costs nothing more: it is made of what was released to compare the model.
 3. What is reported is about what is handed out.
 """
@@ -18,12 +20,21 @@ from ..learning import Outcome
 from ..learning.comparison import Comparison
 from ..learning.lagrangian import program
 from ..learning.lagrangian.program import Choice
-from .reports.baselines import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
+from .reports.baselines import (
+    FREE,
+    MIXING,
+    MIXTURE,
+    MODEL,
+    ONE_CLASS,
+    BaselineReport,
+    of_comparison,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Handed:
-    """Linear models and how often each decides; `outcome`: what was released of them together, `report`: beside what else."""
+    """Linear models and how often each decides; `outcome`: what was released of them together,
+    `report`: beside what else."""
 
     outcome: Outcome
     lines: tuple[Floats, ...]
@@ -32,7 +43,8 @@ class Handed:
 
 
 def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | None) -> Handed:
-    """What to hand out. `randomised`: whether it may decide by chance; None: the model, whatever it is."""
+    """What to hand out. `randomised`: whether it may decide by chance; None: the model, whatever it
+    is."""
     found = outcome.comparison
     alone = Handed(outcome, (outcome.weights,), (1.0,), of_comparison(found, classes))
     if randomised is None or found is None:
@@ -43,7 +55,9 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
         return replace(alone, outcome=replace(outcome, looks=looks))
     mixture, sampling = program.comparison_of(found, choice, outcome.sampling)
     limits = mixture.limits
-    values, spread = (outcome.values, outcome.spread) if limits is None else (limits.values, limits.spread)
+    values, spread = (
+        (outcome.values, outcome.spread) if limits is None else (limits.values, limits.spread)
+    )
     lines, shares = _parts(outcome, found, choice)
     noise = outcome.weight_noise if lines[0] is outcome.weights else None
     told = replace(
@@ -57,23 +71,34 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
         comparison=mixture,
     )
     name, remark = words_of(choice, classes)
-    return Handed(told, lines, shares, of_comparison(mixture, classes, handed_out=name, remark=remark))
+    return Handed(
+        told, lines, shares, of_comparison(mixture, classes, handed_out=name, remark=remark)
+    )
 
 
-def _parts(outcome: Outcome, found: Comparison, choice: Choice) -> tuple[tuple[Floats, ...], tuple[float, ...]]:
+def _parts(
+    outcome: Outcome, found: Comparison, choice: Choice
+) -> tuple[tuple[Floats, ...], tuple[float, ...]]:
     """Weights of what has a share, and the shares."""
     parts = [(outcome.weights, choice.model)]
     if found.free is not None and found.free.weights is not None:
         parts.append((found.free.weights, choice.free))
-    parts += [(constant_weights(found, k, outcome.weights.shape), share) for k, share in enumerate(choice.constants.tolist())]
+    parts += [
+        (constant_weights(found, k, outcome.weights.shape), share)
+        for k, share in enumerate(choice.constants.tolist())
+    ]
     kept = [(weights, share) for weights, share in parts if share > 0]
     return tuple(weights for weights, _ in kept), tuple(share for _, share in kept)
 
 
-def words_of(choice: Choice, classes: Sequence[Hashable], model: str = "the model") -> tuple[str, str]:
+def words_of(
+    choice: Choice, classes: Sequence[Hashable], model: str = "the model"
+) -> tuple[str, str]:
     """The name of a choice, and what it is in words; `model`: what was found."""
     parts = [(model, choice.model), ("the model without constraints", choice.free)]
-    parts += [(f"always {classes[k]!r}", share) for k, share in enumerate(choice.constants.tolist())]
+    parts += [
+        (f"always {classes[k]!r}", share) for k, share in enumerate(choice.constants.tolist())
+    ]
     kept = [(words, share) for words, share in parts if share > 0]
     if len(kept) == 1:
         return (FREE if choice.free else ONE_CLASS if not choice.model else MODEL), kept[0][0]
@@ -82,8 +107,8 @@ def words_of(choice: Choice, classes: Sequence[Hashable], model: str = "the mode
 
 
 def constant_weights(comparison: Comparison, k: int, shape: tuple[int, ...]) -> Floats:
-    """A linear model that decides for k, whatever the row; its probabilities are the classes' released shares where these
-    decide so."""
+    """A linear model that decides for k, whatever the row; its probabilities are the classes'
+    released shares where these decide so."""
     sizes = np.maximum(comparison.table.counts.sum(axis=1), 1.0)
     weights = np.zeros(shape)
     if shape[0] > 1:

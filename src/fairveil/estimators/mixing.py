@@ -1,4 +1,5 @@
-"""The face that randomised classifiers share: mixtures of linear rules, or of classifiers made elsewhere. Abstract."""
+"""The face that randomised classifiers share: mixtures of linear rules, or of classifiers made
+elsewhere. Abstract."""
 
 from __future__ import annotations
 
@@ -29,12 +30,17 @@ from .wrapped import bases
 from .wrapped.decided import codes_of, in_blocks, names_of, unheard, without
 
 MADE_ELSEWHERE = (
-    "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "
+    "the candidates: it is assumed that they were made without these rows, or without what is "
+    "protected of them; what they "
     "hold of them is not covered"
 )
 
-BOTH_ADD = "where it was made from these rows, its epsilon adds to this epsilon, and its delta to this delta"
-"""Valid also where this fit was chosen by looking at the candidate, which the tight price of both as one plan is not."""
+BOTH_ADD = (
+    "where it was made from these rows, its epsilon adds to this epsilon, and its delta to this "
+    "delta"
+)
+"""Valid also where this fit was chosen by looking at the candidate, which the tight price of both
+as one plan is not."""
 
 CANDIDATES = "a candidate's decisions"
 
@@ -51,11 +57,13 @@ class MixingClassifier(CodedClassifier):
 
     @property
     def _decides_by_chance(self) -> bool:
-        """Whether `predict_proba` is the law of `predict`; where it is not, `predict` decides without chance."""
+        """Whether `predict_proba` is the law of `predict`; where it is not, `predict` decides
+        without chance."""
         return True
 
     def predict_proba(self, X: Any) -> Floats:
-        """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes)."""
+        """The law of `predict`, exactly: the share of the mixture's rules that decide for each
+        class, (rows, classes)."""
         return self._law(X)
 
     def predict(self, X: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
@@ -66,7 +74,8 @@ class MixingClassifier(CodedClassifier):
         X : table or array
             Rows to predict for, with the columns of the fit.
         random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
+            fresh draws.
 
         Returns
         -------
@@ -97,10 +106,18 @@ class MixingClassifier(CodedClassifier):
 
     def _law(self, X: Any) -> Floats:
         check_is_fitted(self, "outcome_")
-        return self._law_of_candidates(X) if self.model_ is None else self._law_of_model(self._blocks(X))
+        return (
+            self._law_of_candidates(X)
+            if self.model_ is None
+            else self._law_of_model(self._blocks(X))
+        )
 
     def _expected(self, law: Floats, X: Any, y: Any, sample_weight: Any) -> float:
-        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        labels = (
+            labels_of(X, self.classes_)
+            if y is None and isinstance(X, RowSource)
+            else read_labels(y)
+        )
         same_length({"X": len(law), "y": len(labels)})
         weights = weights_of(sample_weight, len(labels))
         at = {value: code for code, value in enumerate(self.classes_.tolist())}
@@ -114,7 +131,9 @@ class MixingClassifier(CodedClassifier):
 
     def _law_of_candidates(self, X: Any) -> Floats:
         law: Floats = np.zeros((0, 0))
-        X = self._features_of_candidates(X, self.coding_, () if self.cells_ is None else self.cells_.names)
+        X = self._features_of_candidates(
+            X, self.coding_, () if self.cells_ is None else self.cells_.names
+        )
         for candidate, share in zip(self.candidates_, self.plays_, strict=True):
             if share == 0.0:
                 continue
@@ -124,7 +143,8 @@ class MixingClassifier(CodedClassifier):
         return law
 
     def _features_of_candidates(self, X: Any, coding: Coding, sensitive: Sequence[str]) -> Any:
-        """X as candidates may read it: a schema's features, else what is not sensitive, or is a feature all the same."""
+        """X as candidates may read it: a schema's features, else what is not sensitive, or is a
+        feature all the same."""
         if isinstance(coding, SchemaCoding) and (names := names_of(X)):
             return without(X, [name for name in names if name not in coding.encoding.features])
         return X if self.sensitive_as_feature else without(X, sensitive)
@@ -135,15 +155,25 @@ class MixingClassifier(CodedClassifier):
         if self.model_ is None:
             remedy = "Take predict_proba(X).argmax(axis=1), or choose among linear rules."
             got = "candidates made elsewhere"
-            raise InputError(complaint(expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy
+                )
+            )
         return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
 
     def _decided_by(self, listed: Sequence[Any], training: Training, X: Any) -> Listed:
-        """How the candidates decide for the rows of the fit; of a plan, which has none, only how many there are."""
+        """How the candidates decide for the rows of the fit; of a plan, which has none, only how
+        many there are."""
         if training.supposed is not None:
             return Listed([_undecided] * len(listed))
-        features = self._features_of_candidates(X, training.coding, training.rows.layout.sensitive_names)
-        decided = [codes_of(unheard(candidate, features), training.classes, CANDIDATES) for candidate in listed]
+        features = self._features_of_candidates(
+            X, training.coding, training.rows.layout.sensitive_names
+        )
+        decided = [
+            codes_of(unheard(candidate, features), training.classes, CANDIDATES)
+            for candidate in listed
+        ]
         for codes in decided:
             same_length({"X": training.rows.exact_count, CANDIDATES: len(codes)})
         return Listed([in_blocks(codes, training.rows) for codes in decided])
@@ -155,7 +185,8 @@ def _undecided(block: Any) -> Any:
 
 
 def descent_of(promise: Promise, training: Training, clip: float | None) -> Descent:
-    """The gradient oracle: where records are protected, from where a descent without constraints has ended."""
+    """The gradient oracle: where records are protected, from where a descent without constraints
+    has ended."""
     if promise.features_are_public:
         return Descent(clip=clip)
     return Begun(clip=clip, scales=promises.numbers_are_scalable(training, promise))
@@ -166,19 +197,26 @@ def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ..
     listed = tuple(given) if isinstance(given, Sequence) else ()
     if not listed or not all(callable(getattr(candidate, "predict", None)) for candidate in listed):
         remedy = f"Pass a list of fitted classifiers, or {' or '.join(words)}."
-        raise InputError(complaint(expected="objects with predict(X)", of=of, got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="objects with predict(X)", of=of, got=type(given).__name__, remedy=remedy
+            )
+        )
     return listed
 
 
 def told_of(listed: Sequence[Any]) -> list[str]:
-    """What the statement must say of candidates made elsewhere: what is assumed, and what their own fits cost."""
+    """What the statement must say of candidates made elsewhere: what is assumed, and what their own
+    fits cost."""
     if not listed:
         return []
     told = [MADE_ELSEWHERE]
     for candidate in listed:
         if bases.carries_a_promise(candidate):
             promise = bases.thawed(candidate).privacy_.promise
-            price = f"epsilon {promise.epsilon:g} and delta {promise.delta:g} for {promise.protects}"
+            price = (
+                f"epsilon {promise.epsilon:g} and delta {promise.delta:g} for {promise.protects}"
+            )
             told.append(f"a candidate's own fit, at {price}: {BOTH_ADD}")
     return list(dict.fromkeys(told))
 
@@ -196,8 +234,14 @@ def model_of(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel
     """A rule as a model."""
     assert isinstance(rule, LinearRule | GroupedRule)
     weights = rule.weights
-    linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
-    return linear if isinstance(rule, LinearRule) else GroupedLinearModel(linear, rule.offsets, rule.of)
+    linear = LinearModel(
+        weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout
+    )
+    return (
+        linear
+        if isinstance(rule, LinearRule)
+        else GroupedLinearModel(linear, rule.offsets, rule.of)
+    )
 
 
 def rule_of(model: Any) -> Rule:
@@ -205,4 +249,8 @@ def rule_of(model: Any) -> Rule:
     linear = model.linear if isinstance(model, GroupedLinearModel) else model
     assert isinstance(linear, LinearModel)
     weights = np.column_stack([linear.intercept, linear.weights])
-    return GroupedRule(weights, model.offsets, model.cells) if isinstance(model, GroupedLinearModel) else LinearRule(weights)
+    return (
+        GroupedRule(weights, model.offsets, model.cells)
+        if isinstance(model, GroupedLinearModel)
+        else LinearRule(weights)
+    )

@@ -1,4 +1,5 @@
-"""`OracleGameClassifier`: a fair mixture of classifiers, found by a private game (Jagielski et al., sec. 4)."""
+"""`OracleGameClassifier`: a fair mixture of classifiers, found by a private game (Jagielski et al.,
+sec. 4)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,15 @@ from .fitting.publish import READS_GROUPS, statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
 from .handed import words_of
-from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
+from .mixing import (
+    MixingClassifier,
+    candidates_of,
+    descent_of,
+    model_of,
+    rule_of,
+    shares_of,
+    told_of,
+)
 from .reading import additive, cautions, inputs, units
 from .reading.cautions import Numbers
 from .reading.columns import names_in
@@ -61,75 +70,89 @@ ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 class OracleGameClassifier(MixingClassifier):
     """Mixture of classifiers: the learner's plays in a private game against an auditor.
 
-    The auditor holds the constraints, and the learner responds with cost-sensitive classifiers; see docs/oracle_game.md.
+    The auditor holds the constraints, and the learner responds with cost-sensitive classifiers; see
+    docs/oracle_game.md.
 
     Parameters
     ----------
     constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
-        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
-        constraint.
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
+        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
+        of 1, so 0.05 is 5 percentage points. None: no constraint.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts and of other sums over rows grows with it.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
+        grows with it.
     dual_bound : float, default=None
-        Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and noise. None: 2 to 5, the more
-        the less noise public facts foretell; with `group_aware` the number of groups.
+        Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and
+        noise. None: 2 to 5, the more the less noise public facts foretell; with `group_aware` the
+        number of groups.
     rounds : int, default=None
-        Number of rounds. None: chosen from epsilon and delta, between 50 and 500; at most 80 for ``"responses"``, and 120 for
-        ``"descent"`` with records protected.
+        Number of rounds. None: chosen from epsilon and delta, between 50 and 500; at most 80 for
+        ``"responses"``, and 120 for ``"descent"`` with records protected.
     oracle : {"responses", "regression", "exponential", "labellings", "descent"}, default=None
-        How the learner responds. ``"responses"``: searches on public rows, whose groups are estimated from sums released once;
-        a linear program makes the mixture. ``"regression"``: linear regression of costs, from the same sums. ``"exponential"``:
-        the exponential mechanism over `candidates`. ``"labellings"``: the same over labellings that cuts of public scores
-        induce, for two classes. ``"descent"``: private gradient descent. None: ``"responses"`` where features are public,
-        ``"descent"`` where records are protected, and ``"regression"`` for rules that read the group or for few numbers without
-        public bounds.
+        How the learner responds. ``"responses"``: searches on public rows, whose groups are
+        estimated from sums released once; a linear program makes the mixture. ``"regression"``:
+        linear regression of costs, from the same sums. ``"exponential"``: the exponential mechanism
+        over `candidates`. ``"labellings"``: the same over labellings that cuts of public scores
+        induce, for two classes. ``"descent"``: private gradient descent. None: ``"responses"``
+        where features are public, ``"descent"`` where records are protected, and ``"regression"``
+        for rules that read the group or for few numbers without public bounds.
     solver : OracleGame, default=None
         Settings of the game, such as ``OracleGame(group_aware=True)``. None: the library's.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
-        answers are given again at no further price. None: nothing is kept.
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
-        (docs/additive_models.md).
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
+        number beside the line (docs/additive_models.md).
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -142,7 +165,8 @@ class OracleGameClassifier(MixingClassifier):
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
     guarantee_ : Guarantee
-        Bounds on gaps and error of the mixture, on the training rows, with probability `confidence`.
+        Bounds on gaps and error of the mixture, on the training rows, with probability
+        `confidence`.
     constraint_report_ : ConstraintReport
         Released value, noise and bound of each constraint on the training rows.
     baselines_ : BaselineReport or None
@@ -179,17 +203,17 @@ class OracleGameClassifier(MixingClassifier):
     -----
     Guarantees (tests/estimators/test_estimators_game.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
     2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
     3. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially Private Fair Learning."
-       arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
-    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair Classification."
-       arXiv:1803.02453.
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially
+       Private Fair Learning." arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
+    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair
+       Classification." arXiv:1803.02453.
 
     Examples
     --------
@@ -198,7 +222,13 @@ class OracleGameClassifier(MixingClassifier):
     >>> A = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
-    >>> clf = OracleGameClassifier("equalized_odds:0.1", epsilon=2.0, protects="sensitive_features", random_state=0, rounds=50)
+    >>> clf = OracleGameClassifier(
+    ...     "equalized_odds:0.1",
+    ...     epsilon=2.0,
+    ...     protects="sensitive_features",
+    ...     random_state=0,
+    ...     rounds=50,
+    ... )
     >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
     (3,)
     >>> clf.privacy_.epsilon <= 2.0, clf.n_iter_
@@ -267,7 +297,9 @@ class OracleGameClassifier(MixingClassifier):
         self._take(deprecated)
 
     @certified
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position.
 
         Parameters
@@ -275,7 +307,8 @@ class OracleGameClassifier(MixingClassifier):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -302,13 +335,22 @@ class OracleGameClassifier(MixingClassifier):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         journal = journal_in(self.checkpoint)
-        opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
-        outcome, curator = run(opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal)
+        opening, cells, game = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
+        )
+        outcome, curator = run(
+            opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal
+        )
         training, listed = opening.training, self._listed()
-        statement = statement_of(curator, training, [*([READS_GROUPS] if self._solver.group_aware else []), *told_of(listed)])
+        statement = statement_of(
+            curator,
+            training,
+            [*([READS_GROUPS] if self._solver.group_aware else []), *told_of(listed)],
+        )
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
@@ -318,21 +360,39 @@ class OracleGameClassifier(MixingClassifier):
         if self.constraint_report_.missed_by_far:
             self._warn()
         else:
-            warn_if_not_enforced(self.constraint_report_, 1.0 if outcome.choice is None else outcome.choice.model, stacklevel=4)
+            warn_if_not_enforced(
+                self.constraint_report_,
+                1.0 if outcome.choice is None else outcome.choice.model,
+                stacklevel=4,
+            )
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:
-        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given;
+        None: there is none yet."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = self._solver.confidence
         if self.oracle is not None:
             _checks.one_of(ORACLES, oracle=self.oracle)
-        chooses, released = self.oracle == "exponential", self.oracle in (None, "responses", "regression", "descent")
-        with_oracle = "unless oracle='exponential'" if self.oracle is None else f"with oracle={self.oracle!r}"
-        unused.refuse(self._solver, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
+        chooses, released = (
+            self.oracle == "exponential",
+            self.oracle in (None, "responses", "regression", "descent"),
+        )
+        with_oracle = (
+            "unless oracle='exponential'" if self.oracle is None else f"with oracle={self.oracle!r}"
+        )
+        unused.refuse(
+            self._solver,
+            {
+                "candidates": None if chooses else with_oracle,
+                "clip": None if released else with_oracle,
+            },
+        )
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(
             self.schema,
@@ -374,10 +434,11 @@ class OracleGameClassifier(MixingClassifier):
     def _search(self, read: Read) -> Game:
         return self._intend(read, None)[2]
 
-    # -- predictions -------------------------------------------------------------------------------------------------------
+    # -- predictions -------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Exact distribution of `predict`: the share of the mixture's rules that decide for each class.
+        """Exact distribution of `predict`: the share of the mixture's rules that decide for each
+        class.
 
         Parameters
         ----------
@@ -409,7 +470,9 @@ class OracleGameClassifier(MixingClassifier):
         parts = np.split(codes, ends[:-1], axis=1)
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
-    def predict(self, X: Any, random_state: RandomState = None, *, sensitive_features: Any = None) -> npt.NDArray[Any]:
+    def predict(
+        self, X: Any, random_state: RandomState = None, *, sensitive_features: Any = None
+    ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
         Parameters
@@ -417,7 +480,8 @@ class OracleGameClassifier(MixingClassifier):
         X : table or array
             Rows to predict for, with the columns of the fit.
         random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
+            fresh draws.
         sensitive_features : array, table or names of columns of X, default=None
             Groups of the rows, where the rule reads them. None: it does not.
 
@@ -426,10 +490,14 @@ class OracleGameClassifier(MixingClassifier):
         ndarray of shape (n_rows,)
             Classes, as the labels were written.
         """
-        codes = draw_codes(self.predict_proba(X, sensitive_features=sensitive_features), random_state)
+        codes = draw_codes(
+            self.predict_proba(X, sensitive_features=sensitive_features), random_state
+        )
         return np.asarray(self.classes_[codes])
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
 
         Parameters
@@ -457,14 +525,14 @@ class OracleGameClassifier(MixingClassifier):
         Parameters
         ----------
         threshold : float, default=None
-            With two classes: the second is decided where more than this share of the rules does. None: the class that most
-            rules decide for.
+            With two classes: the second is decided where more than this share of the rules does.
+            None: the class that most rules decide for.
 
         Returns
         -------
         OracleGameClassifier
-            A copy. Its gap and error are its own, and were not part of the plan: its report leaves them undefined, so measure
-            them.
+            A copy. Its gap and error are its own, and were not part of the plan: its report leaves
+            them undefined, so measure them.
         """
         model = self._derandomised(threshold)
         if model is None:
@@ -476,24 +544,37 @@ class OracleGameClassifier(MixingClassifier):
         forget_certificate(out)
         return out
 
-    # -- fitting -----------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _named(self, promise: Promise, training: Training) -> str:
         """The oracle by its name; None: what errs least under the protection at hand."""
         if self.oracle is not None:
             return self.oracle
-        if self._solver.group_aware or (not promise.features_are_public and cautions.are_few_and_unbounded(training)):
+        if self._solver.group_aware or (
+            not promise.features_are_public and cautions.are_few_and_unbounded(training)
+        ):
             return "regression"
         return "responses" if promise.features_are_public else "descent"
 
     def _needs_scale(self, promise: Promise, X: Any) -> bool:
-        """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
-        meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self._solver.candidates, str))
-        return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
+        """Whether cuts and steps of fixed size meet public numbers in any units: these are then
+        scaled by themselves."""
+        meets = self.oracle == "descent" or (
+            self.oracle == "exponential" and isinstance(self._solver.candidates, str)
+        )
+        return (
+            meets
+            and promise.protects == "sensitive_features"
+            and self.schema is None
+            and not isinstance(X, RowSource)
+        )
 
     def _numbers(self) -> Numbers:
-        """How the oracle takes numbers; labellings are cuts of scores, and other people's classifiers scale for themselves."""
-        if self.oracle == "labellings" or (self.oracle == "exponential" and not isinstance(self._solver.candidates, str)):
+        """How the oracle takes numbers; labellings are cuts of scores, and other people's
+        classifiers scale for themselves."""
+        if self.oracle == "labellings" or (
+            self.oracle == "exponential" and not isinstance(self._solver.candidates, str)
+        ):
             return "unread"
         return "scaled" if self.oracle in (None, "regression", "responses") else "as given"
 
@@ -501,17 +582,29 @@ class OracleGameClassifier(MixingClassifier):
         """The classifiers given as candidates; none for a class by name."""
         if self.oracle != "exponential" or isinstance(self._solver.candidates, str):
             given = self._solver.candidates
-            _checks.one_of(("thresholds",), candidates=given if isinstance(given, str) else "thresholds")
+            _checks.one_of(
+                ("thresholds",), candidates=given if isinstance(given, str) else "thresholds"
+            )
             return ()
         listed = candidates_of(self._solver.candidates, of="candidates", words=("'thresholds'",))
         if self._solver.group_aware:
-            remedy = "A list of classifiers is played as it is, without rules that read the group: leave group_aware=False."
+            remedy = (
+                "A list of classifiers is played as it is, without rules that read the group: "
+                "leave group_aware=False."
+            )
             raise InputError(
-                complaint(expected="'thresholds', with group_aware=True", of="candidates", got="a list", remedy=remedy)
+                complaint(
+                    expected="'thresholds', with group_aware=True",
+                    of="candidates",
+                    got="a list",
+                    remedy=remedy,
+                )
             )
         return listed
 
-    def _oracle(self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
+    def _oracle(
+        self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: Any
+    ) -> Oracle[Any]:
         oracle, clip = self._named(ground.promise, training), self._solver.clip
         if oracle in ("responses", "regression"):
             return Responses(Regression(clip)) if oracle == "responses" else Regression(clip)
@@ -523,13 +616,24 @@ class OracleGameClassifier(MixingClassifier):
             return Choice(thresholds(ground.layout))
         return Choice(self._decided_by(listed, training, X))
 
-    def _publish(self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None) -> None:
+    def _publish(
+        self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None
+    ) -> None:
         shares = np.array(outcome.plays, np.float64) / sum(outcome.plays)
-        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], shares)
+        mixture = (
+            None
+            if listed
+            else MixtureModel([model_of(rule, training) for rule in outcome.rules], shares)
+        )
         self._publish_shape(training, cells)
         self._set_game(outcome, mixture, listed)
 
-    def _set_game(self, outcome: Equilibrium, model: MixtureModel | DerandomisedModel | None, listed: tuple[Any, ...]) -> None:
+    def _set_game(
+        self,
+        outcome: Equilibrium,
+        model: MixtureModel | DerandomisedModel | None,
+        listed: tuple[Any, ...],
+    ) -> None:
         """Write what was found: after a fit, and when read from disk."""
         plays = shares_of(outcome.rules, outcome.plays, len(listed))
         self.model_, self.candidates_, self.plays_ = model, listed, plays
@@ -538,8 +642,11 @@ class OracleGameClassifier(MixingClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions; False of candidates made elsewhere, which are played as they are."""
-        model = blind.mixture_of(self.model_ if isinstance(self.model_, MixtureModel) else None, blindly)
+        """Hand out a mixture with blind decisions; False of candidates made elsewhere, which are
+        played as they are."""
+        model = blind.mixture_of(
+            self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
+        )
         if model is None:
             return False
         found, left = self.outcome_, 1.0 - blindly.share
@@ -551,9 +658,13 @@ class OracleGameClassifier(MixingClassifier):
             spread=left * found.spread,
             sampling=None if found.sampling is None else left * found.sampling,
             guarantee=None,
-            comparison=None if found.comparison is None else blind.comparison_of(found.comparison, blindly),
+            comparison=None
+            if found.comparison is None
+            else blind.comparison_of(found.comparison, blindly),
         )
-        self.baselines_ = blind.baselines_of(self.baselines_, told.comparison, self.classes_.tolist(), blindly)
+        self.baselines_ = blind.baselines_of(
+            self.baselines_, told.comparison, self.classes_.tolist(), blindly
+        )
         self._set_game(told, model, ())
         return True
 
@@ -561,8 +672,10 @@ class OracleGameClassifier(MixingClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is not met: {worst.target}; the mixture reached {worst.value:.4f} (noise "
-            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more rounds; see constraint_report_."
+            f"a constraint is not met: {worst.target}; the mixture reached {worst.value:.4f} "
+            f"(noise "
+            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more "
+            f"rounds; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
@@ -574,7 +687,11 @@ def _told(choice: HistogramCache, training: Training) -> dict[str, str]:
 
 
 def _one_parity_of_false_positives(notions: Sequence[Notion]) -> bool:
-    """Theorem 4.6: raising the lowest groups' rates repairs every pair of groups. Not groups against the rest, and not two
-    classes' rates at once."""
+    """Theorem 4.6: raising the lowest groups' rates repairs every pair of groups. Not groups
+    against the rest, and not two classes' rates at once."""
     asked = [notion for notion in notions if not notion.is_vacuous]
-    return len(asked) == 1 and isinstance(asked[0], FalsePositiveRateParity) and asked[0].compare == "pairs"
+    return (
+        len(asked) == 1
+        and isinstance(asked[0], FalsePositiveRateParity)
+        and asked[0].compare == "pairs"
+    )

@@ -1,4 +1,5 @@
-"""`RateConstrainedClassifier`: a linear classifier or a network under fairness constraints, private by descent (RaCO-DP)."""
+"""`RateConstrainedClassifier`: a linear classifier or a network under fairness constraints, private
+by descent (RaCO-DP)."""
 
 from __future__ import annotations
 
@@ -34,70 +35,86 @@ from .settings.setting import knobs
 
 
 class RateConstrainedClassifier(DescentClassifier):
-    """Classifier, linear or a torch module, under constraints on rates of its decisions, with privacy.
+    """Classifier, linear or a torch module, under constraints on rates of its decisions, with
+    privacy.
 
-    Minimizes the mean loss subject to rate constraints of the model's *decisions*; see docs/rate_constrained.md. The loss is
-    logistic for two classes, and softmax for more. It works without groups and without a constraint, with any number of
-    classes, groups and sensitive columns. Begin with this estimator.
+    Minimizes the mean loss subject to rate constraints of the model's *decisions*; see
+    docs/rate_constrained.md. The loss is logistic for two classes, and softmax for more. It works
+    without groups and without a constraint, with any number of classes, groups and sensitive
+    columns. Begin with this estimator.
 
     Parameters
     ----------
     constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
-        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
-        constraint.
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
+        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
+        of 1, so 0.05 is 5 percentage points. None: no constraint.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts grows with it, and a `clip`
+        is then of the sum of a person's gradients.
     solver : Descent, default=None
-        Settings of the descent, such as ``Descent(rounds=50)``. None: the library's, from public facts.
+        Settings of the descent, such as ``Descent(rounds=50)``. None: the library's, from public
+        facts.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     model : str, Additive or torch.nn.Module, default=None
-        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
-        module is copied, and training starts from its weights (docs/networks.md).
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md). A module is copied, and training starts from its weights
+        (docs/networks.md).
     checkpoint : path or Checkpoints, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
-        releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.
+        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
+        it is resumed. Finished releases stay charged. A `Checkpoints` also says how often. None:
+        nothing is kept.
     randomised : bool, default=True
-        Whether a linear fit may hand out a mixture of models, which decides by drawing one of them for each row. It hands out a
-        mixture, a constant or a model without constraints where released numbers say that this keeps the constraints better or
-        errs less. `baselines_` says which; it costs no further privacy.
+        Whether a linear fit may hand out a mixture of models, which decides by drawing one of them
+        for each row. It hands out a mixture, a constant or a model without constraints where
+        released numbers say that this keeps the constraints better or errs less. `baselines_` says
+        which; it costs no further privacy.
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -146,16 +163,17 @@ class RateConstrainedClassifier(DescentClassifier):
     -----
     Guarantees (tests/estimators/test_estimators_privacy.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
     2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
     3. With a schema, nothing is read from the data.
     4. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. "Private Rate-Constrained Optimization with Applications to Fair
-       Learning." arXiv:2505.22703. Corrected as docs/theory/papers.md tells.
+    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. "Private Rate-Constrained Optimization
+       with Applications to Fair Learning." arXiv:2505.22703. Corrected as docs/theory/papers.md
+       tells.
 
     Examples
     --------
@@ -171,9 +189,15 @@ class RateConstrainedClassifier(DescentClassifier):
     (True, (0, 1))
     """
 
-    SETTINGS: ClassVar = {"solver": (Descent,), "checkpoint": (Checkpoints,), "certify_share": (SetAside,)}
+    SETTINGS: ClassVar = {
+        "solver": (Descent,),
+        "checkpoint": (Checkpoints,),
+        "certify_share": (SetAside,),
+    }
     RENAMED: ClassVar = renamed(
-        solver=[*knobs(Descent)], checkpoint={"checkpoint_every": "every"}, certify_share=["if_refused"]
+        solver=[*knobs(Descent)],
+        checkpoint={"checkpoint_every": "every"},
+        certify_share=["if_refused"],
     )
 
     def __init__(
@@ -222,20 +246,25 @@ class RateConstrainedClassifier(DescentClassifier):
         self._take(deprecated)
 
     @certified
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Fit to a table X and labels y, matched by position.
 
-        Constraints with a `confidence` are certified on rows that are set aside: see `certificate_`.
+        Constraints with a `confidence` are certified on rows that are set aside: see
+        `certificate_`.
 
         Parameters
         ----------
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table, names of columns of X, or ReleasedGroups, default=None
-            Groups: one column or several. None: the schema's, or no groups. Groups that `fairveil.release_groups` released: the
-            fit costs nothing further, and `protects` must be "sensitive_features".
+            Groups: one column or several. None: the schema's, or no groups. Groups that
+            `fairveil.release_groups` released: the fit costs nothing further, and `protects` must
+            be "sensitive_features".
         sample_weight : array, default=None
             Weight of each row, clipped to `max_sample_weight`. None: 1.
 
@@ -260,7 +289,8 @@ class RateConstrainedClassifier(DescentClassifier):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         if isinstance(sensitive_features, ReleasedGroups):
             return self._fit_released(X, y, sensitive_features, sample_weight)
@@ -273,7 +303,12 @@ class RateConstrainedClassifier(DescentClassifier):
             self._set_model(found.rules[0], released.coding)
         else:
             self._set_mixture(MixtureModel(found.rules, found.shares), released.coding)
-        self.cells_, self.groups_, self.privacy_, self.baselines_ = released.cells, released.groups, released.privacy, None
+        self.cells_, self.groups_, self.privacy_, self.baselines_ = (
+            released.cells,
+            released.groups,
+            released.privacy,
+            None,
+        )
         publish_columns(self, X)
         self._set_outcome(found.outcome)
         self._after_fit()
@@ -286,13 +321,20 @@ class RateConstrainedClassifier(DescentClassifier):
         return Settings()
 
     def _plan(
-        self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
+        self,
+        promise: Promise,
+        training: Training,
+        cells: Cells | None,
+        notions: list[Notion],
+        facts: dict[str, Any],
     ) -> Planned:
         plan = plans.make(promise, training.rows.layout, cells, notions, **facts)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
         if plan.skeleton is None:
             return LinearDescent(plan, bounds)
-        return NetworkDescent(plan, bounds, None if plan.system is None else constraints_of(plan, bounds))
+        return NetworkDescent(
+            plan, bounds, None if plan.system is None else constraints_of(plan, bounds)
+        )
 
     def _report(self, outcome: Outcome) -> None:
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
@@ -306,8 +348,10 @@ class RateConstrainedClassifier(DescentClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is not met: {worst.target}; the best that was reached on the training rows is {worst.value:.4f} "
-            f"(noise {worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
+            f"a constraint is not met: {worst.target}; the best that was reached on the training "
+            f"rows is {worst.value:.4f} "
+            f"(noise {worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, "
+            f"or drop a constraint that "
             "contradicts it; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

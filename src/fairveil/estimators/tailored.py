@@ -1,4 +1,5 @@
-"""What the estimators that share a budget among groups have in common: their options, and what they say of each group."""
+"""What the estimators that share a budget among groups have in common: their options, and what they
+say of each group."""
 
 from __future__ import annotations
 
@@ -37,11 +38,13 @@ COLUMNS = ("shares", "errors", "counts", "epsilons")
 class TailoringReport:
     """What each group was given: released and public values only.
 
-    `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`: released standard errors, NaN
-    where none were measured; `counts`: released sizes; `epsilons`: what a group's people pay over the whole fit, at the
-    promise's delta: a larger number is a weaker guarantee; where `fixed` is False the smaller of an outcome's and the promise's
-    own, each of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`: shares were fixed
-    before data were touched; else a group's epsilon is an outcome's, of what was released (docs/tailoring.md).
+    `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`:
+    released standard errors, NaN where none were measured; `counts`: released sizes; `epsilons`:
+    what a group's people pay over the whole fit, at the promise's delta: a larger number is a
+    weaker guarantee; where `fixed` is False the smaller of an outcome's and the promise's own, each
+    of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`:
+    shares were fixed before data were touched; else a group's epsilon is an outcome's, of what was
+    released (docs/tailoring.md).
     """
 
     groups: tuple[Hashable, ...]
@@ -61,22 +64,34 @@ class TailoringReport:
         limits: Sequence[float] = (),
         unit: float = 1.0,
     ) -> TailoringReport:
-        """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon; `unit`: of the target."""
+        """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon;
+        `unit`: of the target."""
         names = ("everyone",) if cells is None else cells.keys
         nothing = np.full(len(names), math.nan)
         told = [one.epsilon for one in statement.groups] or [statement.epsilon] * len(names)
-        told = [min(pair) for pair in zip(told, limits or told, [statement.epsilon] * len(names), strict=True)]
+        told = [
+            min(pair)
+            for pair in zip(told, limits or told, [statement.epsilon] * len(names), strict=True)
+        ]
         errors = nothing if shares.errors is None else shares.errors * unit
         columns = (shares.shares, errors, nothing if shares.counts is None else shares.counts)
         parts, spread, counts = (tuple(float(value) for value in column) for column in columns)
-        return TailoringReport(tuple(names), shares.rule, shares.why, parts, spread, counts, tuple(told), shares.fixed)
+        return TailoringReport(
+            tuple(names), shares.rule, shares.why, parts, spread, counts, tuple(told), shares.fixed
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping a group, of plain values; what was not measured is None."""
         columns = (self.shares, self.errors, self.counts, self.epsilons)
         names = ("group", "share", "standard_error", "count", "epsilon")
         return [
-            dict(zip(names, (group, *(None if math.isnan(value) else value for value in line)), strict=True))
+            dict(
+                zip(
+                    names,
+                    (group, *(None if math.isnan(value) else value for value in line)),
+                    strict=True,
+                )
+            )
             for group, *line in zip(_names(self.groups), *columns, strict=True)
         ]
 
@@ -88,17 +103,24 @@ class TailoringReport:
     @staticmethod
     def read(values: Mapping[str, Any], groups: Sequence[Hashable]) -> TailoringReport:
         """The inverse of `written`."""
-        return TailoringReport._read(Document("tailoring report", "Write it with written().").of(values), groups)
+        return TailoringReport._read(
+            Document("tailoring report", "Write it with written().").of(values), groups
+        )
 
     @staticmethod
     def _read(node: Node, groups: Sequence[Hashable]) -> TailoringReport:
-        columns: dict[str, Any] = {name: node[name].numbers(words=True, length=len(groups)) for name in COLUMNS}
+        columns: dict[str, Any] = {
+            name: node[name].numbers(words=True, length=len(groups)) for name in COLUMNS
+        }
         words = (node["rule"].text(), node["why"].text())
         return TailoringReport(tuple(groups), *words, fixed=node["fixed"].truth(), **columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written "inf"."""
-        groups = [line | {"epsilon": "inf"} if math.isinf(line["epsilon"]) else line for line in self.table()]
+        groups = [
+            line | {"epsilon": "inf"} if math.isinf(line["epsilon"]) else line
+            for line in self.table()
+        ]
         return {"rule": self.rule, "why": self.why, "fixed": self.fixed, "groups": groups}
 
     def to_json(self) -> str:
@@ -109,28 +131,44 @@ class TailoringReport:
         def row(line: dict[str, Any]) -> list[str]:
             error = "-" if line["standard_error"] is None else f"{line['standard_error']:.4g}"
             count = "-" if line["count"] is None else f"{line['count']:,.0f}"
-            return [str(line["group"]), f"{line['share']:.4g}", at_most(line["epsilon"]), error, count]
+            return [
+                str(line["group"]),
+                f"{line['share']:.4g}",
+                at_most(line["epsilon"]),
+                error,
+                count,
+            ]
 
         heads = ("group", "share", "epsilon", "standard error", "rows, about")
-        return _html.paragraph(str(self).splitlines()[0]) + _html.table(heads, map(row, self.table()))
+        return _html.paragraph(str(self).splitlines()[0]) + _html.table(
+            heads, map(row, self.table())
+        )
 
     def __str__(self) -> str:
         head = f"Shares of the budget: {self.rule} ({self.why})."
         body = [
             f"  {line['group']}: share {line['share']:.4g}, epsilon {at_most(line['epsilon'])}"
-            + ("" if line["standard_error"] is None else f", standard error {line['standard_error']:.4g}")
+            + (
+                ""
+                if line["standard_error"] is None
+                else f", standard error {line['standard_error']:.4g}"
+            )
             + ("" if line["count"] is None else f", about {line['count']:,.0f} rows")
             for line in self.table()
         ]
         tail = "A larger epsilon is a weaker guarantee for that group."
-        return "\n".join([head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."])
+        return "\n".join(
+            [head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."]
+        )
 
 
 def check(estimator: BaseEstimator, solver: GroupDescent | Moments) -> None:
     """The options that both estimators have, before rows are read."""
     _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
     measured = isinstance(estimator.allocation, str) and estimator.allocation == STANDARD_ERROR
-    unused.refuse(estimator, {"stage_one_share": None if measured else "without allocation='standard-error'"})
+    unused.refuse(
+        estimator, {"stage_one_share": None if measured else "without allocation='standard-error'"}
+    )
     idle = {"penalty": "without a group_loss_bound" if estimator.group_loss_bound is None else None}
     if isinstance(solver, GroupDescent):
         idle["region"] = "without a radius" if solver.radius is None else None
@@ -145,16 +183,23 @@ def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promis
     limits = estimator._setting("limits", GroupLimits)
     for of, given in (("min_epsilon", limits.min_epsilon), ("max_epsilon", limits.max_epsilon)):
         if given is not None and (overlapping or cells is None):
-            remedy = "A person spends in each of her groups: pass groups='product', whose groups do not overlap."
+            remedy = (
+                "A person spends in each of her groups: pass groups='product', whose groups do not "
+                "overlap."
+            )
             expected = "None without groups" if cells is None else "None with groups that overlap"
-            remedy = "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
+            remedy = (
+                "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
+            )
             raise InputError(complaint(expected=expected, of=of, got=given, remedy=remedy))
     least = _limits("min_epsilon", limits.min_epsilon, names, promise, 0.0)
     most = _limits("max_epsilon", limits.max_epsilon, names, promise, math.inf)
     return Allocation(rule, limits.spend, least, most)
 
 
-def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, otherwise: float) -> Floats | None:
+def _limits(
+    of: str, given: Any, names: Sequence[Hashable], promise: Promise, otherwise: float
+) -> Floats | None:
     """Squared distances that groups' epsilons allow."""
     if given is None:
         return None
@@ -164,17 +209,22 @@ def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, ot
                 expected="None unless neighbours='add-remove'",
                 of=of,
                 got=given,
-                remedy="A person who is replaced by one of another group costs what both spend: no group has a limit alone.",
+                remedy="A person who is replaced by one of another group costs what both spend: no "
+                "group has a limit alone.",
             )
         )
     stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
     unknown = [key for key in stated if key not in names]
     if unknown:
         remedy = "Name groups as `groups_` does."
-        raise InputError(complaint(expected=f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy))
+        raise InputError(
+            complaint(expected=f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy)
+        )
     limits = np.full(len(names), otherwise)
     for key, epsilon in stated.items():
-        limits[list(names).index(key)] = gaussian_mu(_checks.positive(**{of: epsilon}), promise.delta) ** 2
+        limits[list(names).index(key)] = (
+            gaussian_mu(_checks.positive(**{of: epsilon}), promise.delta) ** 2
+        )
     return limits
 
 
@@ -182,11 +232,17 @@ def limits_of(estimator: BaseEstimator, cells: Cells | None) -> list[float]:
     """max_epsilon by group; inf where there is none."""
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
     given = estimator._setting("limits", GroupLimits).max_epsilon
-    stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, math.inf if given is None else given)
+    stated = (
+        dict(given)
+        if isinstance(given, Mapping)
+        else dict.fromkeys(names, math.inf if given is None else given)
+    )
     return [float(stated.get(key, math.inf)) for key in names]
 
 
-def named_groups(estimator: BaseEstimator, cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
+def named_groups(
+    estimator: BaseEstimator, cells: Cells | None, shares: Shares, promise: Promise
+) -> list[NamedGroups]:
     """Whom a statement tells the guarantee of, and what was promised to them beforehand."""
     if cells is None or not promise.is_private:
         return []
@@ -214,11 +270,22 @@ def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
         return []
     if cells is None:
         remedy = "Pass fit(X, y, sensitive_features=...), or group_loss_bound=None."
-        raise InputError(complaint(expected="groups, whose losses it bounds", of="sensitive_features", got=None, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="groups, whose losses it bounds",
+                of="sensitive_features",
+                got=None,
+                remedy=remedy,
+            )
+        )
     if isinstance(given, Mapping):
         if not given:
             remedy = "Name groups as `groups_` does, or pass None."
-            raise InputError(complaint(expected="a bound for a group", of="group_loss_bound", got=given, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a bound for a group", of="group_loss_bound", got=given, remedy=remedy
+                )
+            )
         return [GroupLoss(key).at_most(bound) for key, bound in given.items()]
     return [LargestGroupLoss().at_most(_checks.positive(group_loss_bound=given))]
 
@@ -226,7 +293,9 @@ def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
 def not_met(worst: ConstraintLine, who: str) -> str:
     """A warning's words."""
     return (
-        f"a bound on a group's loss is not met: {worst.target}; {who} reached {worst.value:.4g} (noise "
-        f"{worst.noise:.4g}). Perhaps nothing in reach does: ask for a larger bound, penalty, radius or epsilon; see "
+        f"a bound on a group's loss is not met: {worst.target}; {who} reached {worst.value:.4g} "
+        f"(noise "
+        f"{worst.noise:.4g}). Perhaps nothing in reach does: ask for a larger bound, penalty, "
+        f"radius or epsilon; see "
         "constraint_report_."
     )

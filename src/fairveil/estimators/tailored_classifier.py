@@ -1,4 +1,5 @@
-"""`TailoredClassifier`: a classifier whose privacy budget is shared among groups (Alabi and Wiggins, beyond regression)."""
+"""`TailoredClassifier`: a classifier whose privacy budget is shared among groups (Alabi and
+Wiggins, beyond regression)."""
 
 from __future__ import annotations
 
@@ -43,73 +44,89 @@ from .tailored import TailoringReport
 
 
 class TailoredClassifier(LinearClassifier):
-    """Classifier, linear or a torch module, in which groups share a privacy budget and weigh the same.
+    """Classifier, linear or a torch module, in which groups share a privacy budget and weigh the
+    same.
 
-    Minimizes the mean over groups of the group's mean log loss, subject to a bound on each if there is one; see
-    docs/tailoring.md. A group with a larger share has less noise in its sums, and a weaker guarantee.
+    Minimizes the mean over groups of the group's mean log loss, subject to a bound on each if there
+    is one; see docs/tailoring.md. A group with a larger share has less noise in its sums, and a
+    weaker guarantee.
 
     Parameters
     ----------
     allocation : str or mapping of groups to float, default="least-noise"
-        How the budget is shared. ``"least-noise"``: the least noise in the minimized function. ``"standard-error"``: by the
-        groups' mean log losses under a private logistic precursor. ``"equal"``. ``"size"``: by one over released sizes. A
-        mapping has shares of any scale.
+        How the budget is shared. ``"least-noise"``: the least noise in the minimized function.
+        ``"standard-error"``: by the groups' mean log losses under a private logistic precursor.
+        ``"equal"``. ``"size"``: by one over released sizes. A mapping has shares of any scale.
     group_loss_bound : float or mapping of groups to float, default=None
         Bound on every group's mean log loss; not for modules. None: no bound.
     model : str, Additive or torch.nn.Module, default=None
-        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
-        module is copied, and training starts from its weights (docs/networks.md).
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md). A module is copied, and training starts from its weights
+        (docs/networks.md).
     stage_one_share : float, default=0.2
         Share of the squared budget that releases of standard errors may cost.
     limits : GroupLimits, default=None
-        Which groups there are, how they weigh, and what their people may spend, such as ``GroupLimits(max_epsilon=2.0)``. None:
-        every combination of values weighs the same, with no limits.
+        Which groups there are, how they weigh, and what their people may spend, such as
+        ``GroupLimits(max_epsilon=2.0)``. None: every combination of values weighs the same, with no
+        limits.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Must be None: this estimator does not yet protect persons with several rows. See
+        docs/persons.md.
     max_rows_per_unit : int, default=None
         Must be None, like `unit`.
     solver : GroupDescent or Descent, default=None
-        Settings of the descent, such as ``GroupDescent(rounds=50)``. None: the library's, from public facts.
+        Settings of the descent, such as ``GroupDescent(rounds=50)``. None: the library's, from
+        public facts.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
-        answers are given again at no further price. None: nothing is kept.
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     certify : notion, str or list of these, default=None
-        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
-        The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
+        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or
+        ``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence`
+        has that of the others, else 0.95. None: nothing.
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -159,15 +176,16 @@ class TailoredClassifier(LinearClassifier):
     -----
     Guarantees (tests/estimators/test_estimators_tailored_classifier.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most (epsilon, delta). No group spends more than its own guarantee says.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta). No group spends more
+       than its own guarantee says.
     3. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview SnPEhMyuYX. Corrected as
-       docs/theory/papers.md tells.
+    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview
+       SnPEhMyuYX. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------
@@ -191,8 +209,14 @@ class TailoredClassifier(LinearClassifier):
     objective_: float
     n_iter_: int
 
-    SETTINGS: ClassVar = {"solver": (GroupDescent,), "limits": (GroupLimits,), "certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(limits=[*knobs(GroupLimits)], solver=[*knobs(GroupDescent)], certify_share=["if_refused"])
+    SETTINGS: ClassVar = {
+        "solver": (GroupDescent,),
+        "limits": (GroupLimits,),
+        "certify_share": (SetAside,),
+    }
+    RENAMED: ClassVar = renamed(
+        limits=[*knobs(GroupLimits)], solver=[*knobs(GroupDescent)], certify_share=["if_refused"]
+    )
 
     def __init__(
         self,
@@ -246,7 +270,9 @@ class TailoredClassifier(LinearClassifier):
         self._take(deprecated)
 
     @certified
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position.
 
         With `certify`, notions are certified on rows that are set aside: see `certificate_`.
@@ -256,7 +282,8 @@ class TailoredClassifier(LinearClassifier):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -281,14 +308,19 @@ class TailoredClassifier(LinearClassifier):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         X, shape = modules.flattened(X, self._module)
         journal = journal_in(self.checkpoint)
-        opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
+        opening, cells, search = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
+        )
         promise, training = opening.promise, opening.training
         (outcome, shares), curator = run(opening, search.plan, "Fitting", search.run, journal)
-        statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
+        statement = statement_of(
+            curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise)
+        )
         self._set_found(search, outcome.coefficients, training)
         self._publish_shape(training, cells)
         self.privacy_ = statement
@@ -302,7 +334,9 @@ class TailoredClassifier(LinearClassifier):
             self._warn()
         return self
 
-    def _intend(self, read: Read, shape: tuple[int, ...] | None) -> tuple[Opening, Cells | None, TailoredDescent]:
+    def _intend(
+        self, read: Read, shape: tuple[int, ...] | None
+    ) -> tuple[Opening, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
         units.refuse(self)
         refuse_certify(self)
@@ -340,23 +374,31 @@ class TailoredClassifier(LinearClassifier):
     def _search(self, read: Read) -> TailoredDescent:
         return self._intend(read, None)[2]
 
-    # -- fitting -----------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _check_model(self, promise: Promise) -> None:
         """Options of modules and of linear models, before rows are read."""
-        seen = promise.protects == "sensitive_features" and promise.is_private and self._solver.sampling_rate != 1.0
+        seen = (
+            promise.protects == "sensitive_features"
+            and promise.is_private
+            and self._solver.sampling_rate != 1.0
+        )
         linear = "without a module (model=None)" if self._module is None else None
         module = "with this module" if self._module is not None else None
         idle = {
             "device": linear,
             "sampling_rate": linear or (f"{module}, where features are public" if seen else None),
             "radius": module,
-            "learning_rate": "with step_size='decaying'" if self._solver.step_size == "decaying" else None,
+            "learning_rate": "with step_size='decaying'"
+            if self._solver.step_size == "decaying"
+            else None,
         }
         unused.refuse(self, {"group_loss_bound": module})
         unused.refuse(self._solver, idle)
 
-    def _plan(self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None) -> TailoredDescent:
+    def _plan(
+        self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None
+    ) -> TailoredDescent:
         promise, training = opening.promise, opening.training
         rows = training.rows
         skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
@@ -370,7 +412,11 @@ class TailoredClassifier(LinearClassifier):
             max_sample_weight=opening.max_sample_weight,
             penalty=self._solver.penalty,
         )
-        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self._solver.clip, "radius": self._solver.radius}
+        options: dict[str, Any] = {
+            "stage_one": self.stage_one_share,
+            "clip": self._solver.clip,
+            "radius": self._solver.radius,
+        }
         options |= {
             "learning_rate": self._solver.learning_rate,
             "region": self._solver.region,
@@ -380,34 +426,50 @@ class TailoredClassifier(LinearClassifier):
         options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
         if skeleton is not None:
             usual = networks.usual_settings(promise, opening.known_rows)
-            rate = usual.sampling_rate if self._solver.sampling_rate is None else self._solver.sampling_rate
+            rate = (
+                usual.sampling_rate
+                if self._solver.sampling_rate is None
+                else self._solver.sampling_rate
+            )
             options |= {"skeleton": skeleton, "rounds": usual.rounds}
             options["sampling_rate"] = rate
             options["clip"] = usual.clip if self._solver.clip is None else self._solver.clip
         if self._solver.rounds is not None:
             options["rounds"] = self._solver.rounds
-        return plan_tailored_descent(task, tailored.allocation_of(self, cells, promise), loss="log", **options)
+        return plan_tailored_descent(
+            task, tailored.allocation_of(self, cells, promise), loss="log", **options
+        )
 
     def _set_found(self, search: TailoredDescent, weights: Any, training: Training) -> None:
         if search.skeleton is not None:
             self._set_network(modules.model_of(search.skeleton, weights, training), training.coding)
             return
         lines = np.asarray(weights).reshape(-1, 1 + training.coding.layout.width)
-        model = LinearModel(lines[:, 1:], lines[:, 0], classes=training.classes, layout=training.coding.layout)
+        model = LinearModel(
+            lines[:, 1:], lines[:, 0], classes=training.classes, layout=training.coding.layout
+        )
         self._set_model(model, training.coding)
 
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
         """Publish what was found: after a fit, and when read from disk."""
-        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
+        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = (
+            outcome,
+            outcome.calls,
+            outcome.value,
+            report,
+        )
         self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses", said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions, whose losses nobody released; False of a module."""
+        """Hand out a mixture with blind decisions, whose losses nobody released; False of a
+        module."""
         model = blind.mixture_of(self.model_, blindly)
         if model is None:
             return False
         found = self.outcome_
-        unknown = {name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")}
+        unknown = {
+            name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")
+        }
         self._set_mixture(model, self.coding_)
         self._set_outcome(replace(found, **unknown, value=float("nan"), gap=None), self.tailoring_)
         self.baselines_ = None

@@ -1,4 +1,5 @@
-"""`TailoredRegressor`: least squares whose privacy budget is shared among groups (Alabi and Wiggins)."""
+"""`TailoredRegressor`: least squares whose privacy budget is shared among groups (Alabi and
+Wiggins)."""
 
 from __future__ import annotations
 
@@ -47,69 +48,81 @@ Planned = TailoredRegression | TailoredDescent
 class TailoredRegressor(CodedRegressor):
     """Linear regression in which groups share a privacy budget, and every group weighs the same.
 
-    Minimizes the mean over groups of the group's mean squared error, subject to a bound on each if there is one; see
-    docs/tailoring.md. A group with a larger share has less noise in its sums, and a weaker guarantee.
+    Minimizes the mean over groups of the group's mean squared error, subject to a bound on each if
+    there is one; see docs/tailoring.md. A group with a larger share has less noise in its sums, and
+    a weaker guarantee.
 
     Parameters
     ----------
     allocation : str or mapping of groups to float, default="least-noise"
-        How the budget is shared. ``"least-noise"``: the least noise in the minimized function. ``"standard-error"``: by the
-        squared standard errors of a private precursor, stage one, as in the paper. ``"equal"``. ``"size"``: by one over
-        released sizes. A mapping has shares of any scale.
+        How the budget is shared. ``"least-noise"``: the least noise in the minimized function.
+        ``"standard-error"``: by the squared standard errors of a private precursor, stage one, as
+        in the paper. ``"equal"``. ``"size"``: by one over released sizes. A mapping has shares of
+        any scale.
     group_loss_bound : float or mapping of groups to float, default=None
         Bound on every group's mean squared error, in squared units of y. None: no bound.
     stage_one_share : float, default=0.2
         Share of the squared budget that releases of standard errors may cost.
     limits : GroupLimits, default=None
-        Which groups there are, how they weigh, and what their people may spend, such as ``GroupLimits(max_epsilon=2.0)``. None:
-        every combination of values weighs the same, with no limits.
+        Which groups there are, how they weigh, and what their people may spend, such as
+        ``GroupLimits(max_epsilon=2.0)``. None: every combination of values weighs the same, with no
+        limits.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Must be None: this estimator does not yet protect persons with several rows. See
+        docs/persons.md.
     max_rows_per_unit : int, default=None
         Must be None, like `unit`.
     target_bounds : pair of float, default=None
-        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
-        where y is public. Otherwise (-1, 1), with a warning.
+        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
+        schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
     solver : GroupDescent, Moments or Descent, default=None
-        How coefficients are found. ``GroupDescent()``: rounds of gradients. ``Moments()``: Gram matrices, released once; it
-        keeps bounds on losses as well as noise allows. None: moments for bounded losses, else descent, which has noise of
-        residuals and not of rows.
+        How coefficients are found. ``GroupDescent()``: rounds of gradients. ``Moments()``: Gram
+        matrices, released once; it keeps bounds on losses as well as noise allows. None: moments
+        for bounded losses, else descent, which has noise of residuals and not of rows.
     sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+        Whether columns of X that are named as sensitive are features too. For
+        ``protects="records"`` alone.
     checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
-        answers are given again at no further price. None: nothing is kept.
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
-        (docs/additive_models.md).
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
+        number beside the line (docs/additive_models.md).
 
     Attributes
     ----------
@@ -157,15 +170,16 @@ class TailoredRegressor(CodedRegressor):
     -----
     Guarantees (tests/estimators/test_estimators_tailored_regressor.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most (epsilon, delta). No group spends more than its own guarantee says.
+    1. The fit depends on the rows through the curator's releases alone, except for what
+       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta). No group spends more
+       than its own guarantee says.
     3. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview SnPEhMyuYX. Corrected as
-       docs/theory/papers.md tells.
+    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview
+       SnPEhMyuYX. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------
@@ -174,7 +188,9 @@ class TailoredRegressor(CodedRegressor):
     >>> A = (rng.uniform(size=4000) < 0.1).astype(int)
     >>> X = rng.uniform(-1, 1, size=(4000, 1))
     >>> y = np.where(A == 0, 2 * X[:, 0], X[:, 0]) + 0.1 * rng.normal(size=4000)
-    >>> reg = TailoredRegressor(epsilon=2.0, target_bounds=(-3, 3), random_state=0).fit(X, y, sensitive_features=A)
+    >>> reg = TailoredRegressor(epsilon=2.0, target_bounds=(-3, 3), random_state=0).fit(
+    ...     X, y, sensitive_features=A
+    ... )
     >>> reg.coef_.round(1), reg.privacy_.epsilon <= 2.0
     (array([1.5]), True)
     >>> large, small = reg.tailoring_.epsilons
@@ -244,7 +260,9 @@ class TailoredRegressor(CodedRegressor):
         self.model = model
         self._take(deprecated)
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position.
 
         Parameters
@@ -252,7 +270,8 @@ class TailoredRegressor(CodedRegressor):
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -278,13 +297,21 @@ class TailoredRegressor(CodedRegressor):
             If the result errs more than something that costs nothing further.
         """
         journal = journal_in(self.checkpoint)
-        opening, cells, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
+        opening, cells, planned = self._intend(
+            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways)
+        )
         promise, training = opening.promise, opening.training
         (outcome, shares), curator = run(opening, planned.plan, "Fitting", planned.run, journal)
-        statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
+        statement = statement_of(
+            curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise)
+        )
         assert training.target is not None
         c = outcome.coefficients
-        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
+        self._set_model(
+            RegressionModel(c[1:], c[0], layout=training.coding.layout),
+            training.coding,
+            training.target,
+        )
         self._publish_columns(training, cells)
         self.privacy_ = statement
         limits, half = tailored.limits_of(self, cells), training.target.half
@@ -314,7 +341,9 @@ class TailoredRegressor(CodedRegressor):
     def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
         if slot != "solver":
             return super()._kinds(slot)
-        moments = isinstance(self.solver, Moments) or (self.solver is None and self.group_loss_bound is not None)
+        moments = isinstance(self.solver, Moments) or (
+            self.solver is None and self.group_loss_bound is not None
+        )
         return (Moments, GroupDescent) if moments else (GroupDescent, Moments)
 
     @property
@@ -337,14 +366,20 @@ class TailoredRegressor(CodedRegressor):
             elif value is not None:
                 kind, held = METHODS[value], self.solver
                 kept = changed(held) if isinstance(held, Setting) else {}
-                self.solver = unchecked(kind(), **{knob: one for knob, one in kept.items() if knob in knobs(kind)})
-        elif name != "iterate" or value != "average" or isinstance(self.solver, GroupDescent):  # "average" is the usual one
+                self.solver = unchecked(
+                    kind(), **{knob: one for knob, one in kept.items() if knob in knobs(kind)}
+                )
+        elif name != "iterate" or value != "average" or isinstance(self.solver, GroupDescent):
+            # "average" is the usual one
             super()._take_one(name, value)
 
-    # -- fitting -----------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _ways(self, promise: Promise) -> Ways:
-        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), isinstance(self._solver, Moments)
+        unsafe, as_number = (
+            bool(self.unsafe_data_dependent_bounds),
+            isinstance(self._solver, Moments),
+        )
         ways = promises.ways_of(
             self.schema,
             self.sensitive_as_feature,
@@ -355,9 +390,13 @@ class TailoredRegressor(CodedRegressor):
             public_rows=self.public_rows,
         )
         target = NumericTarget.of(
-            self.target_bounds, open_range=promise.features_are_public, unsafe=unsafe, as_number=as_number
+            self.target_bounds,
+            open_range=promise.features_are_public,
+            unsafe=unsafe,
+            as_number=as_number,
         )
-        return replace(ways, target=target, thin=False)  # how empty private rows are decides nothing: see `scales`
+        # how empty private rows are decides nothing: see `scales`
+        return replace(ways, target=target, thin=False)
 
     def _plan(self, opening: Opening, cells: Cells | None) -> Planned:
         promise, training = opening.promise, opening.training
@@ -376,17 +415,34 @@ class TailoredRegressor(CodedRegressor):
             penalty=self._solver.penalty,
         )
         solver = self._solver
-        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": solver.clip, "radius": solver.radius}
+        options: dict[str, Any] = {
+            "stage_one": self.stage_one_share,
+            "clip": solver.clip,
+            "radius": solver.radius,
+        }
         if solver.rounds is not None:
             options["rounds"] = solver.rounds
         if isinstance(solver, Moments):
-            return plan_tailored_regression(task, allocation, scales=scales(training, promise), **options)
-        walk = {"region": solver.region, "step_size": solver.step_size, "iterate": solver.iterate or "average"}
-        return plan_tailored_descent(task, allocation, scales=scales(training, promise), **options, **walk)
+            return plan_tailored_regression(
+                task, allocation, scales=scales(training, promise), **options
+            )
+        walk = {
+            "region": solver.region,
+            "step_size": solver.step_size,
+            "iterate": solver.iterate or "average",
+        }
+        return plan_tailored_descent(
+            task, allocation, scales=scales(training, promise), **options, **walk
+        )
 
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
         """Publish what was found: after a fit, and when read from disk."""
-        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
+        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = (
+            outcome,
+            outcome.calls,
+            outcome.value,
+            report,
+        )
         self.constraint_report_ = ConstraintReport.of_losses(outcome, required=said(self))
 
     def _warn(self) -> None:

@@ -1,4 +1,5 @@
-"""Ring 5: finished models in other languages: ONNX, SQL, Python. Nothing here reads training rows."""
+"""Ring 5: finished models in other languages: ONNX, SQL, Python. Nothing here reads training
+rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From an estimator's coding, and the groups that its model reads, to the columns of a `Program`."""
+"""From an estimator's coding, and the groups that its model reads, to the columns of a
+`Program`."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ EXACT_WHOLE = 1 << 53
 
 
 def inputs_of(coding: Coding, named: bool) -> Inputs:
-    """The columns that a coding reads. `named`: whether the table of the fit had names of columns."""
+    """The columns that a coding reads. `named`: whether the table of the fit had names of
+    columns."""
     if isinstance(coding, SchemaCoding):
         found = _of_encoding(coding.encoding)
     elif isinstance(coding, TableCoding):
@@ -44,13 +46,19 @@ def _of_encoding(encoding: Encoding) -> Inputs:
         values = tuple(declared.values)
         missing = None if declared.missing is None else values.index(declared.missing)
         other = declared.unknown if isinstance(declared, Category) else None
-        words.append(word_column(name, values, missing, None if other is None else values.index(other), markers))
+        words.append(
+            word_column(
+                name, values, missing, None if other is None else values.index(other), markers
+            )
+        )
     return Inputs(tuple(numbers), tuple(words))
 
 
 def _of_table(coding: TableCoding, named: bool) -> Inputs:
     numbers = tuple(NumberColumn(one.name) for one in coding.features if one.values is None)
-    words = tuple(word_column(one.name, one.values) for one in coding.features if one.values is not None)
+    words = tuple(
+        word_column(one.name, one.values) for one in coding.features if one.values is not None
+    )
     whole = not named and not words and len(numbers) == len(coding.columns)
     return Inputs(numbers, words, matrix=len(coding.columns) if whole else None)
 
@@ -84,19 +92,23 @@ def word_column(
 
 def with_groups(inputs: Inputs, cells: Cells, names: Sequence[str]) -> Inputs:
     """The same, for a model that reads the group: a missing or unknown one is refused."""
-    groups = tuple(word_column(name, values) for name, values in zip(names, cells.columns, strict=True))
+    groups = tuple(
+        word_column(name, values) for name, values in zip(names, cells.columns, strict=True)
+    )
     return replace(inputs, groups=groups)
 
 
 def require_names(inputs: Inputs, others: Sequence[str]) -> None:
-    """Refuse names that stand for two columns of different kinds, or for an input that is no column."""
+    """Refuse names that stand for two columns of different kinds, or for an input that is no
+    column."""
     taken = [name for name in inputs.names if name in others]
     for group in inputs.groups:
         if any(number.name == group.name for number in inputs.numbers) and group.is_text:
             taken.append(group.name)
     if taken:
         raise refusal(
-            f"one with a column {taken[0]!r}, which is a name of the export's own", "Rename that column, and fit again."
+            f"one with a column {taken[0]!r}, which is a name of the export's own",
+            "Rename that column, and fit again.",
         )
 
 
@@ -104,7 +116,9 @@ def _with_shapes(inputs: Inputs, shapes: Shapes | None) -> Inputs:
     if shapes is None:
         return inputs
     along = {side.place: side.edges for side in shapes.along}
-    numbers = tuple(replace(one, along=along.get(place, ())) for place, one in enumerate(inputs.numbers))
+    numbers = tuple(
+        replace(one, along=along.get(place, ())) for place, one in enumerate(inputs.numbers)
+    )
     pairs = tuple((_side(one), _side(other)) for one, other in shapes.pairs)
     steps = tuple(Step(side.place, side.edges) for side in shapes.steps)
     return replace(inputs, numbers=numbers, steps=steps, pairs=pairs)
@@ -118,4 +132,9 @@ def _standardised(inputs: Inputs, coding: Coding) -> Inputs:
     if coding.standard is None:
         return inputs
     pairs = zip(inputs.numbers, coding.standard.means, coding.standard.deviations, strict=True)
-    return replace(inputs, numbers=tuple(replace(one, mean=mean, deviation=deviation) for one, mean, deviation in pairs))
+    return replace(
+        inputs,
+        numbers=tuple(
+            replace(one, mean=mean, deviation=deviation) for one, mean, deviation in pairs
+        ),
+    )

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from .program import NumberColumn, WordColumn
 
 IN_A_ROW = 100
-"""Terms of a sum that stand in a row: more are put into brackets, since databases bound how deep an expression is."""
+"""Terms of a sum that stand in a row: more are put into brackets, since databases bound how deep an
+expression is."""
 
 
 def plus(parts: Sequence[str]) -> str:
@@ -19,7 +20,9 @@ def plus(parts: Sequence[str]) -> str:
     """
     if len(parts) <= IN_A_ROW:
         return " + ".join(parts)
-    return " + ".join(f"({plus(parts[at : at + IN_A_ROW])})" for at in range(0, len(parts), IN_A_ROW))
+    return " + ".join(
+        f"({plus(parts[at : at + IN_A_ROW])})" for at in range(0, len(parts), IN_A_ROW)
+    )
 
 
 class Dialect(ABC):
@@ -51,7 +54,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def coded_number(self, column: NumberColumn) -> str:
-        """The number that came, with what stands in for a missing one, inside its bounds; refused rows are marked."""
+        """The number that came, with what stands in for a missing one, inside its bounds; refused
+        rows are marked."""
 
     @abstractmethod
     def coded_word(self, column: WordColumn) -> str:

@@ -52,14 +52,21 @@ class Graph(Tensors):
         own = list(codes)
         codes += [self._position(step, raw) for step in inputs.steps]
         for one, other in inputs.pairs:
-            first, second = (self._position(side, raw) if isinstance(side, Step) else own[side.place] for side in (one, other))
+            first, second = (
+                self._position(side, raw) if isinstance(side, Step) else own[side.place]
+                for side in (one, other)
+            )
             wide = self.op("Mul", first, self.constant([[other.size]], np.int64))
             codes.append(self.op("Add", wide, second))
         self._codes = codes
         self._numbers = self._finished(raw, inputs) if raw else ""
         for column in inputs.groups:
             code = self._word(column)
-            wide = self.op("Mul", self._cell, self.constant([[len(column.values)]], np.int64)) if self._cell else ""
+            wide = (
+                self.op("Mul", self._cell, self.constant([[len(column.values)]], np.int64))
+                if self._cell
+                else ""
+            )
             self._cell = self.op("Add", wide, code) if wide else code
 
     def _raw(self, inputs: Inputs) -> str:
@@ -79,13 +86,21 @@ class Graph(Tensors):
         if any(column.missing is None for column in listed):
             needed = self.constant([[column.missing is None for column in listed]], np.bool_)
             self.refuse(self.any([self.op("And", lost, needed)]))
-        stand_ins = self.constant([[0.0 if column.missing is None else column.missing for column in listed]])
+        stand_ins = self.constant(
+            [[0.0 if column.missing is None else column.missing for column in listed]]
+        )
         ends = np.array([column.bounds for column in listed])
         filled = self.op("Where", lost, stand_ins, given)
-        inside = self.op("Min", self.op("Max", filled, self.constant(ends[:, :1].T)), self.constant(ends[:, 1:].T))
+        inside = self.op(
+            "Min",
+            self.op("Max", filled, self.constant(ends[:, :1].T)),
+            self.constant(ends[:, 1:].T),
+        )
         shifted = self.op("Sub", inside, self.constant([[column.center for column in listed]]))
         scaled = self.op("Div", shifted, self.constant([[column.half for column in listed]]))
-        return self.op("Min", self.op("Max", scaled, self.constant([[-1.0]])), self.constant([[1.0]]))
+        return self.op(
+            "Min", self.op("Max", scaled, self.constant([[-1.0]])), self.constant([[1.0]])
+        )
 
     def _finished(self, raw: str, inputs: Inputs) -> str:
         listed, name = inputs.numbers, raw
@@ -103,7 +118,9 @@ class Graph(Tensors):
     def _along(self, name: str, edges: tuple[float, ...]) -> str:
         low, width = np.array([edges[:-1]]), np.diff(np.array([edges]))
         if not low.size:
-            return self.op("Add", self.op("Mul", name, self.constant([[0.0]])), self.constant([[-1.0]]))
+            return self.op(
+                "Add", self.op("Mul", name, self.constant([[0.0]])), self.constant([[-1.0]])
+            )
         part = self.op("Div", self.op("Sub", name, self.constant(low)), self.constant(width))
         part = self.op("Min", self.op("Max", part, self.constant([[0.0]])), self.constant([[1.0]]))
         shares = self.constant(np.full(low.shape, 2.0 / low.size))
@@ -122,7 +139,9 @@ class Graph(Tensors):
             return self._done[column]
         known = self.inputs.get(column.name)
         given = column.name if known is not None else self.input(column.name, text=column.is_text)
-        code = self._text_code(column, given) if column.is_text else self._number_code(column, given)
+        code = (
+            self._text_code(column, given) if column.is_text else self._number_code(column, given)
+        )
         if column.missing is None or column.unknown is None:
             below = self.op("Less", code, self.constant([[0]], np.int64))
             self.refuse(below)
@@ -141,11 +160,16 @@ class Graph(Tensors):
     def _number_code(self, column: WordColumn, given: str) -> str:
         same = self.op("Equal", given, self.constant([[float(value) for value in column.values]]))
         found = self.cast(same, "INT64")
-        place = self.sum(self.op("Mul", found, self.constant([range(len(column.values))], np.int64)))
+        place = self.sum(
+            self.op("Mul", found, self.constant([range(len(column.values))], np.int64))
+        )
         unknown = -1 if column.unknown is None else column.unknown
         missing = -1 if column.missing is None else column.missing
         other = self.op(
-            "Where", self.op("IsNaN", given), self.constant([[missing]], np.int64), self.constant([[unknown]], np.int64)
+            "Where",
+            self.op("IsNaN", given),
+            self.constant([[missing]], np.int64),
+            self.constant([[unknown]], np.int64),
         )
         listed = self.op("Greater", self.sum(found), self.constant([[0]], np.int64))
         return self.op("Where", listed, place, other)
@@ -165,19 +189,29 @@ class Graph(Tensors):
             return self.op("Add", self.scores(scores.scores), self._at_cell(scores.offsets))
         if isinstance(scores, Moved):
             less = self.op("Sub", self.law(scores.law), self._at_cell(scores.offsets))
-            return less if scores.temperature == 1.0 else self.op("Div", less, self.constant([[scores.temperature]]))
+            return (
+                less
+                if scores.temperature == 1.0
+                else self.op("Div", less, self.constant([[scores.temperature]]))
+            )
         if isinstance(scores, GivenScore):
             given = self.input(scores.name)
             self.refuse(self.op("IsNaN", given))
             return given
         p = self.column(self.law(scores.law), 1)
         low, high = self.constant([[-scores.sure]]), self.constant([[scores.sure]])
-        odds = self.op("Sub", self.op("Log", p), self.op("Log", self.op("Sub", self.constant([[1.0]]), p)))
+        odds = self.op(
+            "Sub", self.op("Log", p), self.op("Log", self.op("Sub", self.constant([[1.0]]), p))
+        )
         return self.op("Min", self.op("Max", odds, low), high)
 
     def _linear(self, scores: Linear) -> str:
         start = scores.weights.shape[1] - sum(self._sizes)
-        parts = [self.op("MatMul", self._numbers, self.constant(scores.weights[:, :start].T))] if self._numbers else []
+        parts = (
+            [self.op("MatMul", self._numbers, self.constant(scores.weights[:, :start].T))]
+            if self._numbers
+            else []
+        )
         for code, size in zip(self._codes, self._sizes, strict=True):
             part = scores.weights[:, start : start + size].T
             start += size
@@ -198,7 +232,12 @@ class Graph(Tensors):
 
     def _at_cell(self, table: Floats) -> str:
         """(rows, ...) of (cells, ...)."""
-        return self.op("Gather", self.constant(table), self.op("Squeeze", self._cell, self.constant([1], np.int64)), axis=0)
+        return self.op(
+            "Gather",
+            self.constant(table),
+            self.op("Squeeze", self._cell, self.constant([1], np.int64)),
+            axis=0,
+        )
 
     # Distributions
 
@@ -212,15 +251,25 @@ class Graph(Tensors):
         if isinstance(law, Softmax):
             scores = self.scores(law.scores)
             if law.scores.outputs == 1:
-                scores = self.op("Concat", self.op("Mul", scores, self.constant([[0.0]])), scores, axis=1)
+                scores = self.op(
+                    "Concat", self.op("Mul", scores, self.constant([[0.0]])), scores, axis=1
+                )
             return self.op("Softmax", scores, axis=1)
         if isinstance(law, Hard):
             scores = self.scores(law.scores)
-            return self._above(scores, 0.0) if law.scores.outputs == 1 else self._largest(scores, law.classes)
+            return (
+                self._above(scores, 0.0)
+                if law.scores.outputs == 1
+                else self._largest(scores, law.classes)
+            )
         if isinstance(law, Likeliest):
             inside = self.law(law.law)
             cut = law.threshold
-            return self._largest(inside, law.classes) if cut is None else self._above(self.column(inside, 1), cut)
+            return (
+                self._largest(inside, law.classes)
+                if cut is None
+                else self._above(self.column(inside, 1), cut)
+            )
         if isinstance(law, Mixed):
             total = ""
             for weight, part in zip(law.weights, law.laws, strict=True):
@@ -240,39 +289,62 @@ class Graph(Tensors):
         shares = self.op("Concat", *(self.input(name) for name in law.names), axis=1)
         total, close = self.sum(shares), law.close
         least = self.op("ReduceMin", shares, self.constant([1], np.int64), keepdims=1)
-        near = self.op("LessOrEqual", self.op("Abs", self.op("Sub", total, self.constant([[1.0]]))), self.constant([[close]]))
-        self.refuse(self.op("Not", self.op("And", near, self.op("GreaterOrEqual", least, self.constant([[-close]])))))
+        near = self.op(
+            "LessOrEqual",
+            self.op("Abs", self.op("Sub", total, self.constant([[1.0]]))),
+            self.constant([[close]]),
+        )
+        self.refuse(
+            self.op(
+                "Not",
+                self.op("And", near, self.op("GreaterOrEqual", least, self.constant([[-close]]))),
+            )
+        )
         return shares
 
     def _above(self, score: str, least: float) -> str:
-        return self._one_hot(self.cast(self.op("Greater", score, self.constant([[least]])), "INT64"), 2)
+        return self._one_hot(
+            self.cast(self.op("Greater", score, self.constant([[least]])), "INT64"), 2
+        )
 
     def _largest(self, scores: str, classes: int) -> str:
         return self._one_hot(self.op("ArgMax", scores, axis=1, keepdims=1), classes)
 
     def _one_hot(self, codes: str, classes: int) -> str:
-        return self.cast(self.op("Equal", codes, self.constant([range(classes)], np.int64)), "DOUBLE")
+        return self.cast(
+            self.op("Equal", codes, self.constant([range(classes)], np.int64)), "DOUBLE"
+        )
 
     def _tabled(self, law: Tabled) -> str:
         inside = self.law(law.law)
         if len(law.table) == 1 or not self._cell:
             return self.op("MatMul", inside, self.constant(law.table[0]))
         row = self.op("Unsqueeze", inside, self.constant([1], np.int64))
-        return self.op("Squeeze", self.op("MatMul", row, self._at_cell(law.table)), self.constant([1], np.int64))
+        return self.op(
+            "Squeeze",
+            self.op("MatMul", row, self._at_cell(law.table)),
+            self.constant([1], np.int64),
+        )
 
     # Results
 
     def drawn(self, law: str, classes: int) -> str:
         """Codes, (rows, 1), that uniform numbers draw."""
         uniform = self.input(UNIFORM)
-        inside = self.op("And", self.op("GreaterOrEqual", uniform, self.constant([[0.0]])), self._below_one(uniform))
+        inside = self.op(
+            "And",
+            self.op("GreaterOrEqual", uniform, self.constant([[0.0]])),
+            self._below_one(uniform),
+        )
         self.refuse(self.op("Not", inside))
         ends = self.op("CumSum", law, self.constant(1, np.int64))
         ends = self.op("Gather", ends, self.constant(range(classes - 1), np.int64), axis=1)
         count = self.sum(self.cast(self.op("GreaterOrEqual", uniform, ends), "INT64"))
         some = self.cast(self.op("Greater", law, self.constant([[0.0]])), "INT64")
         last = self.op(
-            "ReduceMax", self.op("Mul", some, self.constant([range(classes)], np.int64)), self.constant([1], np.int64)
+            "ReduceMax",
+            self.op("Mul", some, self.constant([range(classes)], np.int64)),
+            self.constant([1], np.int64),
         )
         return self.op("Min", count, last)
 

@@ -1,6 +1,7 @@
 """A `Program` as lines of scalar expressions, for languages that compute one row: Python and SQL.
 
-Each line gives one value a name, by values that have names already. What differs between languages is a `Dialect`.
+Each line gives one value a name, by values that have names already. What differs between languages
+is a `Dialect`.
 """
 
 from __future__ import annotations
@@ -76,17 +77,29 @@ class Lines:
 
     def _read(self, inputs: Inputs) -> None:
         raw = tuple(self._number(column) for column in inputs.numbers)
-        words = {one: self._guarded(self.dialect.coded_word(one)) for one in dict.fromkeys((*inputs.words, *inputs.groups))}
+        words = {
+            one: self._guarded(self.dialect.coded_word(one))
+            for one in dict.fromkeys((*inputs.words, *inputs.groups))
+        }
         codes = [words[column] for column in inputs.words]
         codes += [self._position(step, raw) for step in inputs.steps]
         for pair in inputs.pairs:
-            one, other = (self._position(side, raw) if isinstance(side, Step) else codes[side.place] for side in pair)
+            one, other = (
+                self._position(side, raw) if isinstance(side, Step) else codes[side.place]
+                for side in pair
+            )
             codes.append(self.let(f"{one} * {pair[1].size} + {other}", one, other))
         self._codes = tuple(codes)
-        self._numbers = tuple(self._finished(name, column) for name, column in zip(raw, inputs.numbers, strict=True))
+        self._numbers = tuple(
+            self._finished(name, column) for name, column in zip(raw, inputs.numbers, strict=True)
+        )
         for column in inputs.groups:
             own = words[column]
-            self._cell = self.let(f"{self._cell} * {len(column.values)} + {own}", self._cell, own) if self._cell else own
+            self._cell = (
+                self.let(f"{self._cell} * {len(column.values)} + {own}", self._cell, own)
+                if self._cell
+                else own
+            )
 
     def _number(self, column: NumberColumn) -> str:
         name, number = self._guarded(self.dialect.coded_number(column)), self.dialect.number
@@ -102,7 +115,10 @@ class Lines:
 
     def _position(self, step: Step, raw: Sequence[str]) -> str:
         name = raw[step.place]
-        reached = (self.dialect.when(f"{name} >= {self.dialect.number(edge)}", "1", "0") for edge in step.edges)
+        reached = (
+            self.dialect.when(f"{name} >= {self.dialect.number(edge)}", "1", "0")
+            for edge in step.edges
+        )
         return self.let(plus(list(reached)) if step.edges else "0", name)
 
     def _finished(self, name: str, column: NumberColumn) -> str:
@@ -120,7 +136,9 @@ class Lines:
         for low, high in pairwise(edges):
             inside = f"({name} - {number(low)}) / {number(high - low)}"
             inner = when(f"{name} >= {number(high)}", number(1.0), inside)
-            parts.append(f"{number(share)} * {when(f'{name} <= {number(low)}', number(0.0), inner)}")
+            parts.append(
+                f"{number(share)} * {when(f'{name} <= {number(low)}', number(0.0), inner)}"
+            )
         return self.let(plus(parts), name)
 
     # Scores
@@ -137,7 +155,10 @@ class Lines:
             return [self._linear(weights, float(intercept)) for weights, intercept in pairs]
         if isinstance(scores, ByGroup):
             lines = zip(self.scores(scores.scores), scores.offsets.T, strict=True)
-            return [self.let(f"{own} + {self.dialect.at(self._cell, line.tolist())}", own, self._cell) for own, line in lines]
+            return [
+                self.let(f"{own} + {self.dialect.at(self._cell, line.tolist())}", own, self._cell)
+                for own, line in lines
+            ]
         if isinstance(scores, GivenScore):
             return [self._guarded(self.dialect.given(scores.name))]
         if isinstance(scores, Moved):
@@ -145,7 +166,9 @@ class Lines:
         return [self._logit(self.law(scores.law)[1], scores.sure)]
 
     def _moved(self, p: str, k: int, scores: Moved) -> str:
-        less = self.let(f"{p} - {self.dialect.at(self._cell, scores.offsets[:, k].tolist())}", p, self._cell)
+        less = self.let(
+            f"{p} - {self.dialect.at(self._cell, scores.offsets[:, k].tolist())}", p, self._cell
+        )
         heat = scores.temperature
         return less if heat == 1.0 else self.let(f"{less} / {self.dialect.number(heat)}", less)
 
@@ -175,7 +198,9 @@ class Lines:
         d = self.dialect
         inner = f"{d.log(p)} - {d.log(f'({d.number(1.0)} - {p})')}"
         safe = d.when(f"{p} >= {d.number(1.0)}", d.number(sure), inner)
-        return self._between(self.let(d.when(f"{p} <= {d.number(0.0)}", d.number(-sure), safe), p), -sure, sure)
+        return self._between(
+            self.let(d.when(f"{p} <= {d.number(0.0)}", d.number(-sure), safe), p), -sure, sure
+        )
 
     # Distributions
 
@@ -195,7 +220,9 @@ class Lines:
         if isinstance(law, Likeliest):
             inside = self.law(law.law)
             return (
-                self._largest(inside) if law.threshold is None else self._above(inside[1], self.dialect.number(law.threshold))
+                self._largest(inside)
+                if law.threshold is None
+                else self._above(inside[1], self.dialect.number(law.threshold))
             )
         if isinstance(law, Mixed):
             inner = [self.law(part) for part in law.laws]
@@ -206,7 +233,10 @@ class Lines:
             return self._bins(score, law.edges.tolist())
         if isinstance(law, GivenDecision):
             code = self._guarded(self.dialect.coded_word(law.column))
-            return [self.let(self.dialect.when(self._is(code, k), one, zero), code) for k in range(law.classes)]
+            return [
+                self.let(self.dialect.when(self._is(code, k), one, zero), code)
+                for k in range(law.classes)
+            ]
         if isinstance(law, GivenLaw):
             return self._given_law(law)
         return self._tabled(law)
@@ -215,7 +245,9 @@ class Lines:
         d = self.dialect
         names = [self._guarded(d.given(name)) for name in law.names]
         total = self.let(plus(names), *names)
-        near = d.both(f"{total} >= {d.number(1.0 - law.close)}", f"{total} <= {d.number(1.0 + law.close)}")
+        near = d.both(
+            f"{total} >= {d.number(1.0 - law.close)}", f"{total} <= {d.number(1.0 + law.close)}"
+        )
         for name in names:
             near = d.both(near, f"{name} >= {d.number(-law.close)}")
         self._guarded(d.only(total, near), total)
@@ -226,20 +258,37 @@ class Lines:
         return self.dialect.both(f"{code} >= {k}", f"{code} <= {k}")
 
     def _sum(self, weights: Sequence[str], names: Sequence[str]) -> str:
-        return self.let(plus([f"{weight} * {name}" for weight, name in zip(weights, names, strict=True)]), *names)
+        return self.let(
+            plus([f"{weight} * {name}" for weight, name in zip(weights, names, strict=True)]),
+            *names,
+        )
 
     def _above(self, name: str, least: str) -> list[str]:
-        second = self.let(self.dialect.when(f"{name} > {least}", self.dialect.number(1.0), self.dialect.number(0.0)), name)
+        second = self.let(
+            self.dialect.when(
+                f"{name} > {least}", self.dialect.number(1.0), self.dialect.number(0.0)
+            ),
+            name,
+        )
         return [self.let(f"{self.dialect.number(1.0)} - {second}", second), second]
 
     def _largest(self, names: Sequence[str]) -> list[str]:
         out = []
         for k, name in enumerate(names):
-            wins = [f"{name} > {other}" for other in names[:k]] + [f"{name} >= {other}" for other in names[k + 1 :]]
+            wins = [f"{name} > {other}" for other in names[:k]] + [
+                f"{name} >= {other}" for other in names[k + 1 :]
+            ]
             condition = wins[0]
             for more in wins[1:]:
                 condition = self.dialect.both(condition, more)
-            out.append(self.let(self.dialect.when(condition, self.dialect.number(1.0), self.dialect.number(0.0)), *names))
+            out.append(
+                self.let(
+                    self.dialect.when(
+                        condition, self.dialect.number(1.0), self.dialect.number(0.0)
+                    ),
+                    *names,
+                )
+            )
         return out
 
     def _softmax(self, scores: Sequence[str]) -> list[str]:
@@ -251,17 +300,24 @@ class Lines:
             return [self.let(f"{power} / ({number(1.0)} + {power})", power), second]
         largest = scores[0]
         for score in scores[1:]:
-            largest = self.let(self.dialect.when(f"{score} > {largest}", score, largest), score, largest)
+            largest = self.let(
+                self.dialect.when(f"{score} > {largest}", score, largest), score, largest
+            )
         powers = []
         for score in scores:
-            below = self._between(self.let(f"{score} - {largest}", score, largest), -MOST_EXPONENT, 0.0)
+            below = self._between(
+                self.let(f"{score} - {largest}", score, largest), -MOST_EXPONENT, 0.0
+            )
             powers.append(self.let(exp(below), below))
         total = self.let(" + ".join(powers), *powers)
         return [self.let(f"{power} / {total}", power, total) for power in powers]
 
     def _bins(self, score: str, edges: Sequence[float]) -> list[str]:
         one, zero, number = self.dialect.number(1.0), self.dialect.number(0.0), self.dialect.number
-        above = [self.let(self.dialect.when(f"{score} > {number(edge)}", one, zero), score) for edge in edges]
+        above = [
+            self.let(self.dialect.when(f"{score} > {number(edge)}", one, zero), score)
+            for edge in edges
+        ]
         if not above:
             return [self.let(one)]
         first = self.let(f"{one} - {above[0]}", above[0])
@@ -277,7 +333,11 @@ class Lines:
                 if not column.any():
                     continue
                 same = bool(np.all(column == column[0]))
-                chance = self.dialect.number(float(column[0])) if same else self.dialect.at(self._cell, column.tolist())
+                chance = (
+                    self.dialect.number(float(column[0]))
+                    if same
+                    else self.dialect.at(self._cell, column.tolist())
+                )
                 parts.append(f"{chance} * {name}")
             names = (*inner, self._cell) if self._cell else inner
             out.append(self.let(plus(parts) if parts else self.dialect.number(0.0), *names))
@@ -286,7 +346,8 @@ class Lines:
     # Results
 
     def drawn(self, law: Sequence[str]) -> str:
-        """The code that a uniform number draws: how many ends of the classes before the last it has reached."""
+        """The code that a uniform number draws: how many ends of the classes before the last it has
+        reached."""
         uniform, when = self._guarded(self.dialect.given(UNIFORM)), self.dialect.when
         last = "0"
         for k, name in enumerate(law):
@@ -308,8 +369,8 @@ class Lines:
 
 @dataclass(frozen=True)
 class Written:
-    """Lines, and the names of the results: probabilities and a code, or a number alone. `guards`: values that refused rows do
-    not have."""
+    """Lines, and the names of the results: probabilities and a code, or a number alone. `guards`:
+    values that refused rows do not have."""
 
     lines: tuple[Line, ...]
     guards: tuple[str, ...]
@@ -322,7 +383,9 @@ def written(program: Program, dialect: Dialect, prefix: str) -> Written:
     lines, found = Lines(dialect, prefix, program.inputs), program.result
     if isinstance(found, Regressed):
         (score,) = lines.scores(found.scores)
-        result = lines.let(f"{dialect.number(found.half)} * {score} + {dialect.number(found.center)}", score)
+        result = lines.let(
+            f"{dialect.number(found.half)} * {score} + {dialect.number(found.center)}", score
+        )
         return Written(tuple(lines.lines), tuple(lines.guards), (), result)
     assert isinstance(found, Classified)
     probabilities = lines.law(found.probabilities)

@@ -31,7 +31,9 @@ def to_bytes(program: Program) -> bytes:
         _named(graph, graph.op("Where", _refused(graph), nothing, shifted), PREDICTION)
         outputs = [helper.make_tensor_value_info(PREDICTION, onnx.TensorProto.DOUBLE, ["rows", 1])]
     outputs.append(helper.make_tensor_value_info(REFUSED, onnx.TensorProto.BOOL, ["rows", 1]))
-    body = helper.make_graph(graph.nodes, "fairveil", list(graph.inputs.values()), outputs, graph.initializers)
+    body = helper.make_graph(
+        graph.nodes, "fairveil", list(graph.inputs.values()), outputs, graph.initializers
+    )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", OPSET_ML)]
     model = helper.make_model(body, opset_imports=opsets, ir_version=IR, producer_name="fairveil")
     told = {"fairveil.estimator": program.about, "fairveil.statement": program.statement}
@@ -80,4 +82,6 @@ def _labels(onnx: Any, classes: Sequence[Any]) -> tuple[Any, list[Any]]:
     if kinds <= {int, float}:
         return onnx.TensorProto.DOUBLE, [*map(float, classes), float("nan")]
     remedy = "Fit to labels of one kind, or export SQL or Python."
-    raise InputError(complaint(expected="classes of one kind", of="model", got=list(classes), remedy=remedy))
+    raise InputError(
+        complaint(expected="classes of one kind", of="model", got=list(classes), remedy=remedy)
+    )

@@ -1,9 +1,11 @@
-"""What a finished model computes for one row, as plain data: columns in, probabilities and a class (or a number) out.
+"""What a finished model computes for one row, as plain data: columns in, probabilities and a class
+(or a number) out.
 
     scores = intercept + sum_j w_j z_j + sum_c w[offset_c + code_c]          (theory of each node in its docstring)
 
-A `Program` holds no rows, no code of the user and nothing of scikit-learn. `reading` makes it of an estimator; `graph` and
-`lines` write it in another language. A node that appears twice is computed once.
+A `Program` holds no rows, no code of the user and nothing of scikit-learn. `reading` makes it of an
+estimator; `graph` and `lines` write it in another language. A node that appears twice is computed
+once.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A number. With bounds it is clipped and scaled to [-1, 1], and NaN counts as `missing` (None: the row is refused).
-    Without bounds it must be finite, else the row is refused.
+    """A number. With bounds it is clipped and scaled to [-1, 1], and NaN counts as `missing` (None:
+    the row is refused). Without bounds it must be finite, else the row is refused.
 
-    `along`: the edges between which it is replaced by where it lies, in [-1, 1]; then (z - mean) / deviation.
+    `along`: the edges between which it is replaced by where it lies, in [-1, 1]; then (z - mean) /
+    deviation.
     """
 
     name: str
@@ -49,8 +52,9 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class WordColumn:
-    """One of the listed values, whose code is its place. `missing`, `unknown`: the codes of what is missing and of what is not
-    listed; None: the row is refused. `markers`: texts that mean missing where they are not listed."""
+    """One of the listed values, whose code is its place. `missing`, `unknown`: the codes of what is
+    missing and of what is not listed; None: the row is refused. `markers`: texts that mean missing
+    where they are not listed."""
 
     name: str
     values: tuple[Value, ...]
@@ -90,10 +94,12 @@ Side = Step | WordStep
 
 @dataclass(frozen=True)
 class Inputs:
-    """Columns, and the codes that are made of them: words first, then `steps`, then `pairs`, as weights have them.
+    """Columns, and the codes that are made of them: words first, then `steps`, then `pairs`, as
+    weights have them.
 
-    `groups`: the sensitive columns of a model that reads the group; the row's cell counts through them, the last one fastest.
-    `matrix`: how many columns one array without names has, of which `numbers` are all; None: every column comes by itself.
+    `groups`: the sensitive columns of a model that reads the group; the row's cell counts through
+    them, the last one fastest. `matrix`: how many columns one array without names has, of which
+    `numbers` are all; None: every column comes by itself.
     """
 
     numbers: tuple[NumberColumn, ...] = ()
@@ -113,7 +119,11 @@ class Inputs:
     def code_sizes(self) -> tuple[int, ...]:
         """Of all codes, in the order of the weights."""
         pairs = (one.size * other.size for one, other in self.pairs)
-        return (*(len(word.values) for word in self.words), *(step.size for step in self.steps), *pairs)
+        return (
+            *(len(word.values) for word in self.words),
+            *(step.size for step in self.steps),
+            *pairs,
+        )
 
 
 # Scores: (rows, outputs)
@@ -121,7 +131,8 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """intercept + weights . (numbers, one-hot codes); `weights` (outputs, width), `intercept` (outputs,)."""
+    """intercept + weights . (numbers, one-hot codes); `weights` (outputs, width), `intercept`
+    (outputs,)."""
 
     weights: Floats
     intercept: Floats
@@ -196,7 +207,8 @@ class Softmax:
 
 @dataclass(frozen=True, eq=False)
 class Hard:
-    """1 for the class with the largest score, the first of several; one score decides for the second class above 0."""
+    """1 for the class with the largest score, the first of several; one score decides for the
+    second class above 0."""
 
     scores: Scores
 
@@ -208,7 +220,8 @@ class Hard:
 
 @dataclass(frozen=True, eq=False)
 class Likeliest:
-    """1 for the likeliest class, the first of several; with a threshold for the second where it is more likely than that."""
+    """1 for the likeliest class, the first of several; with a threshold for the second where it is
+    more likely than that."""
 
     law: Law
     threshold: float | None = None
@@ -259,8 +272,8 @@ class GivenDecision:
 
 @dataclass(frozen=True)
 class GivenLaw:
-    """Probabilities that another library's model makes, an input for each class. A row is refused if one is less than 0, or
-    their sum is not 1, by more than `close`."""
+    """Probabilities that another library's model makes, an input for each class. A row is refused
+    if one is less than 0, or their sum is not 1, by more than `close`."""
 
     names: tuple[str, ...]
     close: float
@@ -291,7 +304,8 @@ Law = Softmax | Hard | Likeliest | Mixed | Bins | GivenDecision | GivenLaw | Tab
 class Classified:
     """`probabilities`: what `predict_proba` gives. `decision`: the distribution of `predict`.
 
-    A `drawn` model draws one class from it by a uniform number in [0, 1); others take the class that has all of it.
+    A `drawn` model draws one class from it by a uniform number in [0, 1); others take the class
+    that has all of it.
     """
 
     probabilities: Law
@@ -340,5 +354,11 @@ class Program:
         return (*given, *((UNIFORM,) if self.uniform else ()))
 
 
-UNIFORM, BASE_SCORE, BASE_DECISION, BASE_PROBABILITY = "uniform", "base_score", "base_decision", "base_probability"
-"""Names of inputs that are no columns of the table; of probabilities each has its class after it, in brackets."""
+UNIFORM, BASE_SCORE, BASE_DECISION, BASE_PROBABILITY = (
+    "uniform",
+    "base_score",
+    "base_decision",
+    "base_probability",
+)
+"""Names of inputs that are no columns of the table; of probabilities each has its class after it,
+in brackets."""

@@ -92,10 +92,15 @@ class Python(Dialect):
 
     def coded_word(self, column: WordColumn) -> str:
         codes = {value: code for code, value in enumerate(column.values)}
-        return f"_word(row, {column.name!r}, {codes!r}, {column.missing!r}, {column.unknown!r}, {column.markers!r})"
+        return (
+            f"_word(row, {column.name!r}, {codes!r}, {column.missing!r}, {column.unknown!r}, "
+            f"{column.markers!r})"
+        )
 
     def given(self, name: str) -> str:
-        return "_uniform(uniform)" if name == UNIFORM else f"_number(row, {name!r}, None, None, None)"
+        return (
+            "_uniform(uniform)" if name == UNIFORM else f"_number(row, {name!r}, None, None, None)"
+        )
 
     def only(self, value: str, condition: str) -> str:
         return f"_only({value}, {condition})"
@@ -116,14 +121,18 @@ def python_text(program: Program) -> str:
     classes = tuple(program.result.classes)
     law = f"({', '.join(found.probabilities)},)"
     drawn = program.uniform
-    inside = f"def _row(row{', uniform' if drawn else ''}):\n{body}\n    return {law}, {found.result}\n"
+    inside = (
+        f"def _row(row{', uniform' if drawn else ''}):\n{body}\n    return {law}, {found.result}\n"
+    )
     proba = (
         "def predict_proba(row):\n"
-        '    """The probability of each class, in the order of CLASSES, for one row, a mapping of columns."""\n'
+        '    """The probability of each class, in the order of CLASSES, for one row, a mapping of '
+        'columns."""\n'
         f"    return _row(row{', 0.0' if drawn else ''})[0]\n"
     )
     predict = f"def predict(row{', uniform' if drawn else ''}):\n    " + (
-        '"""The class of one row. `uniform`: a number in [0, 1), drawn anew for every row: this model decides by it."""\n'
+        '"""The class of one row. `uniform`: a number in [0, 1), drawn anew for every row: this '
+        'model decides by it."""\n'
         if drawn
         else '"""The class of one row, a mapping of columns."""\n'
     )
@@ -133,7 +142,10 @@ def python_text(program: Program) -> str:
 
 def _about(program: Program) -> str:
     inputs = program.inputs
-    text = f"Decisions of a {program.about}, written by Fairveil. Columns of a row: {', '.join(inputs.names)}."
+    text = (
+        f"Decisions of a {program.about}, written by Fairveil. Columns of a row: "
+        f"{', '.join(inputs.names)}."
+    )
     if not inputs.numbers and not inputs.words:
         text += f" And {program.others[0]}: what the base classifier says."
     return text.replace("\\", "\\\\").replace('"', '\\"')

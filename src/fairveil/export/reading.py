@@ -1,9 +1,12 @@
-"""From a fitted estimator to a `Program`: what `predict` and `predict_proba` compute, and nothing else.
+"""From a fitted estimator to a `Program`: what `predict` and `predict_proba` compute, and nothing
+else.
 
 Guarantees (tests/export/):
-1. A program's probabilities are those of `predict_proba`, and its class is that of `predict` given the same uniform number.
+1. A program's probabilities are those of `predict_proba`, and its class is that of `predict` given
+   the same uniform number.
 2. Rows for which `predict` raises an error are refused by the program.
-3. What cannot be read so is refused with its reason: code of the user, models of other libraries, rows coded elsewhere.
+3. What cannot be read so is refused with its reason: code of the user, models of other libraries,
+   rows coded elsewhere.
 """
 
 from __future__ import annotations
@@ -63,19 +66,31 @@ from .program import (
 )
 from .refusing import refusal
 
-CODE = "Only plain numbers are exported. Export the module itself with its own library, or fit a linear or an additive model."
+CODE = (
+    "Only plain numbers are exported. Export the module itself with its own library, or fit a "
+    "linear or an additive model."
+)
 
 
 def read(estimator: object) -> Program:
     """The program of a fitted estimator of this library."""
     inside = bases.thawed(estimator)
-    if not isinstance(inside, CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier):
+    if not isinstance(
+        inside, CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier
+    ):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError(
-            complaint(expected="an estimator of Fairveil", of="model", got=type(estimator).__name__, remedy=remedy)
+            complaint(
+                expected="an estimator of Fairveil",
+                of="model",
+                got=type(estimator).__name__,
+                remedy=remedy,
+            )
         )
     check_is_fitted(inside, "rules_" if isinstance(inside, ReleasedClassifier) else "model_")
-    inputs, result = _regressed(inside) if isinstance(inside, CodedRegressor) else _classified(inside)
+    inputs, result = (
+        _regressed(inside) if isinstance(inside, CodedRegressor) else _classified(inside)
+    )
     program = Program(inputs, result, type(inside).__name__, inside.privacy_.to_json())
     require_names(inputs, program.others)
     return program
@@ -105,7 +120,10 @@ def _own(estimator: BaseEstimator) -> tuple[Inputs, Law, Law, bool]:
     """Inputs, `predict_proba`, the distribution of `predict`, and whether `predict` draws."""
     model = estimator.model_
     if model is None:
-        raise refusal("one of classifiers that were made elsewhere", "Export each of them with its own library.")
+        raise refusal(
+            "one of classifiers that were made elsewhere",
+            "Export each of them with its own library.",
+        )
     if model.kind == "network":
         raise refusal("a network, whose module is code of yours", CODE)
     inputs = _inputs(estimator)
@@ -118,7 +136,10 @@ def _own(estimator: BaseEstimator) -> tuple[Inputs, Law, Law, bool]:
         return inputs, _averaged(model), decision, drawn
     if isinstance(estimator, LinearClassifier) and isinstance(model, LinearModel):
         return inputs, Softmax(_linear(model)), decision, False
-    assert isinstance(estimator, LinearClassifier | OracleGameClassifier | GroupObjectiveClassifier | ReleasedClassifier)
+    assert isinstance(
+        estimator,
+        LinearClassifier | OracleGameClassifier | GroupObjectiveClassifier | ReleasedClassifier,
+    )
     return inputs, decision, decision, drawn
 
 
@@ -135,7 +156,11 @@ def _law(model: object) -> Law:
     if isinstance(model, DerandomisedModel):
         return Likeliest(_law(model.model), model.threshold)
     if isinstance(model, MixtureModel):
-        kept = [(float(weight), one) for weight, one in zip(model.weights, model.models, strict=True) if weight]
+        kept = [
+            (float(weight), one)
+            for weight, one in zip(model.weights, model.models, strict=True)
+            if weight
+        ]
         return Mixed(tuple(weight for weight, _ in kept), tuple(_law(one) for _, one in kept))
     raise refusal(f"a {type(model).__name__}", CODE)
 
@@ -147,7 +172,9 @@ def _averaged(model: object) -> Law:
     assert isinstance(model, MixtureModel)
     if not all(isinstance(one, LinearModel) for one in model.models):
         raise refusal("a mixture of other models than linear ones", CODE)
-    return Mixed(tuple(map(float, model.weights)), tuple(Softmax(_linear(one)) for one in model.models))  # type: ignore[arg-type]
+    return Mixed(
+        tuple(map(float, model.weights)), tuple(Softmax(_linear(one)) for one in model.models)
+    )  # type: ignore[arg-type]
 
 
 # Post-processing
@@ -164,8 +191,11 @@ def _post_processed(estimator: OddsPostProcessor) -> tuple[Inputs, Classified]:
     return inputs, Classified(law, law, classes, by_chance or drawn)
 
 
-def _answer(estimator: OddsPostProcessor, base: object, classes: Sequence[Hashable]) -> tuple[Inputs, Law, bool]:
-    """What the table is applied to: bins of the base's score, or a distribution of its decisions."""
+def _answer(
+    estimator: OddsPostProcessor, base: object, classes: Sequence[Hashable]
+) -> tuple[Inputs, Law, bool]:
+    """What the table is applied to: bins of the base's score, or a distribution of its
+    decisions."""
     edges = estimator.model_.edges
     if not isinstance(base, CodedEstimator):  # another library's: its answer is an input
         if edges is not None:
@@ -184,7 +214,10 @@ def _answer(estimator: OddsPostProcessor, base: object, classes: Sequence[Hashab
 def _own_base(base: CodedEstimator, classes: Sequence[Hashable]) -> tuple[Inputs, Law, Law, bool]:
     """The same as `_own`, of a base of this library."""
     if _plain(base.classes_) != tuple(classes):
-        raise refusal("one whose base has its classes in another order", "Fit the base to the same labels again.")
+        raise refusal(
+            "one whose base has its classes in another order",
+            "Fit the base to the same labels again.",
+        )
     found = _own(base)
     if found[0].groups:
         raise refusal("one whose base reads the group, too", "Export the base alone.")
@@ -192,15 +225,29 @@ def _own_base(base: CodedEstimator, classes: Sequence[Hashable]) -> tuple[Inputs
 
 
 def _moved(estimator: ParityPostProcessor) -> tuple[Inputs, Classified]:
-    """Probabilities less offsets by group: drawn by their softmax at a temperature, or the largest decides."""
-    model, base, classes = estimator.model_, bases.thawed(estimator.estimator_), _plain(estimator.classes_)
+    """Probabilities less offsets by group: drawn by their softmax at a temperature, or the largest
+    decides."""
+    model, base, classes = (
+        estimator.model_,
+        bases.thawed(estimator.estimator_),
+        _plain(estimator.classes_),
+    )
     if isinstance(base, CodedEstimator):
         inputs, law, _, _ = _own_base(base, classes)
     else:  # another library's: its probabilities are inputs
-        inputs, law = Inputs(), GivenLaw(tuple(f"{BASE_PROBABILITY}[{value}]" for value in classes), CLOSE)
+        inputs, law = (
+            Inputs(),
+            GivenLaw(tuple(f"{BASE_PROBABILITY}[{value}]" for value in classes), CLOSE),
+        )
     heat = model.temperature
-    decision = Hard(Moved(law, model.offsets)) if heat is None else Softmax(Moved(law, model.offsets, heat))
-    return with_groups(inputs, model.cells, model.cells.names), Classified(decision, decision, classes, heat is not None)
+    decision = (
+        Hard(Moved(law, model.offsets))
+        if heat is None
+        else Softmax(Moved(law, model.offsets, heat))
+    )
+    return with_groups(inputs, model.cells, model.cells.names), Classified(
+        decision, decision, classes, heat is not None
+    )
 
 
 def _plain(classes: object) -> tuple[Hashable, ...]:
@@ -223,4 +270,8 @@ def columns_of_groups(estimator: object) -> tuple[str, ...]:
 
 def unnamed(program: Program) -> Program:
     """The same with a column for each number of an array: x0, x1, ..."""
-    return program if program.inputs.matrix is None else replace(program, inputs=replace(program.inputs, matrix=None))
+    return (
+        program
+        if program.inputs.matrix is None
+        else replace(program, inputs=replace(program.inputs, matrix=None))
+    )

@@ -1,6 +1,7 @@
 """A `Program` as one SQL query: nothing but SELECT, CASE, EXP and LN of the standard.
 
-Rows that `predict` refuses get NULL. Numbers are written with an exponent, which the standard reads as floating point.
+Rows that `predict` refuses get NULL. Numbers are written with an exponent, which the standard reads
+as floating point.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from .reading import unnamed
 
 PREDICTION = "prediction"
 LONGEST = 1_000_000
-"""Words of a query whose steps are put into one another, beyond which each is computed once: databases end at such queries."""
+"""Words of a query whose steps are put into one another, beyond which each is computed once:
+databases end at such queries."""
 
 
 class Sql(Dialect):
@@ -54,9 +56,15 @@ class Sql(Dialect):
 
     def coded_word(self, column: WordColumn) -> str:
         name = name_of(column.name)
-        parts = [f"WHEN {name} = {literal(value)} THEN {code}" for code, value in enumerate(column.values)]
+        parts = [
+            f"WHEN {name} = {literal(value)} THEN {code}"
+            for code, value in enumerate(column.values)
+        ]
         listed = "".join(f" OR {name} = {literal(marker)}" for marker in column.markers)
-        parts.append(f"WHEN {name} IS NULL{listed} THEN {'NULL' if column.missing is None else column.missing}")
+        parts.append(
+            f"WHEN {name} IS NULL{listed} THEN "
+            f"{'NULL' if column.missing is None else column.missing}"
+        )
         unknown = "" if column.unknown is None else f" ELSE {column.unknown}"
         return f"CASE {' '.join(parts)}{unknown} END"
 
@@ -64,7 +72,10 @@ class Sql(Dialect):
         value = f"CAST({name_of(name)} AS DOUBLE PRECISION)"
         if name != UNIFORM:
             return value
-        return f"CASE WHEN {value} >= {self.number(0.0)} AND {value} < {self.number(1.0)} THEN {value} END"
+        return (
+            f"CASE WHEN {value} >= {self.number(0.0)} AND {value} < {self.number(1.0)} THEN "
+            f"{value} END"
+        )
 
     def only(self, value: str, condition: str) -> str:
         return f"CASE WHEN {condition} THEN {value} END"
@@ -81,7 +92,9 @@ def name_of(name: str) -> str:
     """
     if not name or any(ord(letter) < 32 for letter in name):
         remedy = "Rename that column or table."
-        raise InputError(complaint(expected="a name that SQL can write", of="name", got=name, remedy=remedy))
+        raise InputError(
+            complaint(expected="a name that SQL can write", of="name", got=name, remedy=remedy)
+        )
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -96,14 +109,20 @@ def literal(value: Hashable) -> str:
     if isinstance(value, str):
         if "\0" in value:
             remedy = "Rename it in the schema, and fit again."
-            raise InputError(complaint(expected="a value that SQL can write", of="values", got=value, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a value that SQL can write", of="values", got=value, remedy=remedy
+                )
+            )
         return "'" + value.replace("'", "''") + "'"
     return str(value) if isinstance(value, int) else Sql().number(float(value))  # type: ignore[arg-type]
 
 
-def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), materialized: bool | None = None) -> str:
-    """The query. `keep`: columns of the table that it hands on. `materialized`: each step is computed once, by a word that is
-    no standard; None: where it has to be."""
+def sql_text(
+    program: Program, *, table: str, keep: Sequence[str] = (), materialized: bool | None = None
+) -> str:
+    """The query. `keep`: columns of the table that it hands on. `materialized`: each step is
+    computed once, by a word that is no standard; None: where it has to be."""
     program, dialect = unnamed(program), Sql()
     read = [*program.inputs.names, *program.others]
     prefix = "fv_"
@@ -114,12 +133,28 @@ def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), material
     taken = [name for name in keep if name in dict(outputs)]
     if taken or len(set(keep)) != len(keep):
         remedy = "Keep each other column once."
-        raise InputError(complaint(expected="names other than the results'", of="keep", got=taken or list(keep), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="names other than the results'",
+                of="keep",
+                got=taken or list(keep),
+                remedy=remedy,
+            )
+        )
     named = ".".join(map(name_of, re.split(r"\.", table)))
     source = f"{prefix}rows"
-    parts = [f"{source} AS (\n  SELECT {', '.join(map(name_of, dict.fromkeys((*keep, *read))))}\n  FROM {named}\n)"]
+    parts = [
+        f"{source} AS (\n  SELECT {', '.join(map(name_of, dict.fromkeys((*keep, *read))))}\n  FROM "
+        f"{named}\n)"
+    ]
     for level in range(1, max((line.level for line in found.lines), default=0) + 1):
-        parts.append(_step(f"{prefix}step{level}", source, [line for line in found.lines if line.level == level]))
+        parts.append(
+            _step(
+                f"{prefix}step{level}",
+                source,
+                [line for line in found.lines if line.level == level],
+            )
+        )
         source = f"{prefix}step{level}"
     chosen = [*map(name_of, keep), *(f"{text} AS {name_of(name)}" for name, text in outputs)]
     if _inlined(found, prefix) > LONGEST if materialized is None else materialized:
@@ -131,7 +166,9 @@ def _inlined(found: Written, prefix: str) -> int:
     """Words of the results, with every name replaced by its expression, as a database may do it."""
     size: dict[str, int] = {}
     for line in found.lines:
-        size[line.name] = sum(size.get(word, 1) for word in re.findall(rf"{prefix}\d+|[^\s()]+", line.text))
+        size[line.name] = sum(
+            size.get(word, 1) for word in re.findall(rf"{prefix}\d+|[^\s()]+", line.text)
+        )
     return sum(size[name] for name in (*found.probabilities, found.result, *found.guards))
 
 
@@ -140,7 +177,9 @@ def _step(name: str, source: str, lines: Sequence[Line]) -> str:
     return f"{name} AS (\n  SELECT {source}.*{added}\n  FROM {source}\n)"
 
 
-def _outputs(program: Program, probabilities: Sequence[str], result: str, guards: Sequence[str]) -> list[tuple[str, str]]:
+def _outputs(
+    program: Program, probabilities: Sequence[str], result: str, guards: Sequence[str]
+) -> list[tuple[str, str]]:
     condition = " OR ".join(f"{guard} IS NULL" for guard in guards)
 
     def guarded(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Nodes, constants and inputs of an ONNX graph: (rows, k) tensors. The one module that imports onnx."""
+"""Nodes, constants and inputs of an ONNX graph: (rows, k) tensors. The one module that imports
+onnx."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ def library() -> Any:
         import onnx
     except ImportError:
         remedy = 'pip install "fairveil[export]".'
-        raise InputError(complaint(expected="the package onnx", of="export", got="none", remedy=remedy, quote=False)) from None
+        raise InputError(
+            complaint(
+                expected="the package onnx", of="export", got="none", remedy=remedy, quote=False
+            )
+        ) from None
     return onnx
 
 
@@ -38,13 +43,19 @@ class Tensors:
     def op(self, kind: str, *inputs: str, domain: str = "", **attributes: object) -> str:
         """One node, and the name of what it makes."""
         name = f"t{len(self.nodes)}"
-        self.nodes.append(self.helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
+        self.nodes.append(
+            self.helper.make_node(kind, list(inputs), [name], domain=domain, **attributes)
+        )
         return name
 
     def constant(self, values: object, kind: Any = np.float64) -> str:
         """A constant tensor; equal ones are one."""
         array = np.ascontiguousarray(np.asarray(values, dtype=kind))
-        key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else repr(array.tolist()).encode())
+        key = (
+            array.dtype.str,
+            array.shape,
+            array.tobytes() if array.dtype != object else repr(array.tolist()).encode(),
+        )
         if key not in self.constants:
             name = f"c{len(self.constants)}"
             self.constants[key] = name

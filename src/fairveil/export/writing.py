@@ -1,4 +1,5 @@
-"""Exports on disk: a file is written whole or not at all, and what was there stays unless it is to be replaced.
+"""Exports on disk: a file is written whole or not at all, and what was there stays unless it is to
+be replaced.
 
 Guarantees (tests/export/test_export_writing.py):
 1. A refused export writes nothing and changes nothing.
@@ -20,15 +21,16 @@ from .reading import read
 def export_onnx(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator as an ONNX file, with the encoding of columns inside.
 
-    Inputs are one tensor of shape (rows, 1) for each column, float64 or string. For a fit to an array without names there is
-    one tensor `X`. A model that reads the group has its columns as inputs. A randomized model has an input `uniform`: numbers
-    in [0, 1), which you draw anew for every row. Outputs are `label`, `probabilities` and `refused`; regressors have
-    `prediction`.
+    Inputs are one tensor of shape (rows, 1) for each column, float64 or string. For a fit to an
+    array without names there is one tensor `X`. A model that reads the group has its columns as
+    inputs. A randomized model has an input `uniform`: numbers in [0, 1), which you draw anew for
+    every row. Outputs are `label`, `probabilities` and `refused`; regressors have `prediction`.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere,
+        are refused.
     path : path
         The file.
     overwrite : bool, default=False
@@ -53,7 +55,8 @@ def export_onnx(model: object, path: str | os.PathLike[str], *, overwrite: bool 
     -----
     Guarantees (tests/export/test_export_onnx.py):
 
-    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the same uniform numbers.
+    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the
+       same uniform numbers.
     2. Rows for which `predict` raises an error are `refused`: their probabilities are NaN.
     """
     return _written(path, lambda: onnx_bytes(model), overwrite)
@@ -75,7 +78,8 @@ def export_sql(
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere,
+        are refused.
     path : path
         The file.
     table : str, default="rows"
@@ -83,8 +87,9 @@ def export_sql(
     keep : sequence of str, default=()
         Columns of the table that are handed on, such as its key.
     materialized : bool, default=None
-        Whether to write ``AS MATERIALIZED``, which is not standard: PostgreSQL, SQLite and DuckDB then compute each step once.
-        None: only where steps that are put into one another would become too long.
+        Whether to write ``AS MATERIALIZED``, which is not standard: PostgreSQL, SQLite and DuckDB
+        then compute each step once. None: only where steps that are put into one another would
+        become too long.
     overwrite : bool, default=False
         Whether an existing file is replaced.
 
@@ -103,7 +108,11 @@ def export_sql(
     export_onnx : Writes ONNX.
     export_python : Writes Python.
     """
-    return _written(path, lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(), overwrite)
+    return _written(
+        path,
+        lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(),
+        overwrite,
+    )
 
 
 def export_python(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -114,7 +123,8 @@ def export_python(model: object, path: str | os.PathLike[str], *, overwrite: boo
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere,
+        are refused.
     path : path
         The file.
     overwrite : bool, default=False
@@ -145,10 +155,18 @@ def onnx_bytes(model: object) -> bytes:
     return to_bytes(read(model))
 
 
-def sql_query(model: object, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool | None = None) -> str:
-    """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for each class.
+def sql_query(
+    model: object,
+    *,
+    table: str = "rows",
+    keep: Sequence[str] = (),
+    materialized: bool | None = None,
+) -> str:
+    """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for
+    each class.
 
-    Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform` of numbers in [0, 1).
+    Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform`
+    of numbers in [0, 1).
 
     Parameters
     ----------
@@ -159,24 +177,35 @@ def sql_query(model: object, *, table: str = "rows", keep: Sequence[str] = (), m
     keep : list of str, default=()
         Columns of the table that are handed on: its key, for example.
     materialized : bool, default=None
-        Write ``AS MATERIALIZED``, which is no standard SQL: PostgreSQL, SQLite and DuckDB then compute each step once.
-        Without it they put the steps into one another, and mixtures and thresholds may take minutes. None: it is written only
-        where that would make the query longer than a million words.
+        Write ``AS MATERIALIZED``, which is no standard SQL: PostgreSQL, SQLite and DuckDB then
+        compute each step once. Without it they put the steps into one another, and mixtures and
+        thresholds may take minutes. None: it is written only where that would make the query longer
+        than a million words.
     """
     from .sql_text import sql_text
 
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
         remedy = "Pass keep=['id']."
-        raise InputError(complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy))
+        raise InputError(
+            complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy)
+        )
     if not isinstance(table, str):
-        raise InputError(complaint(expected="the name of a table", of="table", got=table, remedy="Pass table='applicants'."))
+        raise InputError(
+            complaint(
+                expected="the name of a table",
+                of="table",
+                got=table,
+                remedy="Pass table='applicants'.",
+            )
+        )
     once = None if materialized is None else _checks.truth(materialized=materialized)
     return sql_text(read(model), table=table, keep=tuple(keep), materialized=once)
 
 
 def python_source(model: object) -> str:
-    """A file with `predict(row)` and `predict_proba(row)`, where `row` is a mapping of columns; a randomized model has
-    `predict(row, uniform)`. Rows for which the estimator raises an error raise a ValueError."""
+    """A file with `predict(row)` and `predict_proba(row)`, where `row` is a mapping of columns; a
+    randomized model has `predict(row, uniform)`. Rows for which the estimator raises an error raise
+    a ValueError."""
     from .python_text import python_text
 
     return python_text(read(model))
@@ -186,11 +215,23 @@ def _written(path: str | os.PathLike[str], content: Any, overwrite: bool) -> Pat
     target = Path(path)
     _checks.truth(overwrite=overwrite)
     if target.is_dir() or (target.exists() and not overwrite):
-        remedy = "Name another file." if target.is_dir() else "Name another file, or pass overwrite=True."
-        raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(target), remedy=remedy))
+        remedy = (
+            "Name another file."
+            if target.is_dir()
+            else "Name another file, or pass overwrite=True."
+        )
+        raise InputError(
+            complaint(
+                expected="a file that is not there yet", of="path", got=str(target), remedy=remedy
+            )
+        )
     if not target.absolute().parent.is_dir():
         remedy = "Make that folder first."
-        raise InputError(complaint(expected="a folder that is there", of="path", got=str(target.parent), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a folder that is there", of="path", got=str(target.parent), remedy=remedy
+            )
+        )
     made: bytes = content()
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:

@@ -26,10 +26,11 @@ MOST_VALUES = 1 << 16
 
 @dataclass(frozen=True)
 class Cells:
-    """The groups that one or several sensitive columns make. Holds public values only, in the order given.
+    """The groups that one or several sensitive columns make. Holds public values only, in the order
+    given.
 
-    `"product"`: one cell for each combination of values; a row is in one. `"marginal"`: one cell for each value of each
-    column; a row is in one cell a column.
+    `"product"`: one cell for each combination of values; a row is in one. `"marginal"`: one cell
+    for each value of each column; a row is in one cell a column.
 
     >>> Cells((("f", "m"), ("x", "y", "z"))).count
     6
@@ -58,7 +59,12 @@ class Cells:
             got = f"a column of {max(map(len, columns)):,}"
             remedy = "Merge values that are rare; make ranges of a number first."
             raise InputError(
-                complaint(expected=f"at most {MOST_VALUES:,} values a column", of="groups", got=got, remedy=remedy)
+                complaint(
+                    expected=f"at most {MOST_VALUES:,} values a column",
+                    of="groups",
+                    got=got,
+                    remedy=remedy,
+                )
             )
         _checks.normalise(self, columns=columns)
         _checks.one_of(GROUP_MODES, groups=self.mode)
@@ -91,15 +97,21 @@ class Cells:
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
-        """One key a cell: the value, a tuple of values (product of several), or (name, value) (marginal of several)."""
+        """One key a cell: the value, a tuple of values (product of several), or (name, value)
+        (marginal of several)."""
         if len(self.columns) == 1:
             return self.columns[0]
         if self.mode == "product":
             return tuple(itertools.product(*self.columns))
-        return tuple((name, value) for name, column in zip(self.names, self.columns, strict=True) for value in column)
+        return tuple(
+            (name, value)
+            for name, column in zip(self.names, self.columns, strict=True)
+            for value in column
+        )
 
     def ids(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-        """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns, rows).
+        """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns,
+        rows).
 
         32 bits wide where all ids fit, else 64: products of sizes are never wrapped.
         """
@@ -114,7 +126,9 @@ class Cells:
             )
         if self.count > 1 << 63:
             remedy = "Make fewer groups: merge values that are rare, or ask for groups='marginal'."
-            raise InputError(complaint(expected="at most 2^63 cells", of="groups", got=self.count, remedy=remedy))
+            raise InputError(
+                complaint(expected="at most 2^63 cells", of="groups", got=self.count, remedy=remedy)
+            )
         kind: Any = np.int32 if self.count <= 1 << 31 else np.int64
         if self.mode == "product":
             ids = np.zeros(codes.shape[1], dtype=kind)
@@ -126,14 +140,19 @@ class Cells:
         return np.asarray(codes.astype(kind) + offsets[:, np.newaxis])
 
     def encode(self, values: list[npt.NDArray[np.object_]]) -> npt.NDArray[np.uint16]:
-        """Codes of shape (columns, rows) from raw values; a value that is not listed is an error that names it."""
+        """Codes of shape (columns, rows) from raw values; a value that is not listed is an error
+        that names it."""
         lines = []
         for name, column, line in zip(self.names, self.columns, values, strict=True):
             code_of = {value: code for code, value in enumerate(column)}
             try:
-                lines.append(np.fromiter((code_of[value] for value in line.tolist()), np.uint16, len(line)))
+                lines.append(
+                    np.fromiter((code_of[value] for value in line.tolist()), np.uint16, len(line))
+                )
             except (KeyError, TypeError):
-                unknown = sorted({value for value in line.tolist() if value not in code_of}, key=repr)[:5]
+                unknown = sorted(
+                    {value for value in line.tolist() if value not in code_of}, key=repr
+                )[:5]
                 raise InputError(
                     complaint(
                         expected=f"one of {list(column)}",

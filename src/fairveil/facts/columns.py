@@ -1,4 +1,5 @@
-"""The kinds of columns that a schema may declare. Each holds public facts only and checks itself."""
+"""The kinds of columns that a schema may declare. Each holds public facts only and checks
+itself."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ LARGEST_WHOLE = 2**63 - 1
 MOST_EDGES = 1_000
 ABOUT_ONE = 0.02
 """How far a sum of shares may be from 1: they are rounded numbers from elsewhere."""
-EXACT = 1e-9  # a sum that is 1 but for floating point is left alone, so that shares come back from a file as they were
+# a sum that is 1 but for floating point is left alone, so that shares come back from a file as they
+# were
+EXACT = 1e-9
 
 
 def _plain(given: object) -> Any:
@@ -27,7 +30,8 @@ def _plain(given: object) -> Any:
 
 
 def _value(given: object, of: str) -> Value:
-    """One listed value as plain Python, its type kept; what TOML or JSON could not write back is refused."""
+    """One listed value as plain Python, its type kept; what TOML or JSON could not write back is
+    refused."""
     plain = _plain(given)
     fits = isinstance(plain, bool | str | int | float)
     if isinstance(plain, float):
@@ -42,7 +46,8 @@ def _value(given: object, of: str) -> Value:
                 expected="a text, a truth value, a whole number below 2^63 or a finite number",
                 of=of,
                 got=given,
-                remedy="List the values that occur; a missing one is declared by missing=, not listed as None or NaN.",
+                remedy="List the values that occur; a missing one is declared by missing=, not "
+                "listed as None or NaN.",
             )
         )
     value: Value = plain
@@ -57,44 +62,66 @@ def _bound(given: object, of: str) -> float:
                 expected="a finite number",
                 of=of,
                 got=None,
-                remedy="State a bound from public knowledge (a scale, a law, a legal limit); never from the rows.",
+                remedy="State a bound from public knowledge (a scale, a law, a legal limit); never "
+                "from the rows.",
             )
         )
     if isinstance(plain, bool) or not isinstance(plain, int | float) or not math.isfinite(plain):
         raise SchemaError(
-            complaint(expected="a finite number", of=of, got=given, remedy="Bounds are public numbers, such as 0 and 120.")
+            complaint(
+                expected="a finite number",
+                of=of,
+                got=given,
+                remedy="Bounds are public numbers, such as 0 and 120.",
+            )
         )
     return float(plain)
 
 
 def _shares(given: object, count: int, values: str) -> tuple[float, ...] | None:
-    """One share for each value, above 0, of sum 1; None stays None. What is written by hand adds up to about 1."""
+    """One share for each value, above 0, of sum 1; None stays None. What is written by hand adds up
+    to about 1."""
     if given is None:
         return None
     listed = [_plain(one) for one in given] if isinstance(given, list | tuple | np.ndarray) else []
-    numbers = [float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
-    if len(numbers) != count or len(listed) != count or not all(math.isfinite(one) and one > 0.0 for one in numbers):
+    numbers = [
+        float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)
+    ]
+    if (
+        len(numbers) != count
+        or len(listed) != count
+        or not all(math.isfinite(one) and one > 0.0 for one in numbers)
+    ):
         remedy = (
-            f"State about how large a share each of {values} has, from public knowledge; leave it out if that is not known."
+            f"State about how large a share each of {values} has, from public knowledge; leave it "
+            f"out if that is not known."
         )
-        raise SchemaError(complaint(expected=f"{count} numbers above 0", of="shares", got=given, remedy=remedy))
+        raise SchemaError(
+            complaint(expected=f"{count} numbers above 0", of="shares", got=given, remedy=remedy)
+        )
     total = math.fsum(numbers)
     if abs(total - 1.0) > ABOUT_ONE:
         raise SchemaError(
             complaint(
-                expected="numbers of sum 1", of="shares", got=f"a sum of {total:g}", remedy="Shares of all rows: 0.3 and 0.7."
+                expected="numbers of sum 1",
+                of="shares",
+                got=f"a sum of {total:g}",
+                remedy="Shares of all rows: 0.3 and 0.7.",
             )
         )
     return tuple(numbers) if abs(total - 1.0) < EXACT else tuple(one / total for one in numbers)
 
 
 def _edges(given: object, low: float, high: float) -> tuple[float, ...] | None:
-    """Steps strictly inside the bounds, ascending; None stays None, and an empty list says that there are none."""
+    """Steps strictly inside the bounds, ascending; None stays None, and an empty list says that
+    there are none."""
     if given is None:
         return None
     remedy = "State ascending numbers inside the bounds, such as [18, 25, 65]; or leave edges out."
     if not isinstance(given, list | tuple | np.ndarray):
-        raise SchemaError(complaint(expected="a list of numbers", of="edges", got=given, remedy=remedy))
+        raise SchemaError(
+            complaint(expected="a list of numbers", of="edges", got=given, remedy=remedy)
+        )
     edges = tuple(_bound(edge, "edges") for edge in given)
     inside = all(low < edge < high for edge in edges)
     if not inside or any(a >= b for a, b in pairwise(edges)) or len(edges) > MOST_EDGES:
@@ -105,10 +132,12 @@ def _edges(given: object, low: float, high: float) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True)
 class Number:
-    """A number with public bounds. Values beyond them are clipped; `missing` is what stands in for a missing one.
+    """A number with public bounds. Values beyond them are clipped; `missing` is what stands in for
+    a missing one.
 
-    `edges`: where an additive model's steps may lie, public as the bounds are: from a law or a scale, never counted in the
-    rows. None: the library's own, from the bounds. No other model reads them.
+    `edges`: where an additive model's steps may lie, public as the bounds are: from a law or a
+    scale, never counted in the rows. None: the library's own, from the bounds. No other model reads
+    them.
 
     >>> Number(0, 120, missing=40).high
     120.0
@@ -127,7 +156,12 @@ class Number:
         low, high = _bound(self.low, "low"), _bound(self.high, "high")
         if not low < high:
             raise SchemaError(
-                complaint(expected="low < high", of="bounds", got=(low, high), remedy="Swap them, or widen the range.")
+                complaint(
+                    expected="low < high",
+                    of="bounds",
+                    got=(low, high),
+                    remedy="Swap them, or widen the range.",
+                )
             )
         _checks.normalise(self, low=low, high=high)
         if self.missing is not None:
@@ -148,18 +182,23 @@ class Number:
         """The options, as plain values."""
         edges = None if self.edges is None else list(self.edges)
         options = {"missing": self.missing, "edges": edges}
-        return {"low": self.low, "high": self.high, **{name: value for name, value in options.items() if value is not None}}
+        return {
+            "low": self.low,
+            "high": self.high,
+            **{name: value for name, value in options.items() if value is not None},
+        }
 
 
 @dataclass(frozen=True)
 class Category:
     """One of the listed values; their order is the order of the codes.
 
-    `missing`: the listed value that a missing one counts as. `unknown`: the listed value that an unlisted one counts as. List a
-    value of its own ("other") to keep them apart. Not declared: a missing or unlisted value is an error.
+    `missing`: the listed value that a missing one counts as. `unknown`: the listed value that an
+    unlisted one counts as. List a value of its own ("other") to keep them apart. Not declared: a
+    missing or unlisted value is an error.
 
-    `shares`: about which share of the rows has each value, where that is *public*: from a census, never counted in the
-    rows. They foretell noise (`plan`); nothing that is fitted depends on them.
+    `shares`: about which share of the rows has each value, where that is *public*: from a census,
+    never counted in the rows. They foretell noise (`plan`); nothing that is fitted depends on them.
 
     >>> Category(("private", "state", "?"), missing="?").values
     ('private', 'state', '?')
@@ -176,7 +215,11 @@ class Category:
 
     def __post_init__(self) -> None:
         given: object = self.values
-        if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray) or len(given) == 0:
+        if (
+            isinstance(given, str | bytes)
+            or not isinstance(given, list | tuple | np.ndarray)
+            or len(given) == 0
+        ):
             raise SchemaError(
                 complaint(
                     expected="a non-empty list of values",
@@ -218,14 +261,19 @@ class Category:
         """The options, as plain values."""
         shares = None if self.shares is None else list(self.shares)
         options = {"missing": self.missing, "unknown": self.unknown, "shares": shares}
-        return {"values": list(self.values), **{name: value for name, value in options.items() if value is not None}}
+        return {
+            "values": list(self.values),
+            **{name: value for name, value in options.items() if value is not None},
+        }
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """True or false (1 and 0 too; in text, any case of "true" and "false"). Its codes are 0 for false and 1 for true.
+    """True or false (1 and 0 too; in text, any case of "true" and "false"). Its codes are 0 for
+    false and 1 for true.
 
-    `shares`: about which share of the rows is false, and which is true, where that is public: see `Category`.
+    `shares`: about which share of the rows is false, and which is true, where that is public: see
+    `Category`.
     """
 
     missing: bool | None = None
@@ -241,7 +289,8 @@ class Boolean:
                     expected="true, false or nothing",
                     of="missing",
                     got=given,
-                    remedy='For a third value use a category: values=[false, true, "unknown"], missing="unknown".',
+                    remedy='For a third value use a category: values=[false, true, "unknown"], '
+                    'missing="unknown".',
                 )
             )
         _checks.normalise(self, missing=given, shares=_shares(self.shares, 2, "false and true"))
@@ -253,7 +302,10 @@ class Boolean:
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
-        options = {"missing": self.missing, "shares": None if self.shares is None else list(self.shares)}
+        options = {
+            "missing": self.missing,
+            "shares": None if self.shares is None else list(self.shares),
+        }
         return {name: value for name, value in options.items() if value is not None}
 
 
@@ -269,7 +321,12 @@ class Ignored:
 
 
 Column = Number | Category | Boolean | Ignored
-KINDS: dict[str, type[Column]] = {"number": Number, "category": Category, "boolean": Boolean, "ignored": Ignored}
+KINDS: dict[str, type[Column]] = {
+    "number": Number,
+    "category": Category,
+    "boolean": Boolean,
+    "ignored": Ignored,
+}
 OPTIONS: dict[str, tuple[str, ...]] = {
     "number": ("low", "high", "missing", "edges"),
     "category": ("values", "missing", "unknown", "shares"),

@@ -22,10 +22,16 @@ def in_words(column: Column) -> str:
     if isinstance(column, Number):
         words += f" from {options.pop('low'):g} to {options.pop('high'):g}"
     if listed is not None:
-        shown = ", ".join(map(str, listed[:6])) + (f", ... ({len(listed)} values)" if len(listed) > 6 else "")
+        shown = ", ".join(map(str, listed[:6])) + (
+            f", ... ({len(listed)} values)" if len(listed) > 6 else ""
+        )
         words += f": {shown}"
     words += "".join(f"; {option} counts as {value!r}" for option, value in options.items())
-    return words if shares is None else f"{words}; about {', '.join(f'{share:.1%}' for share in shares[:6])} of the rows"
+    return (
+        words
+        if shares is None
+        else f"{words}; about {', '.join(f'{share:.1%}' for share in shares[:6])} of the rows"
+    )
 
 
 def texts(given: object, of: str) -> tuple[str, ...]:
@@ -35,7 +41,9 @@ def texts(given: object, of: str) -> tuple[str, ...]:
         texts = (texts,)
     listed = tuple(texts)
     if not all(isinstance(text, str) for text in listed):
-        raise SchemaError(complaint(expected="a list of texts", of=of, got=given, remedy=f'Pass {of}=["..."].'))
+        raise SchemaError(
+            complaint(expected="a list of texts", of=of, got=given, remedy=f'Pass {of}=["..."].')
+        )
     return listed
 
 
@@ -44,13 +52,21 @@ def checked_columns(given: object) -> dict[str, Column]:
     if not isinstance(given, Mapping) or not given:
         raise SchemaError(
             complaint(
-                expected="at least one column", of="columns", got=given, remedy='Pass {"age": Number(0, 120)}, for example.'
+                expected="at least one column",
+                of="columns",
+                got=given,
+                remedy='Pass {"age": Number(0, 120)}, for example.',
             )
         )
     for name, column in given.items():
         if not isinstance(name, str) or not name.isprintable():
             raise SchemaError(
-                complaint(expected="a printable text", of="column name", got=name, remedy="Rename that column of the table.")
+                complaint(
+                    expected="a printable text",
+                    of="column name",
+                    got=name,
+                    remedy="Rename that column of the table.",
+                )
             )
         if not isinstance(column, Number | Category | Boolean | Ignored):
             raise SchemaError(
@@ -72,7 +88,8 @@ def columns_of(given: object) -> dict[str, Column]:
                 expected="a list of tables, each with name and kind",
                 of="columns",
                 got=given,
-                remedy='In TOML: [[columns]], then name = "age", kind = "number", low = 0, high = 120.',
+                remedy='In TOML: [[columns]], then name = "age", kind = "number", low = 0, high = '
+                "120.",
             )
         )
     columns: dict[str, Column] = {}
@@ -95,23 +112,37 @@ def _column_of(row: Mapping[str, Any]) -> tuple[str, Column]:
     options = dict(row)
     name, kind = options.pop("name", None), options.pop("kind", None)
     of = f"column {name!r}"
-    blanks = [option for option, value in {"kind": kind, **options}.items() if value == BLANK and option in TO_FILL_IN]
+    blanks = [
+        option
+        for option, value in {"kind": kind, **options}.items()
+        if value == BLANK and option in TO_FILL_IN
+    ]
     if blanks:
         listed = f": {', '.join(KINDS)}" if "kind" in blanks else ""
         remedy = "Fill in what is public knowledge, never what stands in the rows."
         raise SchemaError(
-            complaint(expected=f"{' and '.join(blanks)}{listed}", of=of, got="a blank", remedy=remedy, quote=False)
+            complaint(
+                expected=f"{' and '.join(blanks)}{listed}",
+                of=of,
+                got="a blank",
+                remedy=remedy,
+                quote=False,
+            )
         )
     if not isinstance(kind, str) or kind not in KINDS:
         expected = f"a kind from {list(KINDS)}"
-        raise SchemaError(complaint(expected=expected, of=of, got=kind, remedy="Write its kind.", among=KINDS))
+        raise SchemaError(
+            complaint(expected=expected, of=of, got=kind, remedy="Write its kind.", among=KINDS)
+        )
     if not isinstance(name, str):
         raise _named_once(name)
     strange = sorted(set(options) - set(OPTIONS[kind]))
     if strange:
         expected = f"options from {list(OPTIONS[kind])}"
         remedy = "Check the spelling."
-        raise SchemaError(complaint(expected=expected, of=of, got=strange, remedy=remedy, among=OPTIONS[kind]))
+        raise SchemaError(
+            complaint(expected=expected, of=of, got=strange, remedy=remedy, among=OPTIONS[kind])
+        )
     required = {"number": {"low": None, "high": None}, "category": {"values": None}}.get(kind, {})
     try:
         return name, KINDS[kind](**{**required, **options})
@@ -121,7 +152,12 @@ def _column_of(row: Mapping[str, Any]) -> tuple[str, Column]:
 
 def _named_once(name: object) -> SchemaError:
     return SchemaError(
-        complaint(expected="a name of its own", of=f"column {name!r}", got=name, remedy="Name each column once.")
+        complaint(
+            expected="a name of its own",
+            of=f"column {name!r}",
+            got=name,
+            remedy="Name each column once.",
+        )
     )
 
 
@@ -130,6 +166,11 @@ def suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
         raise InputError(
-            complaint(expected="a file ending in .toml or .json", of="path", got=str(path), remedy="Rename the file.")
+            complaint(
+                expected="a file ending in .toml or .json",
+                of="path",
+                got=str(path),
+                remedy="Rename the file.",
+            )
         )
     return suffix

@@ -1,15 +1,19 @@
-"""Recorded groups that are not the true ones: flipped with known rates, which are public, or drawn from distributions.
+"""Recorded groups that are not the true ones: flipped with known rates, which are public, or drawn
+from distributions.
 
     rates[a, b] = P(recorded b | true a),   E[recorded] = rates^T true,   estimate of the true counts = (rates^T)^-1 recorded
 
-A row adds to the estimate the line of its recorded group in `rates^-1`. These lines sum to 1, so totals are kept
-(docs/theory/attribute_holder.md).
+A row adds to the estimate the line of its recorded group in `rates^-1`. These lines sum to 1, so
+totals are kept (docs/theory/attribute_holder.md).
 
 Guarantees (tests/learning/test_learning_reports.py):
-1. Estimated counts are unbiased over the flips, for every true table; totals over groups are those that were recorded.
-2. A report satisfies `epsilon` locally: no recorded value is more than exp(epsilon) times as likely for one true group as for
-   another. `together(central)` bounds what a central release of reports, with pure epsilon `central`, tells of a true group.
-3. Rates that one cannot undo, because one row would move an estimate by more than `MOST`, are refused.
+1. Estimated counts are unbiased over the flips, for every true table; totals over groups are those
+   that were recorded.
+2. A report satisfies `epsilon` locally: no recorded value is more than exp(epsilon) times as likely
+   for one true group as for another. `together(central)` bounds what a central release of reports,
+   with pure epsilon `central`, tells of a true group.
+3. Rates that one cannot undo, because one row would move an estimate by more than `MOST`, are
+   refused.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ from .._types import Floats
 from ..errors import InputError, complaint
 
 MOST = 100.0
-"""People by which one recorded group may move the estimate of a count: a coin with a bias of 1/2 percentage point."""
+"""People by which one recorded group may move the estimate of a count: a coin with a bias of 1/2
+percentage point."""
 MOST_GROUPS = 12
 ABOUT_ONE = 1e-9
 
@@ -38,8 +43,8 @@ ABOUT_ONE = 1e-9
 class Reports:
     """How recorded groups come from true ones, as public numbers.
 
-    Pass it to `release_groups` beside the recorded groups. Counts of true groups are then estimated without bias, and error
-    bars cover the flips.
+    Pass it to `release_groups` beside the recorded groups. Counts of true groups are then estimated
+    without bias, and error bars cover the flips.
 
     Parameters
     ----------
@@ -48,7 +53,8 @@ class Reports:
     rates : array of shape (n_groups, n_groups)
         Probability of each recorded group (column), given the true one (line). Lines sum to 1.
     drawn : bool, default=False
-        Whether the recorded groups were drawn from distributions, so that chance is counted even where rates are exact.
+        Whether the recorded groups were drawn from distributions, so that chance is counted even
+        where rates are exact.
 
     See Also
     --------
@@ -73,16 +79,33 @@ class Reports:
         if count < 2 or count > MOST_GROUPS or len(set(groups)) != count:
             got = f"{count} groups"
             remedy = "Name each group once, two of them at least."
-            raise InputError(complaint(expected=f"2 to {MOST_GROUPS} different groups", of="groups", got=got, remedy=remedy))
-        right = rates.shape == (count, count) and bool((rates >= 0).all()) and bool(np.isfinite(rates).all())
+            raise InputError(
+                complaint(
+                    expected=f"2 to {MOST_GROUPS} different groups",
+                    of="groups",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
+        right = (
+            rates.shape == (count, count)
+            and bool((rates >= 0).all())
+            and bool(np.isfinite(rates).all())
+        )
         if not right or np.abs(rates.sum(axis=1) - 1.0).max() > ABOUT_ONE:
             remedy = "Pass P(recorded | true), a line for each true group."
             expected = f"{count} lines of {count} probabilities that sum to 1"
-            raise InputError(complaint(expected=expected, of="rates", got=rates.tolist(), remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="rates", got=rates.tolist(), remedy=remedy)
+            )
         _checks.normalise(self, groups=groups, rates=tuple(map(tuple, rates.tolist())))
         if not self.largest <= MOST:
-            remedy = "Ask with less randomness: such reports tell next to nothing of the true group."
-            got = "rates that cannot be undone" if math.isinf(self.largest) else f"{self.largest:.3g}"
+            remedy = (
+                "Ask with less randomness: such reports tell next to nothing of the true group."
+            )
+            got = (
+                "rates that cannot be undone" if math.isinf(self.largest) else f"{self.largest:.3g}"
+            )
             expected = f"rates where one report moves an estimate by at most {MOST:g} people"
             raise InputError(complaint(expected=expected, of="rates", got=got, remedy=remedy))
 
@@ -120,15 +143,25 @@ class Reports:
     @property
     def largest(self) -> float:
         """By how much one report moves the estimate of a count at most."""
-        spread = self.undone.max(axis=1) - self.undone.min(axis=1) if np.isfinite(self.undone).all() else np.array([math.inf])
+        spread = (
+            self.undone.max(axis=1) - self.undone.min(axis=1)
+            if np.isfinite(self.undone).all()
+            else np.array([math.inf])
+        )
         return float(spread.max())
 
     @property
     def epsilon(self) -> float:
-        """Local privacy of a report: the logarithm of the largest ratio of two rates of one recorded group."""
+        """Local privacy of a report: the logarithm of the largest ratio of two rates of one
+        recorded group."""
         if self.drawn:
             return math.inf
-        ratios = [_ratio(high, low) for column in zip(*self.rates, strict=True) for high in column for low in column]
+        ratios = [
+            _ratio(high, low)
+            for column in zip(*self.rates, strict=True)
+            for high in column
+            for low in column
+        ]
         return max(map(math.log, ratios), default=0.0) if math.inf not in ratios else math.inf
 
     def together(self, central: float) -> float:
@@ -142,7 +175,8 @@ class Reports:
         Returns
         -------
         float
-            Epsilon for a change of one true group: at most the smaller one of `central` and `epsilon`.
+            Epsilon for a change of one true group: at most the smaller one of `central` and
+            `epsilon`.
         """
         value = _checks.non_negative(central=central, allow_inf=True)
         if math.isinf(value):
@@ -168,9 +202,17 @@ class Reports:
             The same rates. Other groups are an error.
         """
         if set(groups) != set(self.groups) or len(groups) != len(self.groups):
-            remedy = "Name the groups of the one sensitive column; a schema lists those that do not occur."
+            remedy = (
+                "Name the groups of the one sensitive column; a schema lists those that do not "
+                "occur."
+            )
             raise InputError(
-                complaint(expected=f"the groups {list(groups)}", of="reports", got=list(self.groups), remedy=remedy)
+                complaint(
+                    expected=f"the groups {list(groups)}",
+                    of="reports",
+                    got=list(self.groups),
+                    remedy=remedy,
+                )
             )
         at = [self.groups.index(group) for group in groups]
         rates = np.array(self.rates)[np.ix_(at, at)]
@@ -203,7 +245,9 @@ class Reports:
             The rates.
         """
         node.only(("rates", "drawn"))
-        lines = tuple(tuple(line.numbers(length=len(groups))) for line in node["rates"].list(len(groups)))
+        lines = tuple(
+            tuple(line.numbers(length=len(groups))) for line in node["rates"].list(len(groups))
+        )
         return Reports(tuple(groups), lines, node["drawn"].truth())
 
 

@@ -1,4 +1,5 @@
-"""What rows look like, and where they come from. Only shapes and public lists here: the rows stay with their source."""
+"""What rows look like, and where they come from. Only shapes and public lists here: the rows stay
+with their source."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The public shape of coded rows: numbers first, then one block of indicator columns for each category column.
+    """The public shape of coded rows: numbers first, then one block of indicator columns for each
+    category column.
 
-    `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has. `classes`: the labels in
-    the order of their codes, or None when the target is a number. `sensitive`: the values of each sensitive column, in the
-    order of their codes; `sensitive_names` their names.
+    `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has.
+    `classes`: the labels in the order of their codes, or None when the target is a number.
+    `sensitive`: the values of each sensitive column, in the order of their codes; `sensitive_names`
+    their names.
     """
 
     numbers: int
@@ -32,18 +35,20 @@ class RowLayout:
 
 
 PERSON_BY_PERSON = np.dtype([("place", "<i8"), ("begins", "?")])
-"""Of rows that stand person by person: where the row stood in the table, and whether it is the first of its person."""
+"""Of rows that stand person by person: where the row stood in the table, and whether it is the
+first of its person."""
 
 
 @dataclass(frozen=True, repr=False)  # a printed block would show rows
 class RowBlock:
     """A run of coded rows, column by column, never one-hot.
 
-    `numbers`: float32 or float64 of shape (numbers, rows), each line contiguous; or a scipy CSR array (rows, numbers).
-    `codes`: uint8, uint16 or int32 of shape (coded features, rows). `labels`: int32 class codes or float64 targets (rows,), or
-    None. `sensitive`: uint16 codes of shape (sensitive columns, rows), or None. `weights`: float64 (rows,), or None for ones.
-    `persons`: whose each row is (rows,): bytes that tell persons apart, or `PERSON_BY_PERSON`, where no person has rows in two
-    blocks; None where rows are nobody's in particular.
+    `numbers`: float32 or float64 of shape (numbers, rows), each line contiguous; or a scipy CSR
+    array (rows, numbers). `codes`: uint8, uint16 or int32 of shape (coded features, rows).
+    `labels`: int32 class codes or float64 targets (rows,), or None. `sensitive`: uint16 codes of
+    shape (sensitive columns, rows), or None. `weights`: float64 (rows,), or None for ones.
+    `persons`: whose each row is (rows,): bytes that tell persons apart, or `PERSON_BY_PERSON`,
+    where no person has rows in two blocks; None where rows are nobody's in particular.
     """
 
     numbers: Any
@@ -61,7 +66,8 @@ class RowBlock:
 
 @runtime_checkable
 class RowSource(Protocol):
-    """Anything that can be read again and again, block by block: a table in memory, files on disk, a shard."""
+    """Anything that can be read again and again, block by block: a table in memory, files on disk,
+    a shard."""
 
     @property
     def layout(self) -> RowLayout:

@@ -30,14 +30,17 @@ TOML = Document("schema in TOML", "Mend the TOML there.", SchemaError, largest=L
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """Public facts of a table: its columns with kinds and bounds, the target, the groups, about how many rows.
+    """Public facts of a table: its columns with kinds and bounds, the target, the groups, about how
+    many rows.
 
-    `columns`: name to `Number`, `Category`, `Boolean` or `Ignored`, in the order that features take. `target`: the column to
-    predict: a category or boolean (its values are the classes) or a number (its bounds are the target's). `sensitive`: the
-    columns that make the groups (their values are the group values). `rows`: about how many rows there are, if that is public.
-    `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these facts come from, in words.
-    `unit`: the column that tells persons apart, where a person may have several rows: `Ignored()`, or not declared; fits then
-    protect persons, and read `max_rows_per_unit` rows of each at most.
+    `columns`: name to `Number`, `Category`, `Boolean` or `Ignored`, in the order that features
+    take. `target`: the column to predict: a category or boolean (its values are the classes) or a
+    number (its bounds are the target's). `sensitive`: the columns that make the groups (their
+    values are the group values). `rows`: about how many rows there are, if that is public.
+    `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these
+    facts come from, in words. `unit`: the column that tells persons apart, where a person may have
+    several rows: `Ignored()`, or not declared; fits then protect persons, and read
+    `max_rows_per_unit` rows of each at most.
 
     Columns of a table that the schema does not name are not read.
 
@@ -66,12 +69,21 @@ class Schema:
         for option in ("name", "source"):
             if not isinstance(getattr(self, option), str):
                 raise SchemaError(
-                    complaint(expected="a text", of=option, got=getattr(self, option), remedy=f'Pass {option}="...".')
+                    complaint(
+                        expected="a text",
+                        of=option,
+                        got=getattr(self, option),
+                        remedy=f'Pass {option}="...".',
+                    )
                 )
         if self.rows is not None:
-            _checks.normalise(self, rows=_as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1)))
+            _checks.normalise(
+                self, rows=_as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1))
+            )
         if self.max_rows_per_unit is not None:
-            most = _as_schema_error(lambda: _checks.whole(max_rows_per_unit=self.max_rows_per_unit, at_least=1))
+            most = _as_schema_error(
+                lambda: _checks.whole(max_rows_per_unit=self.max_rows_per_unit, at_least=1)
+            )
             _checks.normalise(self, max_rows_per_unit=most)
         self._check_roles()
 
@@ -92,20 +104,39 @@ class Schema:
             if not isinstance(self.columns[name], allowed):
                 expected, of = " or ".join(kind.kind for kind in allowed), f"{role} column {name!r}"
                 remedy = "Declare its values (groups of a number: make a column of ranges first)."
-                yield SchemaError(complaint(expected=expected, of=of, got=self.columns[name].kind, remedy=remedy))
+                yield SchemaError(
+                    complaint(expected=expected, of=of, got=self.columns[name].kind, remedy=remedy)
+                )
             elif role == "sensitive" and len(self.listed(name)) > MOST_VALUES:
-                remedy = "List the values that are frequent and one for the others, and declare that one as unknown."
-                expected, got = f"at most {MOST_VALUES:,} values", f"{len(self.listed(name)):,} of them"
-                yield SchemaError(complaint(expected=expected, of=f"{role} column {name!r}", got=got, remedy=remedy))
+                remedy = (
+                    "List the values that are frequent and one for the others, and declare that "
+                    "one as unknown."
+                )
+                expected, got = (
+                    f"at most {MOST_VALUES:,} values",
+                    f"{len(self.listed(name)):,} of them",
+                )
+                yield SchemaError(
+                    complaint(
+                        expected=expected, of=f"{role} column {name!r}", got=got, remedy=remedy
+                    )
+                )
             elif role == "target" and self.classes is not None and len(self.classes) < 2:
                 remedy, of = "List every class that may occur.", f"target column {name!r}"
-                wrong = complaint(expected="at least two classes", of=of, got=list(self.classes), remedy=remedy)
+                wrong = complaint(
+                    expected="at least two classes", of=of, got=list(self.classes), remedy=remedy
+                )
                 yield SchemaError(wrong)
         yield from wrong_unit(self.unit, self.max_rows_per_unit, self.columns)
         if len(set(self.sensitive)) != len(self.sensitive) or self.target in self.sensitive:
-            remedy = "Name each sensitive column once; copy the column under another name to use it twice."
+            remedy = (
+                "Name each sensitive column once; copy the column under another name to use it "
+                "twice."
+            )
             expected = "distinct columns, none of them the target"
-            yield SchemaError(complaint(expected=expected, of="sensitive", got=self.sensitive, remedy=remedy))
+            yield SchemaError(
+                complaint(expected=expected, of="sensitive", got=self.sensitive, remedy=remedy)
+            )
 
     # What the facts say
 
@@ -113,7 +144,11 @@ class Schema:
     def features(self) -> tuple[str, ...]:
         """Columns that are features: neither ignored, nor the target, nor sensitive."""
         taken = {self.target, *self.sensitive}
-        return tuple(name for name, column in self.columns.items() if name not in taken and not isinstance(column, Ignored))
+        return tuple(
+            name
+            for name, column in self.columns.items()
+            if name not in taken and not isinstance(column, Ignored)
+        )
 
     @property
     def classes(self) -> tuple[Value, ...] | None:
@@ -144,7 +179,9 @@ class Schema:
         """The groups as cells of a histogram."""
         return Cells(self.groups, mode=mode, names=self.sensitive)
 
-    def with_roles(self, *, target: str | None = None, sensitive: Iterable[str] | None = None) -> Schema:
+    def with_roles(
+        self, *, target: str | None = None, sensitive: Iterable[str] | None = None
+    ) -> Schema:
         """The same columns with another target or other sensitive columns."""
         return dataclasses.replace(
             self,
@@ -153,24 +190,32 @@ class Schema:
         )
 
     def with_unit(self, unit: str, max_rows_per_unit: int | None = None) -> Schema:
-        """The same facts about persons, identified by a column that is no feature and has no other role."""
+        """The same facts about persons, identified by a column that is no feature and has no other
+        role."""
         most = self.max_rows_per_unit if max_rows_per_unit is None else max_rows_per_unit
         return dataclasses.replace(self, unit=unit, max_rows_per_unit=most)
 
     def without_unit(self) -> Schema:
-        """The same facts about rows: guarantees are then each row's, and no person's with several."""
+        """The same facts about rows: guarantees are then each row's, and no person's with
+        several."""
         return dataclasses.replace(self, unit=None, max_rows_per_unit=None)
 
     def without(self, *names: str) -> Schema:
         """The same facts without some columns, in whatever role: rows to predict have no target.
 
-        >>> Schema({"age": Number(0, 100), "hired": Boolean()}, target="hired").without("hired").features
+        >>> Schema({"age": Number(0, 100), "hired": Boolean()}, target="hired").without(
+        ...     "hired"
+        ... ).features
         ('age',)
         """
         for name in names:
             if name not in self.columns:
                 listed = f"one of the columns {list(self.columns)}"
-                raise SchemaError(complaint(expected=listed, of="without", got=name, remedy="Name a declared column."))
+                raise SchemaError(
+                    complaint(
+                        expected=listed, of="without", got=name, remedy="Name a declared column."
+                    )
+                )
         return dataclasses.replace(
             self,
             columns={name: column for name, column in self.columns.items() if name not in names},
@@ -180,13 +225,21 @@ class Schema:
 
     def describe(self) -> str:
         """The facts in plain words, one column a line."""
-        lines = [f"Schema {self.name}".rstrip() + (f": about {self.rows:,} rows" if self.rows else "")]
+        lines = [
+            f"Schema {self.name}".rstrip() + (f": about {self.rows:,} rows" if self.rows else "")
+        ]
         width = max(map(len, self.columns))
         for name, column in self.columns.items():
-            role = "target" if name == self.target else "sensitive" if name in self.sensitive else ""
+            role = (
+                "target" if name == self.target else "sensitive" if name in self.sensitive else ""
+            )
             lines.append(f"  {name:<{width}}  {in_words(column)}" + (f"  [{role}]" if role else ""))
         if self.unit is not None:
-            most = "" if self.max_rows_per_unit is None else f", at most {self.max_rows_per_unit:,} rows each"
+            most = (
+                ""
+                if self.max_rows_per_unit is None
+                else f", at most {self.max_rows_per_unit:,} rows each"
+            )
             lines.append(f"  unit: persons, identified by {self.unit}{most}")
         if self.source:
             lines.append(f"  source: {self.source}")
@@ -194,18 +247,29 @@ class Schema:
 
     def __repr__(self) -> str:
         roles = f"target={self.target!r}, sensitive={self.sensitive!r}"
-        return f"Schema({self.name!r}, {len(self.columns)} columns, {roles}, {self.fingerprint[:12]})"
+        return (
+            f"Schema({self.name!r}, {len(self.columns)} columns, {roles}, {self.fingerprint[:12]})"
+        )
 
     # Identity: by the canonical JSON, because Python takes 1, 1.0 and True for the same value
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON: equal exactly when every fact, its type and the order of columns are equal."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        """SHA-256 of the canonical JSON: equal exactly when every fact, its type and the order of
+        columns are equal."""
+        text = json.dumps(
+            self.to_dict(),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=True,
+            allow_nan=False,
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return self.fingerprint == other.fingerprint if isinstance(other, Schema) else NotImplemented
+        return (
+            self.fingerprint == other.fingerprint if isinstance(other, Schema) else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -217,14 +281,22 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what is not stated."""
-        stated = {"name": self.name, "source": self.source, "rows": self.rows, "target": self.target}
+        stated = {
+            "name": self.name,
+            "source": self.source,
+            "rows": self.rows,
+            "target": self.target,
+        }
         stated |= {"unit": self.unit, "max_rows_per_unit": self.max_rows_per_unit}
         return {
             "fairveil_schema": FORMAT,
             **{key: value for key, value in stated.items() if value not in (None, "")},
             "sensitive": list(self.sensitive),
             "missing_values": list(self.missing_values),
-            "columns": [{"name": name, "kind": column.kind, **column.facts()} for name, column in self.columns.items()],
+            "columns": [
+                {"name": name, "kind": column.kind, **column.facts()}
+                for name, column in self.columns.items()
+            ],
         }
 
     @staticmethod
@@ -236,13 +308,24 @@ class Schema:
         if not set(values) <= set(FIELDS):
             wrong.append(of_keys(sorted(map(str, set(values) - set(FIELDS)))))
         if values.get("fairveil_schema") is not FORMAT:
-            got, remedy = values.get("fairveil_schema"), f"Write fairveil_schema = {FORMAT}, the version of this format."
-            wrong.append(SchemaError(complaint(expected=str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)))
+            got, remedy = (
+                values.get("fairveil_schema"),
+                f"Write fairveil_schema = {FORMAT}, the version of this format.",
+            )
+            wrong.append(
+                SchemaError(
+                    complaint(expected=str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)
+                )
+            )
         try:
             columns = columns_of(values.get("columns"))
         except InputError as error:
             raise together([*wrong, error, *unknown_roles(values)]) from None
-        options = {key: value for key, value in values.items() if key in FIELDS and key not in ("fairveil_schema", "columns")}
+        options = {
+            key: value
+            for key, value in values.items()
+            if key in FIELDS and key not in ("fairveil_schema", "columns")
+        }
         try:
             made = Schema(columns, **options)
         except InputError as error:
@@ -280,7 +363,12 @@ class Schema:
         except OSError as error:
             remedy = "Make the folder first, or name another."
             raise DataNotFoundError(
-                complaint(expected="a place to write a schema to", of=str(target), got=error.strerror, remedy=remedy)
+                complaint(
+                    expected="a place to write a schema to",
+                    of=str(target),
+                    got=error.strerror,
+                    remedy=remedy,
+                )
             ) from None
         finally:
             partial.unlink(missing_ok=True)
@@ -291,7 +379,11 @@ class Schema:
         source = Path(path)
         read = Schema.from_toml if suffix(source) == ".toml" else Schema.from_json
         text = read_text(
-            source, what="a schema file", most=LARGEST_FILE, remedy="Write one with Schema.save().", error=SchemaError
+            source,
+            what="a schema file",
+            most=LARGEST_FILE,
+            remedy="Write one with Schema.save().",
+            error=SchemaError,
         )
         return read(text)
 

@@ -1,4 +1,5 @@
-"""Plain values as TOML 1.0: the little that a schema needs, written so that `tomllib` reads the same values and types back."""
+"""Plain values as TOML 1.0: the little that a schema needs, written so that `tomllib` reads the
+same values and types back."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def _letter(letter: str) -> str:
 def value_text(value: object) -> str:
     r"""A value of TOML on one line.
 
-    >>> print(value_text(["a\"b", 1, 1.0, True]))
+    >>> print(value_text(['a"b', 1, 1.0, True]))
     ["a\"b", 1, 1.0, true]
     """
     if isinstance(value, bool):
@@ -44,7 +45,11 @@ def key_text(key: str) -> str:
 def document(values: Mapping[str, object]) -> str:
     """A whole document. Lists of mappings become arrays of tables, at the end, in their order."""
     tables = {key: value for key, value in values.items() if _is_tables(value)}
-    lines = [f"{key_text(key)} = {value_text(value)}" for key, value in values.items() if key not in tables]
+    lines = [
+        f"{key_text(key)} = {value_text(value)}"
+        for key, value in values.items()
+        if key not in tables
+    ]
     for key, rows in tables.items():
         assert isinstance(rows, list)
         for row in rows:
@@ -54,4 +59,6 @@ def document(values: Mapping[str, object]) -> str:
 
 
 def _is_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    )

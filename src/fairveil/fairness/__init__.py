@@ -1,7 +1,9 @@
-"""Ring 1: what is asked of a model. Notions of fairness, constraints on prediction rates, objectives of group losses.
+"""Ring 1: what is asked of a model. Notions of fairness, constraints on prediction rates,
+objectives of group losses.
 
-Holds no data, reads no table and knows nothing of privacy: everything here is a public description. What measures finished
-decisions is in `fairveil.metrics`; its names are handed out here, too, as they were in version 0.2.
+Holds no data, reads no table and knows nothing of privacy: everything here is a public description.
+What measures finished decisions is in `fairveil.metrics`; its names are handed out here, too, as
+they were in version 0.2.
 """
 
 from .._lazy import lazily

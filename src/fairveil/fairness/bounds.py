@@ -1,7 +1,8 @@
 """How large a gap or a rate may be: read, checked, and never left out by accident.
 
-A rate lies between 0 and 1, and two rates are never more than 1 apart. A bound of 1 or more therefore requires nothing. To
-require nothing, pass None. On a command line a bound may be in per cent: "5%" is 0.05.
+A rate lies between 0 and 1, and two rates are never more than 1 apart. A bound of 1 or more
+therefore requires nothing. To require nothing, pass None. On a command line a bound may be in per
+cent: "5%" is 0.05.
 """
 
 from __future__ import annotations
@@ -37,28 +38,42 @@ NOT_GIVEN: Any = _NotGiven()
 
 
 def of_rates(owner: str, *, below: float = LARGEST, **named: object) -> float | None:
-    """A bound on rates or on gaps of rates: at least 0 and below `below`, or None, which requires nothing.
+    """A bound on rates or on gaps of rates: at least 0 and below `below`, or None, which requires
+    nothing.
 
     >>> of_rates("DemographicParity", max_gap=0.05)
     0.05
     """
     ((name, value),) = named.items()
     if value is NOT_GIVEN:
-        remedy = f"Write {owner}({name}=0.05), for example, or {owner}({name}=None) to require nothing."
-        raise InputError(complaint(expected="a bound", of=name, got="none", remedy=remedy, quote=False))
+        remedy = (
+            f"Write {owner}({name}=0.05), for example, or {owner}({name}=None) to require nothing."
+        )
+        raise InputError(
+            complaint(expected="a bound", of=name, got="none", remedy=remedy, quote=False)
+        )
     if value is None:
         return None
     way_out = f"{name}=None requires nothing."
     bound = _number(name, value, f"Pass {name}=0.05, for example; {way_out}")
     if bound >= below:
-        back = asked_back(name, bound, f"{name}={{}}") if below == LARGEST else "This loss has no largest value."
+        back = (
+            asked_back(name, bound, f"{name}={{}}")
+            if below == LARGEST
+            else "This loss has no largest value."
+        )
         remedy = f"{back} {way_out}"
-        raise InputError(complaint(expected=f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy
+            )
+        )
     return bound
 
 
 def asked_back(name: str, bound: float, *ways: str) -> str:
-    """What so large a bound would mean, and which smaller one may have been meant; `ways` to write that, with {} for it.
+    """What so large a bound would mean, and which smaller one may have been meant; `ways` to write
+    that, with {} for it.
 
     >>> asked_back("max_gap", 5.0, "max_gap={}")
     '5 means 500 percentage points: did you mean max_gap=0.05?'
@@ -74,7 +89,9 @@ def asked_back(name: str, bound: float, *ways: str) -> str:
 
 def written(value: object) -> object:
     """A bound from a file: those of earlier versions that require nothing become None."""
-    if value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool) and value >= LARGEST):
+    if value == "inf" or (
+        isinstance(value, int | float) and not isinstance(value, bool) and value >= LARGEST
+    ):
         return None
     return value
 
@@ -90,7 +107,8 @@ def share(text: str) -> float | None:
 
 
 def bare_point(text: str) -> float | None:
-    """A number with no digit before its point, or none after it, which JSON does not take; None of any other text.
+    """A number with no digit before its point, or none after it, which JSON does not take; None of
+    any other text.
 
     >>> bare_point(".1"), bare_point("1."), bare_point("0.1")
     (0.1, 1.0, None)
@@ -102,8 +120,12 @@ def below_one(bound: object, name: str) -> float:
     """A bound on an objective that is a rate, a gap of rates or a mean of them."""
     found = _number(name, bound, f"Pass {name}=0.05, for example.")
     if found >= LARGEST:
-        remedy = f"{asked_back(name, found, f'{name}={{}}')} To require nothing, leave the bound out."
-        raise InputError(complaint(expected="a number from 0 to below 1", of=name, got=bound, remedy=remedy))
+        remedy = (
+            f"{asked_back(name, found, f'{name}={{}}')} To require nothing, leave the bound out."
+        )
+        raise InputError(
+            complaint(expected="a number from 0 to below 1", of=name, got=bound, remedy=remedy)
+        )
     return found
 
 
@@ -115,11 +137,20 @@ def _number(name: str, value: object, remedy: str) -> float:
 
 
 def require_below_one(bound: float, text: str, name: str, limit: str) -> None:
-    """An error where the bound in a text requires nothing. `name`: of what it bounds; `limit`: "max_gap", or of a rate."""
+    """An error where the bound in a text requires nothing. `name`: of what it bounds; `limit`:
+    "max_gap", or of a rate."""
     if bound >= LARGEST:
         remedy = f"{asked_back(limit, bound, f'{name}:{{}}')[:-1]} or {name}:{bound:g}%?"
-        remedy = remedy if bound < 100 else f"{asked_back(limit, bound)} Leave the option out to require nothing."
-        raise InputError(complaint(expected="a bound from 0 to below 1", of="constraint", got=text, remedy=remedy))
+        remedy = (
+            remedy
+            if bound < 100
+            else f"{asked_back(limit, bound)} Leave the option out to require nothing."
+        )
+        raise InputError(
+            complaint(
+                expected="a bound from 0 to below 1", of="constraint", got=text, remedy=remedy
+            )
+        )
 
 
 def of_confidence(confidence: object) -> None:
@@ -129,4 +160,8 @@ def of_confidence(confidence: object) -> None:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, high_open=True, remedy=remedy)
     if found < 0.5:
-        raise InputError(complaint(expected="0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy
+            )
+        )

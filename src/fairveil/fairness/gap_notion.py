@@ -1,4 +1,5 @@
-"""What notions of a gap share: outcomes, the pairs of groups that are compared, and how such notions are checked."""
+"""What notions of a gap share: outcomes, the pairs of groups that are compared, and how such
+notions are checked."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MOST_CONSTRAINTS = 100_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is compared across groups: the rate of `prediction`, or of errors, given one of `labels` (None: any)."""
+    """What is compared across groups: the rate of `prediction`, or of errors, given one of `labels`
+    (None: any)."""
 
     prediction: Hashable = None
     labels: tuple[Hashable, ...] | None = None
@@ -96,7 +98,11 @@ def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
         return positive
     if positive is None and len(classes) == 2:
         return classes[1]
-    expected = "one of at least two classes" if positive is not None else "a class, as there are not exactly two"
+    expected = (
+        "one of at least two classes"
+        if positive is not None
+        else "a class, as there are not exactly two"
+    )
     remedy = f"Pass positive= one of {list(classes)}."
     raise InputError(complaint(expected=expected, of="positive", got=positive, remedy=remedy))
 
@@ -105,7 +111,9 @@ def to_dict_of(notion: Notion) -> dict[str, Any]:
     named = {f.name: getattr(notion, f.name) for f in fields(notion)}  # type: ignore[arg-type]
     if named.get("confidence") is None:  # of a notion that no fit certifies: files need not hold it
         named.pop("confidence", None)
-    return {"notion": notion.kind} | {name: keys.to_json(value, of=name) for name, value in named.items()}
+    return {"notion": notion.kind} | {
+        name: keys.to_json(value, of=name) for name, value in named.items()
+    }
 
 
 def check_shape(notion: Any) -> None:
@@ -148,7 +156,8 @@ def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[
         if compare == "pairs":
             out += [(one, other) for one in inside for other in inside if one is not other]
             continue
-        # Two groups are each other's complement: the second would repeat the first's two constraints.
+        # Two groups are each other's complement: the second would repeat the first's two
+        # constraints.
         for g, one in list(zip(block, inside, strict=True))[: 1 if len(block) == 2 else None]:
             if len(block) > 1:
                 rest = outcome.rate((grouping.keys[g],), outside=True)

@@ -20,8 +20,9 @@ COMPARISONS = ("pairs", "rest")
 class Grouping:
     """Groups as sets of cells: `members[g, c]` says whether cell c belongs to group g.
 
-    `columns[g]` is the sensitive column that group g comes from (marginal groups), or 0 for all (product groups). Only
-    groups of one column are compared: across columns they overlap, and "women against Black people" compares nothing.
+    `columns[g]` is the sensitive column that group g comes from (marginal groups), or 0 for all
+    (product groups). Only groups of one column are compared: across columns they overlap, and
+    "women against Black people" compares nothing.
     """
 
     keys: tuple[Hashable, ...]
@@ -30,7 +31,8 @@ class Grouping:
 
     @staticmethod
     def of(cells: Cells, mode: str) -> Grouping:
-        """The groups of `mode` built from `cells`. Marginal groups are unions of product cells, never the other way round."""
+        """The groups of `mode` built from `cells`. Marginal groups are unions of product cells,
+        never the other way round."""
         single = len(cells.columns) == 1
         if mode == "product" or single:
             if cells.mode == "marginal" and not single:
@@ -48,7 +50,9 @@ class Grouping:
         if cells.mode == "marginal":
             return Grouping(marginal.keys, columns, np.eye(cells.count, dtype=bool))
         grid = np.indices(cells.sizes).reshape(len(cells.sizes), -1)
-        members = np.concatenate([grid[j] == np.arange(size)[:, np.newaxis] for j, size in enumerate(cells.sizes)])
+        members = np.concatenate(
+            [grid[j] == np.arange(size)[:, np.newaxis] for j, size in enumerate(cells.sizes)]
+        )
         return Grouping(marginal.keys, columns, members)
 
     def index(self, key: Hashable) -> int:
@@ -58,15 +62,21 @@ class Grouping:
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.keys[:20]))
             remedy = f"Known groups: {known}{', ...' if len(self.keys) > 20 else ''}."
-            raise InputError(complaint(expected="a known group", of="group", got=key, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="a known group", of="group", got=key, remedy=remedy)
+            ) from None
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:
-        return {key: at for at, key in reversed(list(enumerate(self.keys)))}  # the first of keys that are equal
+        # the first of keys that are equal
+        return {key: at for at, key in reversed(list(enumerate(self.keys)))}
 
     def blocks(self) -> list[list[int]]:
         """Groups that are compared with each other, one list a sensitive column."""
-        return [[g for g, c in enumerate(self.columns) if c == column] for column in sorted(set(self.columns))]
+        return [
+            [g for g, c in enumerate(self.columns) if c == column]
+            for column in sorted(set(self.columns))
+        ]
 
     def shown(self, group: int) -> str:
         """The group's key for a reader."""

@@ -1,16 +1,20 @@
-"""Notions of fairness. Each only chooses what is compared; the general rate constraint does the rest.
+"""Notions of fairness. Each only chooses what is compared; the general rate constraint does the
+rest.
 
-A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as two one-sided constraints.
-The bound has no default. None requires nothing, and is how that is said: a bound of 1 or more is an error.
-- `compare="pairs"`: every ordered pair of groups (of one sensitive column, when groups are marginal);
-- `compare="rest"`: every group against its complement, all rows that are not in it, and the complement against it. With two
-  groups that is the same as pairs. With more it is weaker: pairs within g imply rest within g, not the other way round.
+A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as
+two one-sided constraints. The bound has no default. None requires nothing, and is how that is said:
+a bound of 1 or more is an error.
+- `compare="pairs"`: every ordered pair of groups (of one sensitive column, when groups are
+  marginal);
+- `compare="rest"`: every group against its complement, all rows that are not in it, and the
+  complement against it. With two groups that is the same as pairs. With more it is weaker: pairs
+  within g imply rest within g, not the other way round.
 
-`confidence`: estimators with `certify_share` set rows aside, aim inside the bound, and certify it for the population with this
-confidence. Others refuse it.
+`confidence`: estimators with `certify_share` set rows aside, aim inside the bound, and certify it
+for the population with this confidence. Others refuse it.
 
-With two classes a constraint on the second class's rate is also one on the first's (they sum to 1), so only the second is
-written down; with more, every class.
+With two classes a constraint on the second class's rate is also one on the first's (they sum to 1),
+so only the second is written down; with more, every class.
 """
 
 from __future__ import annotations
@@ -37,20 +41,23 @@ LOSSES = ("zero_one", "log", "squared")
 class DemographicParity(GapNotion):
     """Equal rates of each prediction: groups differ by at most max_gap.
 
-    For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <= max_gap.
+    For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <=
+    max_gap.
 
     Parameters
     ----------
     max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+        requires nothing.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
-        than two groups.
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+        it, which is weaker for more than two groups.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
 
     See Also
     --------
@@ -79,20 +86,23 @@ class DemographicParity(GapNotion):
 class EqualizedOdds(GapNotion):
     """Equal rates of each prediction given the label: groups differ by at most max_gap.
 
-    For every class k, label y and two groups a and b: |P(prediction = k | y, a) - P(prediction = k | y, b)| <= max_gap.
+    For every class k, label y and two groups a and b: |P(prediction = k | y, a) - P(prediction = k
+    | y, b)| <= max_gap.
 
     Parameters
     ----------
     max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+        requires nothing.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
-        than two groups.
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+        it, which is weaker for more than two groups.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
 
     See Also
     --------
@@ -100,7 +110,8 @@ class EqualizedOdds(GapNotion):
 
     References
     ----------
-    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
+    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning."
+           arXiv:1610.02413.
     """
 
     kind: ClassVar[str] = "equalized_odds"
@@ -130,21 +141,24 @@ class EqualOpportunity(GapNotion):
     Parameters
     ----------
     max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+        requires nothing.
     positive : label, default=None
         The positive class. None: the second of two.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
-        than two groups.
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+        it, which is weaker for more than two groups.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
 
     References
     ----------
-    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
+    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning."
+           arXiv:1610.02413.
     """
 
     kind: ClassVar[str] = "equal_opportunity"
@@ -176,17 +190,19 @@ class FalsePositiveRateParity(GapNotion):
     Parameters
     ----------
     max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+        requires nothing.
     positive : label, default=None
         The positive class. None: the second of two.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
-        than two groups.
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+        it, which is weaker for more than two groups.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
     """
 
     kind: ClassVar[str] = "false_positive_rate_parity"
@@ -218,15 +234,17 @@ class ErrorRateParity(GapNotion):
     Parameters
     ----------
     max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+        requires nothing.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
-        than two groups.
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+        it, which is weaker for more than two groups.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
     """
 
     kind: ClassVar[str] = "error_rate_parity"
@@ -258,15 +276,16 @@ class FalseNegativeRate(Notion):
     max_rate : float
         Largest rate, a share of 1. None requires nothing.
     group : label, default=None
-        None: the population. ``"each"``: every group. Otherwise the key of one group; for a key that is the text "each" write a
-        `RateConstraint`.
+        None: the population. ``"each"``: every group. Otherwise the key of one group; for a key
+        that is the text "each" write a `RateConstraint`.
     positive : label, default=None
         The positive class. None: the second of two.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
     """
 
     kind: ClassVar[str] = "false_negative_rate"
@@ -277,7 +296,9 @@ class FalseNegativeRate(Notion):
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _checks.normalise(self, max_rate=bounds.of_rates(type(self).__name__, max_rate=self.max_rate))
+        _checks.normalise(
+            self, max_rate=bounds.of_rates(type(self).__name__, max_rate=self.max_rate)
+        )
         _checks.normalise(self, group=keys.plain(self.group, of="group"))
         check_shape(self)
 
@@ -303,11 +324,16 @@ class FalseNegativeRate(Notion):
         """
         positive = positive_class(self.positive, classes)
         asked = Grouping.of(cells, self.groups).keys if self.group == "each" else (self.group,)
-        events = [Event(None if key is None and self.group is None else (key,), (positive,)) for key in asked]
+        events = [
+            Event(None if key is None and self.group is None else (key,), (positive,))
+            for key in asked
+        ]
         others = [k for k in classes if k != positive]
         bound = bounds.LARGEST if self.max_rate is None else self.max_rate
         return tuple(
-            RateConstraint(tuple((1.0, PredictionRate(k, event)) for k in others), bound, groups=self.groups)
+            RateConstraint(
+                tuple((1.0, PredictionRate(k, event)) for k in others), bound, groups=self.groups
+            )
             for event in events
         )
 
@@ -326,27 +352,28 @@ class FalseNegativeRate(Notion):
 class BoundedGroupLoss(Notion):
     """Bound on the mean loss of every group.
 
-    The error rate is a rate constraint. The other losses are no functions of decisions: `losses.resolve_losses` gives a solver
-    the bound on each group's mean loss.
+    The error rate is a rate constraint. The other losses are no functions of decisions:
+    `losses.resolve_losses` gives a solver the bound on each group's mean loss.
 
     Parameters
     ----------
     max_loss : float
-        Largest mean loss: a share of 1 for ``"zero_one"``, nats for ``"log"``, squared units of y for ``"squared"``. None
-        requires nothing.
+        Largest mean loss: a share of 1 for ``"zero_one"``, nats for ``"log"``, squared units of y
+        for ``"squared"``. None requires nothing.
     loss : {"zero_one", "log", "squared"}, default="zero_one"
-        ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to the label. ``"squared"``: the
-        squared error of a number.
+        ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to
+        the label. ``"squared"``: the squared error of a number.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
 
     References
     ----------
-    .. [1] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair Classification."
-       arXiv:1803.02453.
+    .. [1] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair
+       Classification." arXiv:1803.02453.
     """
 
     kind: ClassVar[str] = "bounded_group_loss"
@@ -357,8 +384,11 @@ class BoundedGroupLoss(Notion):
 
     def __post_init__(self) -> None:
         _checks.one_of(LOSSES, loss=self.loss)
-        below = bounds.LARGEST if self.loss == "zero_one" else math.inf  # the other losses have no largest value
-        _checks.normalise(self, max_loss=bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss))
+        # the other losses have no largest value
+        below = bounds.LARGEST if self.loss == "zero_one" else math.inf
+        _checks.normalise(
+            self, max_loss=bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
+        )
         check_shape(self)
 
     @property
@@ -383,7 +413,9 @@ class BoundedGroupLoss(Notion):
         """
         if self.loss != "zero_one":
             remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
-            raise InputError(complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy))
+            raise InputError(
+                complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy)
+            )
         grouping = Grouping.of(cells, self.groups)
         rates = [ErrorRate(Event((key,))) for key in grouping.keys]
         bound = bounds.LARGEST if self.max_loss is None else self.max_loss
@@ -421,7 +453,8 @@ def names_groups(event: Event) -> bool:
 
 
 def uses_groups(notion: Notion) -> bool:
-    """Whether a notion can be asked for only where there are groups. Of a user's own notion it is taken to be so."""
+    """Whether a notion can be asked for only where there are groups. Of a user's own notion it is
+    taken to be so."""
     if isinstance(notion, RateConstraint):
         return any(names_groups(rate.event) for _, rate in notion.terms)
     return not isinstance(notion, FalseNegativeRate) or notion.group is not None
@@ -432,9 +465,17 @@ def from_dict(values: object) -> Notion:
 
     Bounds that require nothing were 1 or more in files of earlier versions; here they are None.
     """
-    if not isinstance(values, Mapping) or not isinstance(values.get("notion"), str) or values["notion"] not in NOTIONS:
+    if (
+        not isinstance(values, Mapping)
+        or not isinstance(values.get("notion"), str)
+        or values["notion"] not in NOTIONS
+    ):
         expected = f"an object whose 'notion' is one of {sorted(NOTIONS)}"
-        raise InputError(complaint(expected=expected, of="notion", got=values, remedy="Write notions with to_dict()."))
+        raise InputError(
+            complaint(
+                expected=expected, of="notion", got=values, remedy="Write notions with to_dict()."
+            )
+        )
     cls = NOTIONS[values["notion"]]
     if cls is RateConstraint:
         return RateConstraint.from_dict(values)
@@ -459,7 +500,9 @@ def parse(text: str) -> Notion:
     if name not in known:
         expected = f"a name out of {', '.join(known)}, then ':' and a bound"
         remedy = "Write demographic_parity:0.05, for example."
-        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy, among=known))
+        raise InputError(
+            complaint(expected=expected, of="constraint", got=text, remedy=remedy, among=known)
+        )
     given: dict[str, Any] = {}
     limit = bound_name(NOTIONS[name])
     if bound:
@@ -468,7 +511,11 @@ def parse(text: str) -> Notion:
         key, equals, value = (part.strip() for part in option.partition("="))
         if not equals or key in given:
             remedy = "Write demographic_parity:0.05,groups=marginal, for example."
-            raise InputError(complaint(expected="name=value, each once", of="constraint", got=option, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="name=value, each once", of="constraint", got=option, remedy=remedy
+                )
+            )
         given[key] = _literal(value, key)
     _require_bound(text, name, limit, given)
     return _make(NOTIONS[name], given, complete=False)
@@ -478,12 +525,22 @@ def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -
     """A bound is there, and requires something: in the words of the command line."""
     found = given.get(limit)
     if found is None or isinstance(found, str):
-        remedy = f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
-        raise InputError(complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy))
+        remedy = (
+            f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
+        )
+        raise InputError(
+            complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy)
+        )
     if given.get("loss", "zero_one") != "zero_one" and "%" in text:
         remedy = f"Write {name}:0.5,loss={given['loss']}, for example: this loss is no rate."
-        raise InputError(complaint(expected="a number without %", of="constraint", got=text, remedy=remedy))
-    if given.get("loss", "zero_one") == "zero_one" and isinstance(found, int | float) and not isinstance(found, bool):
+        raise InputError(
+            complaint(expected="a number without %", of="constraint", got=text, remedy=remedy)
+        )
+    if (
+        given.get("loss", "zero_one") == "zero_one"
+        and isinstance(found, int | float)
+        and not isinstance(found, bool)
+    ):
         bounds.require_below_one(found, text, name, limit)
 
 
@@ -493,7 +550,8 @@ def bound_name(cls: type[Notion]) -> str:
 
 
 def _literal(text: str, of: str) -> Any:
-    """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all else as the text it is."""
+    """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all
+    else as the text it is."""
     if of.startswith("max_") and (number := bounds.share(text)) is not None:
         return number
     if (number := bounds.bare_point(text)) is not None:
@@ -512,5 +570,9 @@ def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion
     missing = names - {"confidence"} - set(given) if complete else {bound_name(cls)} - set(given)
     if missing or not set(given) <= names:
         expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
-        raise InputError(complaint(expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."))
+        raise InputError(
+            complaint(
+                expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."
+            )
+        )
     return cls(**given)

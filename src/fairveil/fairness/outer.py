@@ -1,8 +1,10 @@
-"""Functions of a vector of rates that objectives are made of, with the constants that privacy and convergence need.
+"""Functions of a vector of rates that objectives are made of, with the constants that privacy and
+convergence need.
 
-An objective is phi(M l), l the vector of group losses, M a matrix of public or released numbers (its *lines*), phi one of the
-functions here. Of each is known: whether it is convex, the ranges of its partial derivatives, its Lipschitz constant (L2) and
-that of its gradient (infinite at a kink). phi is taken at vectors that sums over rows can make; constants hold at all of them.
+An objective is phi(M l), l the vector of group losses, M a matrix of public or released numbers
+(its *lines*), phi one of the functions here. Of each is known: whether it is convex, the ranges of
+its partial derivatives, its Lipschitz constant (L2) and that of its gradient (infinite at a kink).
+phi is taken at vectors that sums over rows can make; constants hold at all of them.
 
 | function            | phi(v)                                   | convex | gradient                       |
 | Total               | sum_i v_i                                | yes    | ones                           |
@@ -15,19 +17,22 @@ that of its gradient (infinite at a kink). phi is taken at vectors that sums ove
 | Stated              | the user's                               | stated | the user's                     |
 
 Proofs of the less obvious constants.
-- SoftLargest: the Hessian is eta (diag p - p p'), so M' H M is at most eta times the largest squared length of a line.
-- Boltzmann (the paper's smax, Definition 1.14): ln p_i = eta v_i - ln sum e^(eta v), so a partial derivative is
-  p_i (1 + ln p_i + H(p)). They sum to 1. Of the k that are negative, with p's that sum to a, the sum is at least
-  a - (1 - a) a ln(k/a) + a (1 - a) ln(1/(1 - a)): entropy is largest among equals, and the other p's have at least that of one.
-  So the negative part is at most max over a of a ((1 - a) ln((m - 1)(1 - a)/a) - 1), and this much where one number is ahead of
-  equal others. With a = (1 - t)/2 and t = tanh(x/2) the largest is (1 - t)/(2 t), at (ln(m - 1) + x) t = 2: 0.1 for two
-  numbers, 0.21 for four. `Differs:` the paper assumes it 1-Lipschitz and convex; already for two numbers it is neither.
-- Geometric and harmonic: numbers above 1 count as 1 (shares that divide are noisy), which keeps convexity and all constants
-  but that of the gradient, which holds where no number is above 1.
-- Geometric: in x_i = ln(v_i + s) the log of a partial derivative's size, and of the gradient's length, is convex, so both are
-  largest where each v_i is 0 or 1.
-- Harmonic: with T = sum 1/u and shares t_i = 1/(u_i T): |gradient|^2 = m^2 sum t_i^4 <= m^2 max t^3, and no eigenvalue of the
-  (negative definite) Hessian exceeds 2 m max t_i^2 / u_i in size.
+- SoftLargest: the Hessian is eta (diag p - p p'), so M' H M is at most eta times the largest
+  squared length of a line.
+- Boltzmann (the paper's smax, Definition 1.14): ln p_i = eta v_i - ln sum e^(eta v), so a partial
+  derivative is p_i (1 + ln p_i + H(p)). They sum to 1. Of the k that are negative, with p's that
+  sum to a, the sum is at least a - (1 - a) a ln(k/a) + a (1 - a) ln(1/(1 - a)): entropy is largest
+  among equals, and the other p's have at least that of one. So the negative part is at most max
+  over a of a ((1 - a) ln((m - 1)(1 - a)/a) - 1), and this much where one number is ahead of equal
+  others. With a = (1 - t)/2 and t = tanh(x/2) the largest is (1 - t)/(2 t), at (ln(m - 1) + x) t =
+  2: 0.1 for two numbers, 0.21 for four. `Differs:` the paper assumes it 1-Lipschitz and convex;
+  already for two numbers it is neither.
+- Geometric and harmonic: numbers above 1 count as 1 (shares that divide are noisy), which keeps
+  convexity and all constants but that of the gradient, which holds where no number is above 1.
+- Geometric: in x_i = ln(v_i + s) the log of a partial derivative's size, and of the gradient's
+  length, is convex, so both are largest where each v_i is 0 or 1.
+- Harmonic: with T = sum 1/u and shares t_i = 1/(u_i T): |gradient|^2 = m^2 sum t_i^4 <= m^2 max
+  t^3, and no eigenvalue of the (negative definite) Hessian exceeds 2 m max t_i^2 / u_i in size.
 
 Guarantees (tests/fairness/test_fairness_objectives.py):
 1. Gradients are those of finite differences where there are any, and subgradients elsewhere.
@@ -54,8 +59,8 @@ SMOOTHING = 0.01
 class Outer(ABC):
     """A function of m numbers, vectorised over leading axes. Abstract.
 
-    `convex`; `monotone`: non-decreasing in every number; `keeps_lines`: it knows its lines by their places, so that one which
-    takes no part is 0 and not left out.
+    `convex`; `monotone`: non-decreasing in every number; `keeps_lines`: it knows its lines by their
+    places, so that one which takes no part is 0 and not left out.
     """
 
     convex: Any = True
@@ -83,7 +88,8 @@ class Outer(ABC):
         """The Lipschitz constant of the gradient; infinite where there is a kink."""
 
     def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
-        """The same ranges for phi(M l), (K,) each, of M = `lines` (m, K), sparse: sums of each derivative's worst cases."""
+        """The same ranges for phi(M l), (K,) each, of M = `lines` (m, K), sparse: sums of each
+        derivative's worst cases."""
         low, high = self.ranges(lines.shape[0])
         up, down = lines.maximum(0), -(-lines).maximum(0)
         return np.asarray(up.T @ low + down.T @ high), np.asarray(up.T @ high + down.T @ low)
@@ -125,11 +131,13 @@ class Total(Outer):
 
 @dataclass(frozen=True)
 class MeanOfRates(Total):
-    """The sum of lines that are rates, or parts of them: what divides them is released too, and has noise."""
+    """The sum of lines that are rates, or parts of them: what divides them is released too, and has
+    noise."""
 
 
 class _OneOf(Outer):
-    """Gradients are convex combinations of unit vectors, or nearly: how much of one may be negative is `overshoot`."""
+    """Gradients are convex combinations of unit vectors, or nearly: how much of one may be negative
+    is `overshoot`."""
 
     def overshoot(self, m: int) -> float:
         return 0.0
@@ -139,7 +147,10 @@ class _OneOf(Outer):
         return np.full(m, -more), np.full(m, 1.0 + more)
 
     def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
-        low, high = (np.asarray(end.todense(), np.float64).ravel() for end in (lines.min(axis=0), lines.max(axis=0)))
+        low, high = (
+            np.asarray(end.todense(), np.float64).ravel()
+            for end in (lines.min(axis=0), lines.max(axis=0))
+        )
         more = self.overshoot(lines.shape[0]) * (high - low)
         return low - more, high + more
 
@@ -178,7 +189,9 @@ class SoftLargest(_OneOf):
 
     def value(self, v: Floats) -> Floats:
         top = v.max(axis=-1, keepdims=True)
-        return np.asarray(top[..., 0] + np.log(np.exp(self.sharpness * (v - top)).sum(axis=-1)) / self.sharpness)
+        return np.asarray(
+            top[..., 0] + np.log(np.exp(self.sharpness * (v - top)).sum(axis=-1)) / self.sharpness
+        )
 
     def gradient(self, v: Floats) -> Floats:
         return softmax(self.sharpness * v)
@@ -192,7 +205,8 @@ class SoftLargest(_OneOf):
 
 @dataclass(frozen=True)
 class Boltzmann(_OneOf):
-    """The smooth maximum of Definition 1.14: a mean of the numbers that leans to the largest. Not convex, not monotone."""
+    """The smooth maximum of Definition 1.14: a mean of the numbers that leans to the largest. Not
+    convex, not monotone."""
 
     sharpness: float
     convex = False
@@ -204,27 +218,37 @@ class Boltzmann(_OneOf):
         return np.asarray((softmax(self.sharpness * v) * v).sum(axis=-1))
 
     def gradient(self, v: Floats) -> Floats:
-        return np.asarray(softmax(self.sharpness * v) * (1.0 + self.sharpness * (v - self.value(v)[..., np.newaxis])))
+        return np.asarray(
+            softmax(self.sharpness * v)
+            * (1.0 + self.sharpness * (v - self.value(v)[..., np.newaxis]))
+        )
 
     def overshoot(self, m: int) -> float:
-        """(1 - t) / (2 t), t from below: the root of (ln(m - 1) + x) tanh(x / 2) = 2 lies in (0, 3]."""
+        """(1 - t) / (2 t), t from below: the root of (ln(m - 1) + x) tanh(x / 2) = 2 lies in (0,
+        3]."""
         if m < 2:
             return 0.0
         low, high = 0.0, 3.0
         for _ in range(60):
             middle = (low + high) / 2.0
-            low, high = (middle, high) if (math.log(m - 1) + middle) * math.tanh(middle / 2.0) < 2.0 else (low, middle)
+            low, high = (
+                (middle, high)
+                if (math.log(m - 1) + middle) * math.tanh(middle / 2.0) < 2.0
+                else (low, middle)
+            )
         t = math.tanh(low / 2.0)
         return (1.0 - t) / (2.0 * t) * (1.0 + 1e-12)
 
     def bend(self, m: int) -> float:
-        """The Hessian is eta (diag(g + p) - g p' - p g'): at most eta (1 + o + 1 + 2 (1 + 2 o)), o the overshoot."""
+        """The Hessian is eta (diag(g + p) - g p' - p g'): at most eta (1 + o + 1 + 2 (1 + 2 o)), o
+        the overshoot."""
         return self.sharpness * (4.0 + 5.0 * self.overshoot(m)) if m > 1 else 0.0
 
 
 @dataclass(frozen=True)
 class GeometricShortfall(Outer):
-    """1 less the geometric mean of numbers in [0, 1], each raised by `smoothing`, without which no slope is bounded at 0."""
+    """1 less the geometric mean of numbers in [0, 1], each raised by `smoothing`, without which no
+    slope is bounded at 0."""
 
     smoothing: float = SMOOTHING
 
@@ -235,7 +259,9 @@ class GeometricShortfall(Outer):
         return np.asarray(1.0 + self.smoothing - self._mean(v))
 
     def gradient(self, v: Floats) -> Floats:
-        return np.asarray(-self._mean(v)[..., np.newaxis] / v.shape[-1] / self._raised(v) * (v <= 1.0))
+        return np.asarray(
+            -self._mean(v)[..., np.newaxis] / v.shape[-1] / self._raised(v) * (v <= 1.0)
+        )
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         s = self.smoothing
@@ -271,7 +297,9 @@ class HarmonicShortfall(Outer):
 
     def gradient(self, v: Floats) -> Floats:
         inverse = 1.0 / self._raised(v)
-        return np.asarray(-v.shape[-1] * (inverse / inverse.sum(axis=-1, keepdims=True)) ** 2 * (v <= 1.0))
+        return np.asarray(
+            -v.shape[-1] * (inverse / inverse.sum(axis=-1, keepdims=True)) ** 2 * (v <= 1.0)
+        )
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         return np.full(m, -m * self._share(m) ** 2), np.zeros(m)
@@ -293,10 +321,11 @@ class HarmonicShortfall(Outer):
 
 @dataclass(frozen=True)
 class Inequality(Outer):
-    """Above 0 exactly where the Gini index of non-negative numbers is above `theta` (Definition 8.6's convex level set).
+    """Above 0 exactly where the Gini index of non-negative numbers is above `theta` (Definition
+    8.6's convex level set).
 
-    (sum_{i<j} |v_i - v_j| - theta m sum_i v_i) / (m - 1): of two numbers the difference, less 4 theta their mean. The index
-    itself is quasi-convex only.
+    (sum_{i<j} |v_i - v_j| - theta m sum_i v_i) / (m - 1): of two numbers the difference, less 4
+    theta their mean. The index itself is quasi-convex only.
     """
 
     theta: float
@@ -341,8 +370,9 @@ def gini(v: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Stated(Outer):
-    """A user's function of rates in [0, 1], with the constants that the user states; `group_function.checked` looks for a
-    vector that breaks them. Rates above 1, by noise in what divides them, count as 1."""
+    """A user's function of rates in [0, 1], with the constants that the user states;
+    `group_function.checked` looks for a vector that breaks them. Rates above 1, by noise in what
+    divides them, count as 1."""
 
     function: Callable[[Floats], Any]
     derivative: Callable[[Floats], Any]
@@ -353,11 +383,15 @@ class Stated(Outer):
 
     def value(self, v: Floats) -> Floats:
         flat = np.clip(v, 0.0, 1.0).reshape(-1, v.shape[-1])
-        return np.array([float(self.function(line)) for line in flat], np.float64).reshape(v.shape[:-1])
+        return np.array([float(self.function(line)) for line in flat], np.float64).reshape(
+            v.shape[:-1]
+        )
 
     def gradient(self, v: Floats) -> Floats:
         flat = np.clip(v, 0.0, 1.0).reshape(-1, v.shape[-1])
-        return np.array([np.asarray(self.derivative(line), np.float64) for line in flat], np.float64).reshape(v.shape)
+        return np.array(
+            [np.asarray(self.derivative(line), np.float64) for line in flat], np.float64
+        ).reshape(v.shape)
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         return np.full(m, 0.0 if self.monotone else -self.steepest), np.full(m, self.steepest)

@@ -1,13 +1,15 @@
-"""A constraint as a linear combination of prediction rates over events. Data-free: group keys, labels and numbers only.
+"""A constraint as a linear combination of prediction rates over events. Data-free: group keys,
+labels and numbers only.
 
-A *rate* is P(outcome | event). An *event* is a set of (group, label) pairs; an *outcome* is "the prediction is class k" or
-"the prediction is wrong". A constraint bounds a linear combination of them,
+A *rate* is P(outcome | event). An *event* is a set of (group, label) pairs; an *outcome* is "the
+prediction is class k" or "the prediction is wrong". A constraint bounds a linear combination of
+them,
 
     sum_t  c_t * P(outcome_t | event_t)  <=  bound,
 
-the generalised rate constraints of RaCO-DP (its eq. 6). `Differs:` the paper's outcomes are classes only; an error rate
-P(prediction != label | event) is not a fixed combination of those (the share of each label would enter), so it is an
-outcome of its own.
+the generalised rate constraints of RaCO-DP (its eq. 6). `Differs:` the paper's outcomes are classes
+only; an error rate P(prediction != label | event) is not a fixed combination of those (the share of
+each label would enter), so it is an outcome of its own.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from ..tables import keys
 
 @dataclass(frozen=True)
 class Event:
-    """Rows of these `groups` (None: of everyone) whose label is one of `labels` (None: whatever it is).
+    """Rows of these `groups` (None: of everyone) whose label is one of `labels` (None: whatever it
+    is).
 
-    `outside=True` takes the rows of all other groups instead: the complement, within the same sensitive column when groups
-    are marginal. `also` adds the rows of further events, so any set of (group, label) pairs can be written.
+    `outside=True` takes the rows of all other groups instead: the complement, within the same
+    sensitive column when groups are marginal. `also` adds the rows of further events, so any set of
+    (group, label) pairs can be written.
 
     >>> print(Event(groups=("f",), labels=(1,)))
     group f, label 1
@@ -51,12 +55,17 @@ class Event:
         _checks.normalise(self, also=tuple(self.also))
         if self.outside and self.groups is None:
             remedy = 'Pass Event(groups=("f",), outside=True), for example.'
-            raise InputError(complaint(expected="groups to be outside of", of="groups", got=None, remedy=remedy))
+            raise InputError(
+                complaint(expected="groups to be outside of", of="groups", got=None, remedy=remedy)
+            )
 
     def __str__(self) -> str:
         words = []
         if self.groups is not None:
-            words.append(f"{'outside ' if self.outside else ''}group {' or '.join(map(keys.shown, self.groups))}")
+            words.append(
+                f"{'outside ' if self.outside else ''}group "
+                f"{' or '.join(map(keys.shown, self.groups))}"
+            )
         if self.labels is not None:
             words.append(f"label {' or '.join(map(keys.shown, self.labels))}")
         return "; or ".join([", ".join(words) or "everyone", *map(str, self.also)])
@@ -76,15 +85,27 @@ class Event:
     @staticmethod
     def from_dict(values: object) -> Event:
         """The inverse of `to_dict`."""
-        if not isinstance(values, Mapping) or not set(values) <= {"groups", "labels", "outside", "also"}:
-            raise _malformed("an object with some of 'groups', 'labels', 'outside', 'also'", "event", values)
+        if not isinstance(values, Mapping) or not set(values) <= {
+            "groups",
+            "labels",
+            "outside",
+            "also",
+        }:
+            raise _malformed(
+                "an object with some of 'groups', 'labels', 'outside', 'also'", "event", values
+            )
         also = values.get("also", [])
         if not isinstance(also, list):
             raise _malformed("a list of events", "also", also)
         outside = values.get("outside", False)
         if not isinstance(outside, bool):
             raise _malformed("true or false", "outside", outside)
-        return Event(values.get("groups"), values.get("labels"), outside, tuple(Event.from_dict(item) for item in also))
+        return Event(
+            values.get("groups"),
+            values.get("labels"),
+            outside,
+            tuple(Event.from_dict(item) for item in also),
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +136,8 @@ Rate = PredictionRate | ErrorRate
 
 
 class Notion(ABC):
-    """What is asked of a model's decisions. Holds no data: the same object serves fit, audit and command line."""
+    """What is asked of a model's decisions. Holds no data: the same object serves fit, audit and
+    command line."""
 
     kind: ClassVar[str] = ""
 
@@ -144,7 +166,8 @@ class RateConstraint(Notion):
     bound : float
         Largest value of the sum, a share of 1.
     groups : {"product", "marginal"}, default="product"
-        How keys of groups in its events are read: as combinations of values, or as values of one column.
+        How keys of groups in its events are read: as combinations of values, or as values of one
+        column.
     name : str, default=""
         A name for reports. Empty: the constraint itself in words.
 
@@ -163,9 +186,15 @@ class RateConstraint(Notion):
 
     def __post_init__(self) -> None:
         terms = tuple(tuple(term) for term in self.terms)
-        if not terms or any(len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms):
+        if not terms or any(
+            len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms
+        ):
             remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
-            raise InputError(complaint(expected="pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy
+                )
+            )
         _checks.normalise(self, terms=tuple((_finite("coefficient", c), rate) for c, rate in terms))
         _checks.normalise(self, bound=_finite("bound", self.bound))
         _checks.one_of(GROUP_MODES, groups=self.groups)
@@ -178,7 +207,8 @@ class RateConstraint(Notion):
     def is_vacuous(self) -> bool:
         """The bound is at least the largest value that the combination could take.
 
-        Given one event the rates of the classes sum to at most 1, so an event adds at most its largest positive coefficient.
+        Given one event the rates of the classes sum to at most 1, so an event adds at most its
+        largest positive coefficient.
         """
         merged: dict[Rate, float] = {}
         for coefficient, rate in self.terms:
@@ -220,7 +250,13 @@ class RateConstraint(Notion):
             if isinstance(rate, PredictionRate):
                 term["prediction"] = keys.to_json(rate.prediction, of="prediction")
             terms.append(term)
-        return {"notion": self.kind, "terms": terms, "bound": self.bound, "groups": self.groups, "name": self.name}
+        return {
+            "notion": self.kind,
+            "terms": terms,
+            "bound": self.bound,
+            "groups": self.groups,
+            "name": self.name,
+        }
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> RateConstraint:
@@ -236,33 +272,62 @@ class RateConstraint(Notion):
         RateConstraint
             The constraint.
         """
-        if set(values) != {"notion", "terms", "bound", "groups", "name"} or not isinstance(values["terms"], list):
-            raise _malformed("'notion', 'terms' (a list), 'bound', 'groups' and 'name'", "rate constraint", values)
+        if set(values) != {"notion", "terms", "bound", "groups", "name"} or not isinstance(
+            values["terms"], list
+        ):
+            raise _malformed(
+                "'notion', 'terms' (a list), 'bound', 'groups' and 'name'",
+                "rate constraint",
+                values,
+            )
         terms: list[tuple[float, Rate]] = []
         for term in values["terms"]:
-            if not isinstance(term, Mapping) or set(term) | {"prediction"} != {"coefficient", "event", "prediction"}:
+            if not isinstance(term, Mapping) or set(term) | {"prediction"} != {
+                "coefficient",
+                "event",
+                "prediction",
+            }:
                 raise _malformed("'coefficient', 'event' and perhaps 'prediction'", "term", term)
             event = Event.from_dict(term["event"])
-            rate = PredictionRate(term["prediction"], event) if "prediction" in term else ErrorRate(event)
+            rate = (
+                PredictionRate(term["prediction"], event)
+                if "prediction" in term
+                else ErrorRate(event)
+            )
             terms.append((term["coefficient"], rate))
         if not isinstance(values["name"], str):
             raise _malformed("a text", "name", values["name"])
-        return RateConstraint(tuple(terms), values["bound"], groups=values["groups"], name=values["name"])
+        return RateConstraint(
+            tuple(terms), values["bound"], groups=values["groups"], name=values["name"]
+        )
 
 
 def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
     if value is None:
         return None
-    listed = tuple(keys.plain(key, of=name) for key in value) if isinstance(value, (list, tuple)) else ()
+    listed = (
+        tuple(keys.plain(key, of=name) for key in value) if isinstance(value, (list, tuple)) else ()
+    )
     if not listed or len(set(listed)) != len(listed):
         remedy = f"Pass {name}=(key,) for one, or None for all."
-        raise InputError(complaint(expected="a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy
+            )
+        )
     return listed
 
 
 def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."))
+        raise InputError(
+            complaint(
+                expected="a finite number",
+                of=name,
+                got=value,
+                remedy=f"Pass {name}=1.0, for example.",
+            )
+        )
     return float(value)
 
 
@@ -274,4 +339,6 @@ def _signed(coefficient: float, rate: Rate, *, first: bool) -> str:
 
 
 def _malformed(expected: str, of: str, got: object) -> InputError:
-    return InputError(complaint(expected=expected, of=of, got=got, remedy="Write it with to_dict()."))
+    return InputError(
+        complaint(expected=expected, of=of, got=got, remedy="Write it with to_dict().")
+    )

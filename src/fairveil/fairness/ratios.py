@@ -1,4 +1,5 @@
-"""Ratios of selection rates, such as the four-fifths rule of employment law, as linear constraints on rates."""
+"""Ratios of selection rates, such as the four-fifths rule of employment law, as linear constraints
+on rates."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from .rates import Event, Notion, PredictionRate, RateConstraint
 class SelectionRateRatio(Notion):
     """Ratio of selection rates: each group's is at least min_ratio times every other group's.
 
-    For all pairs of groups a and b: P(prediction = positive | a) >= min_ratio x P(prediction = positive | b). It is the linear
-    constraint min_ratio x rate_b - rate_a <= 0, so every solver and certificate of rate constraints takes it.
+    For all pairs of groups a and b: P(prediction = positive | a) >= min_ratio x P(prediction =
+    positive | b). It is the linear constraint min_ratio x rate_b - rate_a <= 0, so every solver and
+    certificate of rate constraints takes it.
 
     Parameters
     ----------
@@ -30,10 +32,11 @@ class SelectionRateRatio(Notion):
     positive : label, default=None
         The positive class. None: the second of two.
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
-        the training rows alone.
+        Confidence with which a fit certifies the bound for the population, by rows that it sets
+        aside. None: the bound is for the training rows alone.
 
     Examples
     --------
@@ -81,7 +84,10 @@ class SelectionRateRatio(Notion):
         for block in grouping.blocks():
             rates = [PredictionRate(positive, Event((grouping.keys[g],))) for g in block]
             pairs = [(one, other) for one in rates for other in rates if one is not other]
-            out += [RateConstraint(((self.min_ratio, one), (-1.0, other)), 0.0, groups=self.groups) for one, other in pairs]
+            out += [
+                RateConstraint(((self.min_ratio, one), (-1.0, other)), 0.0, groups=self.groups)
+                for one, other in pairs
+            ]
         return tuple(out)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +122,15 @@ class SelectionRateRatio(Notion):
         """
         if set(values) - {"confidence"} != {"notion", "min_ratio", "positive", "groups"}:
             expected = "'notion', 'min_ratio', 'positive' and 'groups'"
-            raise InputError(complaint(expected=expected, of="notion", got=sorted(values), remedy="Write it with to_dict()."))
+            raise InputError(
+                complaint(
+                    expected=expected,
+                    of="notion",
+                    got=sorted(values),
+                    remedy="Write it with to_dict().",
+                )
+            )
         confidence = values.get("confidence")
-        return SelectionRateRatio(values["min_ratio"], values["positive"], groups=values["groups"], confidence=confidence)
+        return SelectionRateRatio(
+            values["min_ratio"], values["positive"], groups=values["groups"], confidence=confidence
+        )

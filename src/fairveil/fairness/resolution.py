@@ -1,4 +1,5 @@
-"""From notions to a system: events and rates resolved against public lists of groups and classes."""
+"""From notions to a system: events and rates resolved against public lists of groups and
+classes."""
 
 from __future__ import annotations
 
@@ -19,12 +20,19 @@ from .systems import ConstraintSystem, frozen
 
 
 def resolve(
-    notions: Notion | Iterable[Notion] | None, cells: Cells, classes: Sequence[Hashable], *, keep_vacuous: bool = True
+    notions: Notion | Iterable[Notion] | None,
+    cells: Cells,
+    classes: Sequence[Hashable],
+    *,
+    keep_vacuous: bool = True,
 ) -> ConstraintSystem:
-    """One system for one notion, several that are combined, or none; rates that several constraints use are kept once.
+    """One system for one notion, several that are combined, or none; rates that several constraints
+    use are kept once.
 
     >>> from .notions import DemographicParity
-    >>> print(*resolve(DemographicParity(0.05), Cells((("f", "m"),)), ("no", "yes")).names, sep="\\n")
+    >>> print(
+    ...     *resolve(DemographicParity(0.05), Cells((("f", "m"),)), ("no", "yes")).names, sep="\\n"
+    ... )
     P(prediction = yes | group f) - P(prediction = yes | group m) <= 0.05
     P(prediction = yes | group m) - P(prediction = yes | group f) <= 0.05
     """
@@ -38,11 +46,17 @@ def resolve(
 
 def as_list(notions: Notion | Iterable[Notion] | None) -> list[Notion]:
     """None, one notion or several, as a list of notions."""
-    listed: list[Any] = [] if notions is None else [notions] if isinstance(notions, Notion) else _several(notions)
+    listed: list[Any] = (
+        [] if notions is None else [notions] if isinstance(notions, Notion) else _several(notions)
+    )
     for notion in listed:
         if not isinstance(notion, Notion):
             remedy = "Pass DemographicParity(max_gap=0.05), a list of such, or None."
-            raise InputError(complaint(expected="a notion of fairness", of="constraints", got=notion, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a notion of fairness", of="constraints", got=notion, remedy=remedy
+                )
+            )
     return listed
 
 
@@ -54,7 +68,14 @@ class _Builder:
         self.classes = tuple(keys.plain(value, of="classes") for value in classes)
         if not self.classes or len(set(self.classes)) != len(self.classes):
             remedy = "Pass classes=(0, 1), for example."
-            raise InputError(complaint(expected="distinct classes, at least one", of="classes", got=classes, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="distinct classes, at least one",
+                    of="classes",
+                    got=classes,
+                    remedy=remedy,
+                )
+            )
         self.code_of = {value: code for code, value in enumerate(self.classes)}
         self.groupings: dict[str, Grouping] = {}
         self.masks: dict[tuple[str, Event], Mask] = {}
@@ -70,7 +91,9 @@ class _Builder:
     def add(self, constraint: RateConstraint) -> None:
         row = len(self.names)
         for coefficient, rate in constraint.terms:
-            prediction = -1 if isinstance(rate, ErrorRate) else self._code("prediction", rate.prediction)
+            prediction = (
+                -1 if isinstance(rate, ErrorRate) else self._code("prediction", rate.prediction)
+            )
             place = self._rate(self._mask(rate.event, constraint.groups), prediction)
             self.entries.append((row, place, coefficient))
         self.bounds.append(constraint.bound)
@@ -128,7 +151,9 @@ class _Builder:
         if mode not in self.groupings:
             self.groupings[mode] = Grouping.of(self.cells, mode)
         grouping = self.groupings[mode]
-        inside: Mask = np.any(grouping.members[[grouping.index(key) for key in event.groups]], axis=0)
+        inside: Mask = np.any(
+            grouping.members[[grouping.index(key) for key in event.groups]], axis=0
+        )
         return np.asarray(np.isin(columns, columns[inside]) & ~inside) if event.outside else inside
 
     def _column_of_cell(self) -> npt.NDArray[np.intp]:
@@ -139,23 +164,44 @@ class _Builder:
     def _refuse_double_counting(self, mask: Mask, event: Event) -> None:
         if not mask.any():
             remedy = "Name at least one (group, label) pair that exists."
-            raise InputError(complaint(expected="an event that rows can be in", of="event", got=str(event), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="an event that rows can be in",
+                    of="event",
+                    got=str(event),
+                    remedy=remedy,
+                )
+            )
         if len(set(self._column_of_cell()[mask.any(axis=1)])) > 1:
-            remedy = "A row is in one marginal cell a column and would count twice: resolve it against product cells."
-            raise InputError(complaint(expected="groups of one column", of="event", got=str(event), remedy=remedy))
+            remedy = (
+                "A row is in one marginal cell a column and would count twice: resolve it against "
+                "product cells."
+            )
+            raise InputError(
+                complaint(
+                    expected="groups of one column", of="event", got=str(event), remedy=remedy
+                )
+            )
 
     def _code(self, name: str, value: Hashable) -> int:
         try:
             return self.code_of[value]
         except KeyError:
             remedy = f"Known classes: {', '.join(map(repr, self.classes))}."
-            raise InputError(complaint(expected="a known class", of=name, got=value, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="a known class", of=name, got=value, remedy=remedy)
+            ) from None
 
 
 def _several(notions: object) -> list[Any]:
     if isinstance(notions, str) or not isinstance(notions, Iterable):
-        remedy = "Pass DemographicParity(max_gap=0.05), a list of such, or None; notions.parse reads a text."
-        raise InputError(complaint(expected="a notion of fairness", of="constraints", got=notions, remedy=remedy))
+        remedy = (
+            "Pass DemographicParity(max_gap=0.05), a list of such, or None; notions.parse reads a "
+            "text."
+        )
+        raise InputError(
+            complaint(expected="a notion of fairness", of="constraints", got=notions, remedy=remedy)
+        )
     return list(notions)
 
 

@@ -1,4 +1,5 @@
-"""A required notion or bound as one sentence, with the attribute's name and the bound in points or per cent.
+"""A required notion or bound as one sentence, with the attribute's name and the bound in points or
+per cent.
 
 >>> from fairveil.facts import Cells
 >>> from fairveil.fairness import DemographicParity, FalseNegativeRate
@@ -8,7 +9,8 @@
 >>> sentence(FalseNegativeRate(0.2, "each"), people)
 "at most 20.0% of each sex's positives are missed"
 
-A sentence is a public description: it reads no row. Bounds are shown exactly, with one decimal or as many as they have.
+A sentence is a public description: it reads no row. Bounds are shown exactly, with one decimal or
+as many as they have.
 """
 
 from __future__ import annotations
@@ -44,14 +46,19 @@ LOSSES = {"log": "mean log loss", "squared": "mean squared error"}
 UNNAMED = re.compile(r"sensitive_\d+")  # what `Cells` calls a column without a name
 
 
-def sentence(required: Notion | Bound, cells: Cells | None = None, classes: Sequence[Hashable] = ()) -> str:
-    """What is required, in words. `cells`: the groups, whose columns it names; `classes`: more than two are told apart."""
+def sentence(
+    required: Notion | Bound, cells: Cells | None = None, classes: Sequence[Hashable] = ()
+) -> str:
+    """What is required, in words. `cells`: the groups, whose columns it names; `classes`: more than
+    two are told apart."""
     if isinstance(required, Bound):
         return _of_bound(required, cells, classes)
     if isinstance(required, RateConstraint):
         return _of_rates(required)
     name = str(getattr(required, "kind", "") or type(required).__name__).replace("_", " ")
-    bound = next((value for field, value in vars(required).items() if field.startswith("max_")), math.nan)
+    bound = next(
+        (value for field, value in vars(required).items() if field.startswith("max_")), math.nan
+    )
     if bound is None or required.is_vacuous:
         return f"nothing is required of the {name}"
     if isinstance(required, GapNotion):
@@ -59,7 +66,10 @@ def sentence(required: Notion | Bound, cells: Cells | None = None, classes: Sequ
         if required.kind in (DemographicParity.kind, EqualizedOdds.kind) and len(classes) > 2:
             given = ", given each label," if required.kind == EqualizedOdds.kind else ""
             whose = f"rates of each decision{given}"
-        return f"the {whose} of {_compared(required, cells)} differ by at most {points(bound)}{_chosen(required)}"
+        return (
+            f"the {whose} of {_compared(required, cells)} differ by at most "
+            f"{points(bound)}{_chosen(required)}"
+        )
     if isinstance(required, FalseNegativeRate):
         whose = _positives(required.group, required.groups, cells)
         return f"at most {per_cent(bound)} of {whose} are missed{_chosen(required)}"
@@ -100,7 +110,11 @@ def _of_bound(required: Bound, cells: Cells | None, classes: Sequence[Hashable])
         mean = "geometric" if isinstance(of, of_losses.GMean) else "harmonic"
         return f"the {mean} mean of the classes' recalls is at least {per_cent(1.0 - bound)}"
     if isinstance(of, of_losses.Gap) and of.sharpness is None:
-        return sentence(of_losses.GAPS[of.notion](bound, groups=of.groups), cells, classes) if bound < 1 else _plain(of, bound)
+        return (
+            sentence(of_losses.GAPS[of.notion](bound, groups=of.groups), cells, classes)
+            if bound < 1
+            else _plain(of, bound)
+        )
     if isinstance(of, of_losses.FalseNegatives):
         return f"at most {per_cent(bound)} of all positives are missed{_chosen(of)}"
     if isinstance(of, of_losses.FalsePositives):
@@ -109,7 +123,11 @@ def _of_bound(required: Bound, cells: Cells | None, classes: Sequence[Hashable])
         return _of_rates(RateConstraint(((1.0, of.rate),), bound))
     decisions = bool(classes) and getattr(of, "costs", None) is None
     if isinstance(of, of_losses.Error):
-        return f"at most {per_cent(bound)} of all decisions are wrong" if decisions else f"the mean loss is at most {bound:g}"
+        return (
+            f"at most {per_cent(bound)} of all decisions are wrong"
+            if decisions
+            else f"the mean loss is at most {bound:g}"
+        )
     if isinstance(of, of_losses.LargestGroupLoss) and of.sharpness is None:
         each = f"each {_groups('product' if cells is None else cells.mode, cells)}"
         if decisions:
@@ -134,7 +152,8 @@ def _plain(of: Objective, bound: float) -> str:
         "largest_group_loss": "largest of the groups' mean losses",
         "gini": "Gini index of the groups' means",
         "smoothed_odds": "smoothed largest gap of true and false positive rates",
-        "smoothed_odds_of_pairs": "smoothed largest gap of true and false positive rates over all pairs of groups",
+        "smoothed_odds_of_pairs": "smoothed largest gap of true and false positive rates over all "
+        "pairs of groups",
         "smoothed_odds_of_rates": "smoothed largest difference of true or false positive rates",
         "sum_of_error_rates": "sum over groups and labels of the rates of wrong decisions",
         "custom": "function that was handed in",
@@ -176,11 +195,16 @@ def _where(event: Event) -> str:
 
 
 def _groups(mode: str, cells: Cells | None) -> str:
-    """The kind of groups, with the columns that make them: "group", "group of sex", "combination of sex and race"."""
+    """The kind of groups, with the columns that make them: "group", "group of sex", "combination of
+    sex and race"."""
     names = _named(cells)
     if len(names) < 2:
         return " of ".join(("group", *names))
-    return f"group of {' or of '.join(names)}" if mode == "marginal" else f"combination of {' and '.join(names)}"
+    return (
+        f"group of {' or of '.join(names)}"
+        if mode == "marginal"
+        else f"combination of {' and '.join(names)}"
+    )
 
 
 def _compared(required: GapNotion, cells: Cells | None) -> str:
@@ -196,11 +220,16 @@ def _positives(group: Hashable, mode: str, cells: Cells | None) -> str:
     if group != "each":
         return f"the positives of group {shown(group)}"
     names = _named(cells)
-    return f"each {names[0]}'s positives" if len(names) == 1 else f"the positives of each {_groups(mode, cells)}"
+    return (
+        f"each {names[0]}'s positives"
+        if len(names) == 1
+        else f"the positives of each {_groups(mode, cells)}"
+    )
 
 
 def _named(cells: Cells | None) -> tuple[str, ...]:
-    """Names of the sensitive columns; none where they have none, or where everyone is in one group."""
+    """Names of the sensitive columns; none where they have none, or where everyone is in one
+    group."""
     if cells is None or cells.count < 2:
         return ()
     return () if any(UNNAMED.fullmatch(name) for name in cells.names) else cells.names

@@ -1,7 +1,19 @@
-"""Ring 1: figures. Plain numbers in, an SVG with its text alternative out; knows nothing of models, privacy or files."""
+"""Ring 1: figures. Plain numbers in, an SVG with its text alternative out; knows nothing of models,
+privacy or files."""
 
 from .budget import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
-from .contents import ERROR, GAP, Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
+from .contents import (
+    ERROR,
+    GAP,
+    Floor,
+    FrontierFigure,
+    GapFigure,
+    Measure,
+    Point,
+    Rate,
+    RatesFigure,
+    Series,
+)
 from .curves import Curve, CurvesFigure, Rule, svg_curves
 from .dark import with_dark
 from .frontier import svg_frontier

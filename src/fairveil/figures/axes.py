@@ -1,8 +1,9 @@
-"""Axes of matplotlib for the contents of figures: the same names, units, colours, marks and dashes as in the SVGs.
+"""Axes of matplotlib for the contents of figures: the same names, units, colours, marks and dashes
+as in the SVGs.
 
-Pages are drawn as SVG, without matplotlib: every mark there carries its unrounded number and its words, and the same figure
-gives the same bytes. Axes are for whoever works in a notebook and goes on drawing. Both read the same contents, styles and
-texts.
+Pages are drawn as SVG, without matplotlib: every mark there carries its unrounded number and its
+words, and the same figure gives the same bytes. Axes are for whoever works in a notebook and goes
+on drawing. Both read the same contents, styles and texts.
 """
 
 from __future__ import annotations
@@ -33,23 +34,29 @@ TO_POINTS = 0.75  # a point of a print is 4/3 of a pixel of a page
 
 
 def axes_of(ax: object = None) -> Any:
-    """The axes to draw on: those given, or one pair on a new figure. An `InputError` where matplotlib is not installed."""
+    """The axes to draw on: those given, or one pair on a new figure. An `InputError` where
+    matplotlib is not installed."""
     try:
         from matplotlib import pyplot
         from matplotlib.axes import Axes
     except ImportError:
         remedy = 'pip install "fairveil[report]", or take the SVG of a report.'
-        raise InputError(complaint(expected="matplotlib to be installed", of="plot", got=None, remedy=remedy)) from None
+        raise InputError(
+            complaint(expected="matplotlib to be installed", of="plot", got=None, remedy=remedy)
+        ) from None
     if ax is None:
         return pyplot.subplots(layout="constrained")[1]
     if not isinstance(ax, Axes):
         remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
-        raise InputError(complaint(expected="axes of matplotlib", of="ax", got=type(ax).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="axes of matplotlib", of="ax", got=type(ax).__name__, remedy=remedy)
+        )
     return ax
 
 
 def measured(axis: Axis, measure: Measure) -> None:
-    """Names an axis with its unit, and writes its ticks in that unit; what is drawn stays a plain number."""
+    """Names an axis with its unit, and writes its ticks in that unit; what is drawn stays a plain
+    number."""
     from matplotlib.ticker import FuncFormatter
 
     factor = FACTOR[measure.unit]

@@ -30,7 +30,15 @@ def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Axes) -> list[Any]:
     drawn = []
     for at, rate in enumerate(rates):
         if rate.value is None:
-            axes.text(0.01, at, "undefined", transform=axes.get_yaxis_transform(), va="center", color=QUIET, fontsize="small")
+            axes.text(
+                0.01,
+                at,
+                "undefined",
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                color=QUIET,
+                fontsize="small",
+            )
             continue
         look = looks(Style("circle", not rate.small, "", OWN_COLOURS[0], 2.0))
         if rate.low is not None and rate.high is not None:
@@ -41,21 +49,44 @@ def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Axes) -> list[Any]:
 
 
 def draw_constraints(figure: ConstraintsFigure, axes: Axes) -> list[Any]:
-    """A row a constraint: its value, broad over the noise, thin with the sampling error; a dash at its bound."""
+    """A row a constraint: its value, broad over the noise, thin with the sampling error; a dash at
+    its bound."""
     drawn = []
     for at, one in enumerate(figure.lines):
         if one.bound is not None:
             label = "Required, at most" if at == 0 else "_nolegend_"
-            axes.vlines(one.bound, at - 0.38, at + 0.38, color=INK, linewidth=1.4, linestyle=(0, (3, 2)), label=label)
+            axes.vlines(
+                one.bound,
+                at - 0.38,
+                at + 0.38,
+                color=INK,
+                linewidth=1.4,
+                linestyle=(0, (3, 2)),
+                label=label,
+            )
         if math.isnan(one.value):
-            axes.text(0.01, at, "undefined", transform=axes.get_yaxis_transform(), va="center", color=QUIET, fontsize="small")
+            axes.text(
+                0.01,
+                at,
+                "undefined",
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                color=QUIET,
+                fontsize="small",
+            )
             continue
-        for ends, width in ((one.ends(figure.confidence, sampled=True), 1.0), (one.ends(figure.confidence), 3.4)):
+        for ends, width in (
+            (one.ends(figure.confidence, sampled=True), 1.0),
+            (one.ends(figure.confidence), 3.4),
+        ):
             if ends is not None:
                 axes.hlines(at, *ends, color=OWN_COLOURS[0], linewidth=width)
         drawn += axes.plot([one.value], [at], **looks(_mark(one)))
     named = [one.label.replace(") - ", ")\n- ") for one in figure.lines]
-    labels = [f"{label}\n{one.verdict}" if one.verdict else label for label, one in zip(named, figure.lines, strict=True)]
+    labels = [
+        f"{label}\n{one.verdict}" if one.verdict else label
+        for label, one in zip(named, figure.lines, strict=True)
+    ]
     _in_rows(axes, labels, figure.measure)
     low, high = axes.get_xlim()
     axes.set_xlim(min(low, 0.0), max(high, 0.0))
@@ -72,7 +103,8 @@ def _mark(one: Bounded) -> Style:
 
 
 def draw_budget(figure: BudgetFigure, axes: Axes) -> list[Any]:
-    """A row a release, the oldest on top, each beginning where the one before ends; the last row is what is left."""
+    """A row a release, the oldest on top, each beginning where the one before ends; the last row is
+    what is left."""
     drawn: list[Any] = []
     labels: list[str] = []
     begins = 0.0
@@ -80,11 +112,15 @@ def draw_budget(figure: BudgetFigure, axes: Axes) -> list[Any]:
     named = sorted(sorted(range(len(segments)), key=lambda at: -segments[at].share)[:MOST_NAMED])
     for number, part in enumerate(segments):
         if number in named:
-            drawn += axes.barh(len(labels), part.share, left=begins, height=0.7, color=SHADES[number % 2])
+            drawn += axes.barh(
+                len(labels), part.share, left=begins, height=0.7, color=SHADES[number % 2]
+            )
             labels.append(f"{part.label}  {spent_text(part.share)}%")
         begins = min(1.0, begins + part.share)
     left = max(0.0, min(figure.left, 1.0 - begins))
-    drawn += axes.barh(len(labels), left, left=1.0 - left, height=0.7, color="white", edgecolor=AXIS)
+    drawn += axes.barh(
+        len(labels), left, left=1.0 - left, height=0.7, color="white", edgecolor=AXIS
+    )
     labels.append(f"left  {left_text(figure.left)}%")
     _in_rows(axes, labels, SHARE)
     axes.set_xlim(0.0, 1.0)
@@ -95,7 +131,9 @@ def draw_budget(figure: BudgetFigure, axes: Axes) -> list[Any]:
 def draw_course(figure: CourseFigure, axes: Axes) -> list[Any]:
     """What was charged, over time, under the dashed line of the cap."""
     days, shares = zip(*((one.days, one.share) for one in figure.moments), strict=True)
-    drawn: list[Any] = axes.step(days, shares, where="post", color=OWN_COLOURS[0], linewidth=2.0 * TO_POINTS)
+    drawn: list[Any] = axes.step(
+        days, shares, where="post", color=OWN_COLOURS[0], linewidth=2.0 * TO_POINTS
+    )
     required(axes, 1.0, "the cap")
     measured(axes.yaxis, SHARE)
     axes.set_xticks(*zip(*figure.ticks(), strict=True))

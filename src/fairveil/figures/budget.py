@@ -1,4 +1,5 @@
-"""A budget that many releases share: what each release took of it and what is left, and how it came to that over time."""
+"""A budget that many releases share: what each release took of it and what is left, and how it came
+to that over time."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Part:
 
 @dataclass(frozen=True)
 class BudgetFigure:
-    """Releases in a row, the oldest first, and what is left. Of many, the oldest are drawn as one."""
+    """Releases in a row, the oldest first, and what is left. Of many, the oldest are drawn as
+    one."""
 
     dataset: str
     parts: tuple[Part, ...]
@@ -50,7 +52,11 @@ class BudgetFigure:
 
     def __post_init__(self) -> None:
         line(dataset=self.dataset)
-        _checks.normalise(self, left=finite("left", self.left), parts=several(Part, "parts", self.parts) if self.parts else ())
+        _checks.normalise(
+            self,
+            left=finite("left", self.left),
+            parts=several(Part, "parts", self.parts) if self.parts else (),
+        )
 
     @property
     def title(self) -> str:
@@ -60,7 +66,10 @@ class BudgetFigure:
     @property
     def description(self) -> str:
         """The figure in words."""
-        rows = [*((part.label, spent_text(part.share)) for part in self.segments), ("left", left_text(self.left))]
+        rows = [
+            *((part.label, spent_text(part.share)) for part in self.segments),
+            ("left", left_text(self.left)),
+        ]
         return "; ".join(f"{label}: {share}%" for label, share in rows) + "."
 
     @property
@@ -85,7 +94,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class CourseFigure:
-    """What was charged, from moment to moment, against the cap. `begun`: the date and time of day 0, in ISO 8601."""
+    """What was charged, from moment to moment, against the cap. `begun`: the date and time of day
+    0, in ISO 8601."""
 
     dataset: str
     begun: str
@@ -99,7 +109,9 @@ class CourseFigure:
             self.when(found[0].days), self.when(found[-1].days)
         except (TypeError, ValueError, OverflowError):
             remedy = "Pass begun='2026-01-31T12:00:00Z', for example."
-            raise InputError(complaint(expected="a date and time", of="begun", got=self.begun, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="a date and time", of="begun", got=self.begun, remedy=remedy)
+            ) from None
 
     @property
     def title(self) -> str:
@@ -111,8 +123,14 @@ class CourseFigure:
         """The figure in words."""
         first, last = self.moments[0], self.moments[-1]
         highest = max(self.moments, key=lambda one: one.share)
-        said = f"from {with_unit(first.share, 'percent')} on {self._on(first)} to {with_unit(last.share, 'percent')} on"
-        return f"A line of steps {said} {self._on(last)}; at most {with_unit(highest.share, 'percent')}, cap 100.0%."
+        said = (
+            f"from {with_unit(first.share, 'percent')} on {self._on(first)} to "
+            f"{with_unit(last.share, 'percent')} on"
+        )
+        return (
+            f"A line of steps {said} {self._on(last)}; at most "
+            f"{with_unit(highest.share, 'percent')}, cap 100.0%."
+        )
 
     def _on(self, moment: Moment) -> str:
         return self.when(moment.days).strftime("%Y-%m-%d")
@@ -126,21 +144,31 @@ class CourseFigure:
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """(days, text) at round times of the clock or the calendar, in UTC.
 
-        >>> CourseFigure("census", "2026-01-30T00:00:00Z", (Moment(0.0, 0.0), Moment(3.5, 0.2))).ticks()[1]
+        >>> CourseFigure(
+        ...     "census", "2026-01-30T00:00:00Z", (Moment(0.0, 0.0), Moment(3.5, 0.2))
+        ... ).ticks()[1]
         (1.0, '2026-01-31')
         """
         start = self.when(0.0).timestamp()
         low, high = (start + DAY * one.days for one in (self.moments[0], self.moments[-1]))
-        step = next((one for one in (*SECONDS, *DAYS) if (high - low) / one <= MOST_TICKS), DAYS[-1])
+        step = next(
+            (one for one in (*SECONDS, *DAYS) if (high - low) / one <= MOST_TICKS), DAYS[-1]
+        )
         shape = "%Y-%m-%d" if step >= DAY else "%H:%M" if step >= 60 else "%H:%M:%S"
-        times = [float(step * at) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        times = [
+            float(step * at) for at in range(math.ceil(low / step), math.floor(high / step) + 1)
+        ]
         if len(times) < 2:
             times, shape = [low, high] if high > low else [low], "%H:%M:%S" if step < DAY else shape
-        return tuple(((time - start) / DAY, datetime.fromtimestamp(time, UTC).strftime(shape)) for time in times)
+        return tuple(
+            ((time - start) / DAY, datetime.fromtimestamp(time, UTC).strftime(shape))
+            for time in times
+        )
 
 
 def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") -> str:
-    """One bar for the whole budget, a segment a release, numbered; under it a line for each of the largest."""
+    """One bar for the whole budget, a segment a release, numbered; under it a line for each of the
+    largest."""
     width = _checks.whole(at_least=320, width=width)
     scale = share_scale().moved(8.0, width - 8.0 - text_width("100", SMALL) / 2)
     segments = list(enumerate(figure.segments, 1))
@@ -151,7 +179,9 @@ def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") 
     drawing.add("rect", width=width, height=drawing.height, fill="#fff")
     for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):
         drawing.line(scale(value), TOP + BAR, scale(value), TOP + BAR + 5, AXIS)
-        drawing.text(scale(value), TOP + BAR + 18, text, SMALL, "middle", fill=QUIET, data_tick=repr(value))
+        drawing.text(
+            scale(value), TOP + BAR + 18, text, SMALL, "middle", fill=QUIET, data_tick=repr(value)
+        )
     drawing.text(scale.end, TOP + BAR + 36, axis_title(SHARE), SMALL, "end")
     begins = 0.0
     for number, part in segments:
@@ -173,9 +203,20 @@ def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") 
 
 def _segment(drawing: Drawing, number: int, part: Part, left: float, right: float) -> None:
     """Neighbours differ in shade, and a line parts them."""
-    drawing.open("g", f"{number}. {part.label}: {spent_text(part.share)}%", data_share=repr(part.share))
+    drawing.open(
+        "g", f"{number}. {part.label}: {spent_text(part.share)}%", data_share=repr(part.share)
+    )
     wide = max(right - left, 0.75)
-    drawing.add("rect", x=left, y=TOP, width=wide, height=BAR, fill=SHADES[number % 2], stroke="#fff", stroke_width=0.8)
+    drawing.add(
+        "rect",
+        x=left,
+        y=TOP,
+        width=wide,
+        height=BAR,
+        fill=SHADES[number % 2],
+        stroke="#fff",
+        stroke_width=0.8,
+    )
     if wide > text_width(str(number), SMALL) + 4:
         drawing.text(left + wide / 2, TOP + BAR / 2 + 4, str(number), SMALL, "middle", fill="#fff")
     drawing.close("g")
@@ -185,7 +226,9 @@ def _left(drawing: Drawing, figure: BudgetFigure, left: float, right: float) -> 
     words = f"{left_text(figure.left)}% left"
     drawing.open("g", words, data_share=repr(figure.left))
     wide = max(right - left, 0.0)
-    drawing.add("rect", x=left, y=TOP, width=wide, height=BAR, fill="#fff", stroke=AXIS, stroke_width=1.2)
+    drawing.add(
+        "rect", x=left, y=TOP, width=wide, height=BAR, fill="#fff", stroke=AXIS, stroke_width=1.2
+    )
     if wide > text_width(words, SIZE) * BOLDER + 8:
         drawing.text(left + wide / 2, TOP + BAR / 2 + 5, words, SIZE, "middle", font_weight="bold")
     drawing.close("g")
@@ -213,14 +256,23 @@ def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") 
     drawing.line(LEFT, up(1.0), LEFT + plot, up(1.0), INK, 1.4, "5 4")
     drawing.text(LEFT + plot, up(1.0) - 6, "the cap", SMALL, "end")
     drawing.text(4, 14, shortened(axis_title(SHARE), SMALL, width - 8), SMALL)
-    drawing.text(LEFT + plot, bottom + 40, f"Time (UTC), from {figure.when(low):%Y-%m-%d} on", SMALL, "end")
+    drawing.text(
+        LEFT + plot, bottom + 40, f"Time (UTC), from {figure.when(low):%Y-%m-%d} on", SMALL, "end"
+    )
     spots: list[tuple[float, float]] = []
     for moment in figure.moments:
         if spots:
             spots.append((across(moment.days), spots[-1][1]))
         spots.append((across(moment.days), up(min(1.0, moment.share))))
     line_of = " ".join(f"{x:.2f},{y:.2f}" for x, y in spots)
-    drawing.add("polyline", points=line_of, fill="none", stroke=OWN_COLOURS[0], stroke_width=2, stroke_linejoin="round")
+    drawing.add(
+        "polyline",
+        points=line_of,
+        fill="none",
+        stroke=OWN_COLOURS[0],
+        stroke_width=2,
+        stroke_linejoin="round",
+    )
     return drawing.whole(figure.title, figure.description)
 
 

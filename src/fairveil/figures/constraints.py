@@ -17,8 +17,9 @@ VALUE = Measure("constrained value", "points")
 
 @dataclass(frozen=True)
 class Bounded:
-    """One constraint: its released `value` (NaN: undefined), the standard deviation of its `noise` and of its `sampling` error
-    (NaN: not known), its `bound` (None: none was required) and the verdict in words."""
+    """One constraint: its released `value` (NaN: undefined), the standard deviation of its `noise`
+    and of its `sampling` error (NaN: not known), its `bound` (None: none was required) and the
+    verdict in words."""
 
     label: str
     value: float
@@ -33,7 +34,8 @@ class Bounded:
         finite_if_given(self, "bound")
 
     def ends(self, confidence: float, *, sampled: bool = False) -> tuple[float, float] | None:
-        """The interval over the noise, `sampled`: over noise and sampling error; None where that is not known."""
+        """The interval over the noise, `sampled`: over noise and sampling error; None where that is
+        not known."""
         spread = math.hypot(self.noise, self.sampling) if sampled else self.noise
         if not math.isfinite(self.value) or not math.isfinite(spread):
             return None
@@ -53,7 +55,10 @@ class ConstraintsFigure:
     def __post_init__(self) -> None:
         line(title=self.title)
         _checks.normalise(self, lines=several(Bounded, "lines", self.lines))
-        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(
+            self,
+            confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True),
+        )
 
     @property
     def description(self) -> str:

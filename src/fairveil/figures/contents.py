@@ -1,4 +1,5 @@
-"""What a figure shows: plain, public numbers and words. Checked here, so that drawing cannot fail half way."""
+"""What a figure shows: plain, public numbers and words. Checked here, so that drawing cannot fail
+half way."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ LAYOUTS: tuple[Layout, ...] = ("auto", "together", "by-epsilon")
 
 @dataclass(frozen=True)
 class Measure:
-    """What an axis measures. `unit`: "percent" and "points" show a fraction times 100, "plain" shows the number itself."""
+    """What an axis measures. `unit`: "percent" and "points" show a fraction times 100, "plain"
+    shows the number itself."""
 
     name: str
     unit: Unit = "percent"
@@ -38,8 +40,8 @@ GAP = Measure("gap", "points")
 
 @dataclass(frozen=True)
 class Point:
-    """One place on a curve: the mean error and gap over `seeds` runs, each with its interval where one is known; `target`
-    is the gap that was asked for."""
+    """One place on a curve: the mean error and gap over `seeds` runs, each with its interval where
+    one is known; `target` is the gap that was asked for."""
 
     error: float
     gap: float
@@ -61,8 +63,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve. `label` says whose, `epsilon` and `protects` under which promise (inf and "nothing": not private);
-    `published`: numbers of others, from `source`. `short` stands beside the curve (by default `label` without brackets)."""
+    """One curve. `label` says whose, `epsilon` and `protects` under which promise (inf and
+    "nothing": not private); `published`: numbers of others, from `source`. `short` stands beside
+    the curve (by default `label` without brackets)."""
 
     label: str
     epsilon: float
@@ -80,14 +83,25 @@ class Series:
         _checks.one_of(PROTECTS, protects=self.protects)
         if (self.protects == "nothing") != math.isinf(self.epsilon):
             remedy = "Say protects='nothing' where epsilon is inf, and only there."
-            raise InputError(complaint(expected="an epsilon that fits it", of="protects", got=self.protects, remedy=remedy))
-        _checks.normalise(self, points=several(Point, "points", self.points), short=self.short or self.label.partition(" (")[0])
+            raise InputError(
+                complaint(
+                    expected="an epsilon that fits it",
+                    of="protects",
+                    got=self.protects,
+                    remedy=remedy,
+                )
+            )
+        _checks.normalise(
+            self,
+            points=several(Point, "points", self.points),
+            short=self.short or self.label.partition(" (")[0],
+        )
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What an exactly fair model of that error is measured at, for want of rows: (error, gap) pairs. No curve can be judged
-    to its left."""
+    """What an exactly fair model of that error is measured at, for want of rows: (error, gap)
+    pairs. No curve can be judged to its left."""
 
     points: tuple[tuple[float, float], ...]
     label: str = "floor: an exactly fair model, measured on a test set of this size"
@@ -95,14 +109,25 @@ class Floor:
     def __post_init__(self) -> None:
         line(label=self.label)
         try:
-            pairs = tuple((finite("floor", error), finite("floor", gap)) for error, gap in self.points)
+            pairs = tuple(
+                (finite("floor", error), finite("floor", gap)) for error, gap in self.points
+            )
         except (TypeError, ValueError) as problem:
             if isinstance(problem, InputError):
                 raise
             remedy = "Pass points=[(0.16, 0.004), (0.2, 0.004)], for example."
-            raise InputError(complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)
+            ) from None
         if len(pairs) < 2:
-            raise InputError(complaint(expected="two points or more", of="floor", got=pairs, remedy="Pass at least two."))
+            raise InputError(
+                complaint(
+                    expected="two points or more",
+                    of="floor",
+                    got=pairs,
+                    remedy="Pass at least two.",
+                )
+            )
         _checks.normalise(self, points=tuple(sorted(pairs)))
 
 
@@ -110,9 +135,10 @@ class Floor:
 class FrontierFigure:
     """Error against fairness gap: one curve an epsilon, published ones beside.
 
-    `notion`: what the gap is of, in words. `interval`: what the low and high ends of points mean. `layout`: all curves in one
-    pair of axes, or one pair for each epsilon (with curves that are not private in all); "auto": by epsilon when curves are of
-    two or more. Ends of intervals that lie below zero are put to zero: no rate is negative, and no gap.
+    `notion`: what the gap is of, in words. `interval`: what the low and high ends of points mean.
+    `layout`: all curves in one pair of axes, or one pair for each epsilon (with curves that are not
+    private in all); "auto": by epsilon when curves are of two or more. Ends of intervals that lie
+    below zero are put to zero: no rate is negative, and no gap.
     """
 
     notion: str
@@ -130,7 +156,9 @@ class FrontierFigure:
         line(dataset=self.dataset)
         line(interval=self.interval)
         found = several(Series, "series", self.series)
-        _checks.normalise(self, series=tuple(_clipped(one, self.error.unit, self.gap.unit) for one in found))
+        _checks.normalise(
+            self, series=tuple(_clipped(one, self.error.unit, self.gap.unit) for one in found)
+        )
         _checks.normalise(self, notes=sentences("notes", self.notes))
         _checks.one_of(LAYOUTS, layout=self.layout)
         if self.floor is not None:
@@ -150,9 +178,15 @@ def _clipped(series: Series, error: Unit, gap: Unit) -> Series:
     units = {"error": error, "gap": gap}
     changes = []
     for point in series.points:
-        ends = {f"{name}_{end}": getattr(point, f"{name}_{end}") for name in units for end in ("low", "high")}
+        ends = {
+            f"{name}_{end}": getattr(point, f"{name}_{end}")
+            for name in units
+            for end in ("low", "high")
+        }
         below = {
-            name: 0.0 for name, end in ends.items() if end is not None and end < 0 and units[name.partition("_")[0]] != "plain"
+            name: 0.0
+            for name, end in ends.items()
+            if end is not None and end < 0 and units[name.partition("_")[0]] != "plain"
         }
         changes.append(replace(point, **below) if below else point)  # type: ignore[arg-type]
     return series if tuple(changes) == series.points else replace(series, points=tuple(changes))
@@ -160,13 +194,15 @@ def _clipped(series: Series, error: Unit, gap: Unit) -> Series:
 
 @dataclass(frozen=True)
 class GapFigure:
-    """Three numbers that are often taken for one: the gap required, the noisy one that training saw, and the one on held-out
-    people with its interval. None: not there.
+    """Three numbers that are often taken for one: the gap required, the noisy one that training
+    saw, and the one on held-out people with its interval. None: not there.
 
-    `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`: of all constraints of which
-    `training_noisy` is the largest; None: that of the largest alone. `population_verdict`: about the people that the training
-    rows were drawn from, by noise and sampling error together; None: not known. `measure`: what is bounded, for what is no gap
-    `Measure("rate", "percent")` of a false negative rate. `sentence`: the constraint in words, without a full stop.
+    `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`:
+    of all constraints of which `training_noisy` is the largest; None: that of the largest alone.
+    `population_verdict`: about the people that the training rows were drawn from, by noise and
+    sampling error together; None: not known. `measure`: what is bounded, for what is no gap
+    `Measure("rate", "percent")` of a false negative rate. `sentence`: the constraint in words,
+    without a full stop.
     """
 
     notion: str
@@ -190,14 +226,29 @@ class GapFigure:
         interval(self, "held_out_low", "held_out_high")
         if self.held_out is None and self.held_out_low is not None:
             remedy = "Pass held_out too, or no interval."
-            raise InputError(complaint(expected="a gap with the interval", of="held_out", got=None, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a gap with the interval", of="held_out", got=None, remedy=remedy
+                )
+            )
         if self.target is None and self.training_noisy is None and self.held_out is None:
             remedy = "Pass at least one of target, training_noisy and held_out."
-            raise InputError(complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy))
-        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+            raise InputError(
+                complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy)
+            )
+        _checks.normalise(
+            self,
+            confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True),
+        )
         _checks.normalise(self, notes=sentences("notes", self.notes))
-        if self.training_verdict is None and None not in (self.target, self.training_noisy, self.training_noise):
-            told = of_noisy(self.training_noisy, self.target, self.training_noise, confidence=self.confidence)  # type: ignore[arg-type]
+        if self.training_verdict is None and None not in (
+            self.target,
+            self.training_noisy,
+            self.training_noise,
+        ):
+            told = of_noisy(
+                self.training_noisy, self.target, self.training_noise, confidence=self.confidence
+            )  # type: ignore[arg-type]
             _checks.normalise(self, training_verdict=told)
 
     @property
@@ -207,14 +258,16 @@ class GapFigure:
 
     @property
     def held_out_verdict(self) -> Verdict | None:
-        """Whether the target is met by the people that the held-out ones were drawn from; None: no target, or not measured."""
+        """Whether the target is met by the people that the held-out ones were drawn from; None: no
+        target, or not measured."""
         if self.target is None or self.held_out is None:
             return None
         return of_interval(self.held_out_low, self.held_out_high, self.target)
 
     @property
     def training_ends(self) -> tuple[float, float] | None:
-        """The interval of the training value over its noise, at the figure's confidence; None where the noise is not known."""
+        """The interval of the training value over its noise, at the figure's confidence; None where
+        the noise is not known."""
         if self.training_noisy is None or self.training_noise is None:
             return None
         reach = deviations(0.5 + self.confidence / 2) * self.training_noise
@@ -250,4 +303,7 @@ class RatesFigure:
 
     def __post_init__(self) -> None:
         _checks.normalise(self, rates=several(Rate, "rates", self.rates))
-        _checks.normalise(self, confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        _checks.normalise(
+            self,
+            confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True),
+        )

@@ -1,4 +1,5 @@
-"""Figures of a few numbers in rows: the gap required, seen and measured; one rate, group by group."""
+"""Figures of a few numbers in rows: the gap required, seen and measured; one rate, group by
+group."""
 
 from __future__ import annotations
 
@@ -35,8 +36,22 @@ def svg_gaps(figure: GapFigure, *, width: int = 720, name: str = "gaps") -> str:
     low, high = figure.held_out_low, figure.held_out_high
     least, most = figure.training_ends or (None, None)
     rows = [
-        Row("Required, at most", figure.target, None, None, Style("plus", True, "", INK, 2), "no target"),
-        Row("Training, noisy", figure.training_noisy, least, most, Style("square", False, "", colour, 2), "not known"),
+        Row(
+            "Required, at most",
+            figure.target,
+            None,
+            None,
+            Style("plus", True, "", INK, 2),
+            "no target",
+        ),
+        Row(
+            "Training, noisy",
+            figure.training_noisy,
+            least,
+            most,
+            Style("square", False, "", colour, 2),
+            "not known",
+        ),
         Row(
             f"Held-out people, {percent(figure.confidence)}",
             figure.held_out,
@@ -54,7 +69,14 @@ def svg_gaps(figure: GapFigure, *, width: int = 720, name: str = "gaps") -> str:
 def svg_rates(figure: RatesFigure, *, width: int = 720, name: str = "rates") -> str:
     """One row a group: the rate with its interval, hollow where the group is small."""
     rows = [
-        Row(rate.label, rate.value, rate.low, rate.high, Style("circle", not rate.small, "", OWN_COLOURS[0], 2), "undefined")
+        Row(
+            rate.label,
+            rate.value,
+            rate.low,
+            rate.high,
+            Style("circle", not rate.small, "", OWN_COLOURS[0], 2),
+            "undefined",
+        )
         for rate in figure.rates
     ]
     drawing = _rows(rows, Measure(figure.name, "percent"), width, name, None)
@@ -67,14 +89,18 @@ def row_scale(values: Sequence[float | None]) -> Scale:
     return Scale.over([*there, 0.0, *([] if any(there) else [1.0])], 0, 1, zero=True)
 
 
-def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: float | None) -> Drawing:
+def _rows(
+    rows: list[Row], measure: Measure, width: int, name: str, target: float | None
+) -> Drawing:
     width = _checks.whole(at_least=320, width=width)
     names = max(text_width(row.name, SIZE) for row in rows)
     over = names > 0.34 * width
     ends = max(text_width(_end(row, measure), SIZE) for row in rows)
     left = 12.0 if over else names + 22
     deep = ROW + (20 if over else 0)
-    scale = row_scale([value for row in rows for value in (row.value, row.low, row.high)]).moved(left, width - ends - 20)
+    scale = row_scale([value for row in rows for value in (row.value, row.low, row.high)]).moved(
+        left, width - ends - 20
+    )
     bottom = 12 + deep * len(rows)
     drawing = Drawing(width, bottom + 48, name)
     drawing.add("rect", width=width, height=drawing.height, fill="#fff")
@@ -82,7 +108,9 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
         drawing.line(scale(value), 6, scale(value), bottom, GRID)
         drawing.text(scale(value), bottom + 17, text, SMALL, "middle", fill=QUIET, data_tick=value)
     drawing.line(left, bottom, scale.end, bottom, AXIS, 1.2)
-    drawing.text(scale.end, bottom + 36, shortened(axis_title(measure), SMALL, scale.end - 4), SMALL, "end")
+    drawing.text(
+        scale.end, bottom + 36, shortened(axis_title(measure), SMALL, scale.end - 4), SMALL, "end"
+    )
     if target is not None and not over:
         drawing.line(scale(target), 6, scale(target), bottom, INK, 1.4, "5 4")
     for place, row in enumerate(rows):
@@ -90,11 +118,19 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
         if over:
             drawing.text(left, middle - 14, shortened(row.name, SIZE, width - 16), SIZE)
             if target is not None:  # not through the names
-                drawing.line(scale(target), middle - 11, scale(target), middle + 13, INK, 1.4, "5 4")
+                drawing.line(
+                    scale(target), middle - 11, scale(target), middle + 13, INK, 1.4, "5 4"
+                )
         else:
             drawing.text(left - 14, middle + 4.5, row.name, SIZE, "end")
         _row(drawing, row, scale, middle)
-        drawing.text(scale.end + 12, middle + 4.5, _end(row, measure), SIZE, font_weight=None if row.value is None else "bold")
+        drawing.text(
+            scale.end + 12,
+            middle + 4.5,
+            _end(row, measure),
+            SIZE,
+            font_weight=None if row.value is None else "bold",
+        )
     return drawing
 
 
@@ -113,5 +149,9 @@ def _row(drawing: Drawing, row: Row, scale: Scale, middle: float) -> None:
 def _end(row: Row, measure: Measure) -> str:
     if row.value is None:
         return row.missing
-    ends = "" if row.low is None or row.high is None else f" ({number(row.low, measure.unit)}–{number(row.high, measure.unit)})"
+    ends = (
+        ""
+        if row.low is None or row.high is None
+        else f" ({number(row.low, measure.unit)}–{number(row.high, measure.unit)})"
+    )
     return number(row.value, measure.unit) + ends

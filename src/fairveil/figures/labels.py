@@ -28,7 +28,9 @@ class Box:
     def distance(self, spot: Spot) -> float:
         """How far a spot lies outside."""
         x, y = spot
-        return math.hypot(max(self.left - x, 0.0, x - self.right), max(self.top - y, 0.0, y - self.bottom))
+        return math.hypot(
+            max(self.left - x, 0.0, x - self.right), max(self.top - y, 0.0, y - self.bottom)
+        )
 
     def nearest(self, spot: Spot) -> Spot:
         """The place in it that is nearest to a spot."""
@@ -37,7 +39,12 @@ class Box:
 
     def inside(self, other: Box) -> bool:
         """Whether the other holds it."""
-        return self.left >= other.left and self.right <= other.right and self.top >= other.top and self.bottom <= other.bottom
+        return (
+            self.left >= other.left
+            and self.right <= other.right
+            and self.top >= other.top
+            and self.bottom <= other.bottom
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,8 @@ class Placed:
     spot: Spot
 
 
-# From the mark to the nearest edge of the name: (horizontal, vertical), -1 to the left or above, 0 centred.
+# From the mark to the nearest edge of the name: (horizontal, vertical), -1 to the left or above, 0
+# centred.
 SIDES = ((1, -1), (1, 0), (1, 1), (0, -1), (0, 1), (-1, -1), (-1, 0), (-1, 1))
 NEARER = 80.0  # what it costs to stand nearer to a stranger's mark
 DISTANCES = (8.0, 15.0, 26.0, 40.0, 56.0, 75.0, 96.0)
@@ -63,11 +71,12 @@ def place(
     frame: Box,
     names: Sequence[Box] = (),
 ) -> Placed | None:
-    """The best place for a name of that size beside one of the spots (first ones preferred) that touches nothing that is
-    taken, and whose line to the spot crosses none of the other `names`; None when the frame has none.
+    """The best place for a name of that size beside one of the spots (first ones preferred) that
+    touches nothing that is taken, and whose line to the spot crosses none of the other `names`;
+    None when the frame has none.
 
-    What counts most is whether a mark of a stranger lies nearer, then the distance from the mark, then the order of spots and
-    sides.
+    What counts most is whether a mark of a stranger lies nearer, then the distance from the mark,
+    then the order of spots and sides.
     """
     best: tuple[float, Placed] | None = None
     for order, spot in enumerate(spots):
@@ -79,7 +88,11 @@ def place(
                     continue
                 if any(box.shared(other) > 0 for other in taken):
                     continue
-                if any(step.shared(other) > 0 for step in trail([spot, box.nearest(spot)], 1.0) for other in names):
+                if any(
+                    step.shared(other) > 0
+                    for step in trail([spot, box.nearest(spot)], 1.0)
+                    for other in names
+                ):
                     continue
                 near = box.distance(spot)
                 cost += NEARER * any(box.distance(other) < near - 2 for other in strangers)
@@ -100,7 +113,9 @@ def trail(spots: Sequence[Spot], half: float = 2.5, step: float = 6.0) -> list[B
     return boxes
 
 
-def _beside(spot: Spot, across: int, down: int, distance: float, width: float, height: float) -> Box:
+def _beside(
+    spot: Spot, across: int, down: int, distance: float, width: float, height: float
+) -> Box:
     x, y = spot
     reach = distance if 0 in (across, down) else 0.7 * distance
     left = x + reach if across > 0 else x - reach - width if across < 0 else x - width / 2

@@ -24,8 +24,15 @@ def legend_height(entries: list[Entry], width: float) -> float:
     return _rows(entries, width)[1] + 8
 
 
-def draw_legend(drawing: Drawing, entries: list[Entry], top: float, start: float = 0.0, width: float | None = None) -> None:
-    """The legend, from `top` downwards, in one or two columns, from `start` on and not wider than `width`."""
+def draw_legend(
+    drawing: Drawing,
+    entries: list[Entry],
+    top: float,
+    start: float = 0.0,
+    width: float | None = None,
+) -> None:
+    """The legend, from `top` downwards, in one or two columns, from `start` on and not wider than
+    `width`."""
     rows, _ = _rows(entries, drawing.width if width is None else width)
     for entry, lines, beside, y in rows:
         left, middle = start + beside, top + y + LINE / 2 - 3
@@ -33,14 +40,19 @@ def draw_legend(drawing: Drawing, entries: list[Entry], top: float, start: float
             drawing.line(left, middle, left + SAMPLE - 10, middle, QUIET, 1.6, "1.5 3")
         else:
             style = entry.style
-            drawing.line(left, middle, left + SAMPLE - 10, middle, style.colour, style.width, style.dash)
+            drawing.line(
+                left, middle, left + SAMPLE - 10, middle, style.colour, style.width, style.dash
+            )
             drawing.marker(left + (SAMPLE - 10) / 2, middle, style, 4.6 if style.filled else 4.0)
         for number, line in enumerate(lines):
             drawing.text(left + SAMPLE, middle + 4.5 + number * LINE, line, SIZE)
 
 
-def _rows(entries: list[Entry], width: float) -> tuple[list[tuple[Entry, list[str], float, float]], float]:
-    """(entry, lines, left, top) each, and the height of all. In two columns the first half stands on the left."""
+def _rows(
+    entries: list[Entry], width: float
+) -> tuple[list[tuple[Entry, list[str], float, float]], float]:
+    """(entry, lines, left, top) each, and the height of all. In two columns the first half stands
+    on the left."""
     columns = 2 if width >= TWO_COLUMNS and len(entries) > 1 else 1
     room = (width - 8 - BESIDE * (columns - 1)) / columns
     many = -(-len(entries) // columns)

@@ -1,4 +1,5 @@
-"""How a frontier is laid out: one pair of axes, or one for each epsilon, all with the same scales."""
+"""How a frontier is laid out: one pair of axes, or one for each epsilon, all with the same
+scales."""
 
 from __future__ import annotations
 
@@ -37,8 +38,18 @@ class Panel:
 def frontier_scales(figure: FrontierFigure) -> tuple[Scale, Scale]:
     """(of the gap, of the error), from 0 to 1: gaps begin at 0, errors near the least one."""
     points = [point for one in figure.series for point in one.points]
-    gaps = [value for point in points for value in (point.gap, point.gap_low, point.gap_high) if value is not None]
-    errors = [value for point in points for value in (point.error, point.error_low, point.error_high) if value is not None]
+    gaps = [
+        value
+        for point in points
+        for value in (point.gap, point.gap_low, point.gap_high)
+        if value is not None
+    ]
+    errors = [
+        value
+        for point in points
+        for value in (point.error, point.error_low, point.error_high)
+        if value is not None
+    ]
     if figure.floor is not None:
         gaps += [gap for _, gap in figure.floor.points]
     return Scale.over(gaps, 0, 1, zero=True), Scale.over(errors, 1, 0, most=7)
@@ -57,7 +68,9 @@ def panels(figure: FrontierFigure, width: int) -> list[Panel]:
     for number, (heading, series) in enumerate(parts):
         row, column = divmod(number, columns)
         left, top = column * room + LEFT, row * (over + tall + BOTTOM) + over
-        found.append(Panel(heading, series, gap.moved(left, left + plot), error.moved(top + tall, top)))
+        found.append(
+            Panel(heading, series, gap.moved(left, left + plot), error.moved(top + tall, top))
+        )
     return found
 
 
@@ -66,6 +79,9 @@ def _parts(figure: FrontierFigure) -> list[tuple[str, tuple[Series, ...]]]:
         return [("", figure.series)]
     epsilons = sorted({one.epsilon for one in figure.series if not math.isinf(one.epsilon)})
     return [
-        (epsilon_words(epsilon), tuple(one for one in figure.series if one.epsilon in (epsilon, math.inf)))
+        (
+            epsilon_words(epsilon),
+            tuple(one for one in figure.series if one.epsilon in (epsilon, math.inf)),
+        )
         for epsilon in epsilons
     ]

@@ -1,4 +1,5 @@
-"""Several rates by group side by side: a small panel a rate, a row a group, dots with their intervals."""
+"""Several rates by group side by side: a small panel a rate, a row a group, dots with their
+intervals."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ class RatePanels:
         labels = {tuple(rate.label for rate in one.rates) for one in self.panels}
         if len(labels) > 1:
             remedy = "Pass rates of the same groups in the same order."
-            raise InputError(complaint(expected="the same groups", of="panels", got=sorted(labels), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="the same groups", of="panels", got=sorted(labels), remedy=remedy
+                )
+            )
 
     @property
     def description(self) -> str:
@@ -50,7 +55,8 @@ class RatePanels:
 
 
 def svg_rate_panels(figure: RatePanels, *, width: int = 720, name: str = "rates") -> str:
-    """The panels beside each other, on a narrow page two by two; each axis begins at zero and has its own end."""
+    """The panels beside each other, on a narrow page two by two; each axis begins at zero and has
+    its own end."""
     width = _checks.whole(at_least=320, width=width)
     columns = min(len(figure.panels), COLUMNS if width >= BESIDE else 2)
     labels = [rate.label for rate in figure.panels[0].rates]
@@ -71,11 +77,20 @@ def svg_rate_panels(figure: RatePanels, *, width: int = 720, name: str = "rates"
     return drawing.whole(figure.title, figure.description)
 
 
-def _names(drawing: Drawing, figure: RatePanels, labels: list[str], room: float, top: float) -> None:
+def _names(
+    drawing: Drawing, figure: RatePanels, labels: list[str], room: float, top: float
+) -> None:
     for place, label in enumerate(labels):
         weight = "bold" if figure.last_is_everyone and place == len(labels) - 1 else None
         size = (room - 14) / (BOLDER if weight else 1.0)
-        drawing.text(room - 8, top + ROW * place + 24, shortened(label, SIZE, size), SIZE, "end", font_weight=weight)
+        drawing.text(
+            room - 8,
+            top + ROW * place + 24,
+            shortened(label, SIZE, size),
+            SIZE,
+            "end",
+            font_weight=weight,
+        )
 
 
 def _panel(
@@ -94,11 +109,25 @@ def _panel(
         drawing.text(left, top + 14 + 16 * place, words, SMALL, font_weight="bold")
     gap = figure.gap(panel)
     said = "no gap is defined" if gap is None else f"gap {with_unit(gap, 'points')}"
-    drawing.text(left, top + 14 + 16 * len(head), shortened(said, TINY, right - left + BETWEEN - 4), TINY, fill=QUIET)
+    drawing.text(
+        left,
+        top + 14 + 16 * len(head),
+        shortened(said, TINY, right - left + BETWEEN - 4),
+        TINY,
+        fill=QUIET,
+    )
     for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):
         drawing.line(scale(value), under, scale(value), bottom, GRID)
         half = text_width(text, TINY) / 2
-        drawing.text(min(scale(value), right - half + 6), bottom + 15, text, TINY, "middle", fill=QUIET, data_tick=repr(value))
+        drawing.text(
+            min(scale(value), right - half + 6),
+            bottom + 15,
+            text,
+            TINY,
+            "middle",
+            fill=QUIET,
+            data_tick=repr(value),
+        )
     drawing.line(left, bottom, right, bottom, AXIS, 1.2)
     for place, rate in enumerate(panel.rates):
         _rate(drawing, rate, scale, under + ROW * place + 20)
@@ -106,11 +135,23 @@ def _panel(
 
 def _rate(drawing: Drawing, rate: Rate, scale: Scale, middle: float) -> None:
     if rate.value is None:
-        drawing.text(scale.start + 3, middle + 4, shortened("undefined", TINY, scale.end - scale.start), TINY, fill=QUIET)
+        drawing.text(
+            scale.start + 3,
+            middle + 4,
+            shortened("undefined", TINY, scale.end - scale.start),
+            TINY,
+            fill=QUIET,
+        )
         return
     style = Style("circle", not rate.small, "", OWN_COLOURS[0], 2)
-    ends = "" if rate.low is None or rate.high is None else f" ({number(rate.low, 'percent')}–{number(rate.high, 'percent')})"
-    drawing.open("g", f"{rate.label}: {number(rate.value, 'percent')}%{ends}", data_value=repr(rate.value))
+    ends = (
+        ""
+        if rate.low is None or rate.high is None
+        else f" ({number(rate.low, 'percent')}–{number(rate.high, 'percent')})"
+    )
+    drawing.open(
+        "g", f"{rate.label}: {number(rate.value, 'percent')}%{ends}", data_value=repr(rate.value)
+    )
     if rate.low is not None and rate.high is not None:
         drawing.line(scale(rate.low), middle, scale(rate.high), middle, style.colour, 2)
         for end in (rate.low, rate.high):

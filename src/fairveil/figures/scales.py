@@ -17,7 +17,8 @@ SPACE = 1e-9  # of a step: what rounding may add to an end
 
 @dataclass(frozen=True)
 class Scale:
-    """A straight axis: values from `low` to `high` lie from `start` to `end` (pixels; `end` may be the smaller).
+    """A straight axis: values from `low` to `high` lie from `start` to `end` (pixels; `end` may be
+    the smaller).
 
     >>> scale = Scale.over([0.03, 0.2], 0, 105, zero=True)
     >>> scale.ticks, round(scale(0.1), 6)
@@ -31,7 +32,9 @@ class Scale:
     ticks: tuple[float, ...]
 
     @classmethod
-    def over(cls, values: list[float], start: float, end: float, *, zero: bool = False, most: int = 6) -> Scale:
+    def over(
+        cls, values: list[float], start: float, end: float, *, zero: bool = False, most: int = 6
+    ) -> Scale:
         """An axis that holds all the values with a margin; `zero`: it begins there."""
         low, high = min(values), max(values)
         if zero:
@@ -64,7 +67,10 @@ def round_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
             first, last = math.ceil(low / step - SPACE), math.floor(high / step + SPACE)
             if last - first + 1 <= max(most, 3):
                 # Rounded to the step's own digits: 3 x 0.1 shall be 0.3.
-                return tuple(round(number * step, max(0, 2 - power)) + 0.0 for number in range(first, last + 1))
+                return tuple(
+                    round(number * step, max(0, 2 - power)) + 0.0
+                    for number in range(first, last + 1)
+                )
         power += 1
 
 
@@ -83,7 +89,8 @@ def tick_texts(ticks: tuple[float, ...], unit: Unit) -> tuple[str, ...]:
 
 
 def number(value: float, unit: Unit) -> str:
-    """A value as figures and tables show it, without its unit: a tenth of a point where it counts in hundredths.
+    """A value as figures and tables show it, without its unit: a tenth of a point where it counts
+    in hundredths.
 
     >>> number(0.16304, "percent"), number(3.14159, "plain")
     ('16.3', '3.14')

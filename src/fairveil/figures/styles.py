@@ -1,4 +1,5 @@
-"""How curves look: told apart by shape, filling and dash first, so that a grey print loses nothing; by colour besides."""
+"""How curves look: told apart by shape, filling and dash first, so that a grey print loses nothing;
+by colour besides."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ AXIS = "#767676"
 SHAPES = ("circle", "square", "triangle", "diamond", "down", "star", "cross", "plus")
 OWN_DASHES = ("", "9 3", "2 3", "9 3 2 3", "5 2", "12 3 2 3 2 3", "4 4", "1 2")
 THEIR_DASHES = ("6 4", "1.5 3", "8 3 1.5 3", "3 2", "10 5", "5 2 1 2 1 2", "2 5", "12 2")
-# Dark enough on white for thin lines (3:1 and more), apart under all common kinds of colour blindness.
+# Dark enough on white for thin lines (3:1 and more), apart under all common kinds of colour
+# blindness.
 OWN_COLOURS = ("#0b4a8f", "#b3380f", "#00695c", "#6a2c91", "#7a5900", "#9c1f4f")
 THEIR_COLOURS = ("#4d4d4d", "#8a5a00", "#5c6b7a", "#6b4a6b", "#3f6b4a", "#7a4a3a")
 
@@ -33,7 +35,8 @@ class Style:
 
 
 def styles(series: Sequence[Series], key: Callable[[Series], Hashable]) -> dict[Hashable, Style]:
-    """One style for each key, in order of appearance: one's own filled and broad, published ones hollow and thin.
+    """One style for each key, in order of appearance: one's own filled and broad, published ones
+    hollow and thin.
 
     The first 24 of either kind differ in shape or dash."""
     found: dict[Hashable, Style] = {}
@@ -48,6 +51,10 @@ def styles(series: Sequence[Series], key: Callable[[Series], Hashable]) -> dict[
         # After one round through the shapes the dashes are shifted against them.
         dash = dashes[(place + place // len(SHAPES)) % len(dashes)]
         colours = THEIR_COLOURS if one.published else OWN_COLOURS
-        colour = INK if math.isinf(one.epsilon) and not one.published else colours[place % len(colours)]
-        found[key(one)] = Style(shape, not one.published, dash, colour, 1.4 if one.published else 2.2)
+        colour = (
+            INK if math.isinf(one.epsilon) and not one.published else colours[place % len(colours)]
+        )
+        found[key(one)] = Style(
+            shape, not one.published, dash, colour, 1.4 if one.published else 2.2
+        )
     return found

@@ -9,14 +9,42 @@ from dataclasses import dataclass, field
 from .styles import INK, Style
 
 FONT = "Arial, 'Liberation Sans', 'Helvetica Neue', Helvetica, sans-serif"
-# Widths of the characters from space to tilde in Helvetica, in thousandths of the size; others are taken for wide letters.
-NARROW = {222: "'ijl", 278: " !,./:;I[\\]ft|", 333: '()-`r"', 389: "*", 500: "cksvxyzJ", 556: "0123456789?_abdeghnopquL#$"}
-WIDE = {584: "+<=>~", 611: "FTZ", 667: "&ABEKPSVXY", 722: "CDHNRUw", 778: "GOQ", 833: "Mm", 889: "%", 944: "W", 1015: "@"}
-WIDTHS = {letter: width / 1000 for table in (NARROW, WIDE) for width, letters in table.items() for letter in letters}
+# Widths of the characters from space to tilde in Helvetica, in thousandths of the size; others are
+# taken for wide letters.
+NARROW = {
+    222: "'ijl",
+    278: " !,./:;I[\\]ft|",
+    333: '()-`r"',
+    389: "*",
+    500: "cksvxyzJ",
+    556: "0123456789?_abdeghnopquL#$",
+}
+WIDE = {
+    584: "+<=>~",
+    611: "FTZ",
+    667: "&ABEKPSVXY",
+    722: "CDHNRUw",
+    778: "GOQ",
+    833: "Mm",
+    889: "%",
+    944: "W",
+    1015: "@",
+}
+WIDTHS = {
+    letter: width / 1000
+    for table in (NARROW, WIDE)
+    for width, letters in table.items()
+    for letter in letters
+}
 
 
 # For letters that lie over lines: whatever is behind them is taken off.
-HALO: dict[str, object] = {"stroke": "#fff", "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke"}
+HALO: dict[str, object] = {
+    "stroke": "#fff",
+    "stroke_width": 3,
+    "stroke_linejoin": "round",
+    "paint_order": "stroke",
+}
 
 
 @dataclass
@@ -29,11 +57,14 @@ class Drawing:
     parts: list[str] = field(default_factory=list)
 
     def add(self, tag: str, content: str | None = None, /, **attributes: object) -> None:
-        """One element; `stroke_width` is written `stroke-width`, attributes that are None are left out."""
+        """One element; `stroke_width` is written `stroke-width`, attributes that are None are left
+        out."""
         if content is None:
             self.parts.append(f"<{tag}{_written(attributes)}/>")
         else:
-            self.parts.append(f"<{tag}{_written(attributes)}>{html.escape(content, quote=False)}</{tag}>")
+            self.parts.append(
+                f"<{tag}{_written(attributes)}>{html.escape(content, quote=False)}</{tag}>"
+            )
 
     def open(self, tag: str, /, title: str = "", **attributes: object) -> None:
         """The beginning of a group; `title` is shown by a pointer that rests on it."""
@@ -45,31 +76,68 @@ class Drawing:
         """The end of a group."""
         self.parts.append(f"</{tag}>")
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0, dash: str = "") -> None:
+    def line(
+        self,
+        x1: float,
+        y1: float,
+        x2: float,
+        y2: float,
+        colour: str,
+        width: float = 1.0,
+        dash: str = "",
+    ) -> None:
         """A straight line."""
         ends = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
         self.add("line", **ends, stroke=colour, stroke_width=width, stroke_dasharray=dash or None)
 
-    def text(self, x: float, y: float, text: str, size: float = 13, anchor: str = "start", **attributes: object) -> None:
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 13,
+        anchor: str = "start",
+        **attributes: object,
+    ) -> None:
         """Words at a place."""
-        placed = {"x": x, "y": y, "font_size": size, "text_anchor": None if anchor == "start" else anchor}
+        placed = {
+            "x": x,
+            "y": y,
+            "font_size": size,
+            "text_anchor": None if anchor == "start" else anchor,
+        }
         self.add("text", text, **placed, **({"fill": INK} | attributes))
 
     def marker(self, x: float, y: float, style: Style, size: float = 4.6) -> None:
         """A mark in its own shape: filled, or with a white middle."""
         fill = style.colour if style.filled else "#fff"
-        paint = {"fill": fill, "stroke": style.colour, "stroke_width": 1.6, "stroke_linejoin": "round"}
+        paint = {
+            "fill": fill,
+            "stroke": style.colour,
+            "stroke_width": 1.6,
+            "stroke_linejoin": "round",
+        }
         if style.shape == "circle":
             self.add("circle", cx=x, cy=y, r=size, **paint)
             return
         corners = [(x + size * dx, y + size * dy) for dx, dy in SHAPES[style.shape]]
         if style.shape in OPEN:
             ends = zip(corners[::2], corners[1::2], strict=True)
-            path = "".join(f"M{_text(a)} {_text(b)}L{_text(c)} {_text(d)}" for (a, b), (c, d) in ends)
+            path = "".join(
+                f"M{_text(a)} {_text(b)}L{_text(c)} {_text(d)}" for (a, b), (c, d) in ends
+            )
             self.add("path", d=path, fill="none", stroke="#fff", stroke_width=5)
-            self.add("path", d=path, fill="none", stroke=style.colour, stroke_width=2.2 if style.filled else 1.6)
+            self.add(
+                "path",
+                d=path,
+                fill="none",
+                stroke=style.colour,
+                stroke_width=2.2 if style.filled else 1.6,
+            )
         else:
-            self.add("polygon", points=" ".join(f"{_text(a)},{_text(b)}" for a, b in corners), **paint)
+            self.add(
+                "polygon", points=" ".join(f"{_text(a)},{_text(b)}" for a, b in corners), **paint
+            )
 
     def whole(self, title: str, description: str) -> str:
         """The picture as one element that stands by itself, with its text alternative."""
@@ -95,7 +163,8 @@ def _ring(corners: int, turn: float, size: float = 1.0) -> tuple[tuple[float, fl
     return tuple((size * math.sin(angle), -size * math.cos(angle)) for angle in angles)
 
 
-# Corners in units of the size, sized so that all look equally large; for open shapes the ends of strokes, two by two.
+# Corners in units of the size, sized so that all look equally large; for open shapes the ends of
+# strokes, two by two.
 SHAPES = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "triangle": _ring(3, 0.0, 1.3),
@@ -103,7 +172,9 @@ SHAPES = {
     "down": _ring(3, 0.5, 1.3),
     "cross": ((-0.95, -0.95), (0.95, 0.95), (-0.95, 0.95), (0.95, -0.95)),
     "plus": ((0.0, -1.25), (0.0, 1.25), (-1.25, 0.0), (1.25, 0.0)),
-    "star": tuple(tip for pair in zip(_ring(5, 0.0, 1.55), _ring(5, 0.1, 0.62), strict=True) for tip in pair),
+    "star": tuple(
+        tip for pair in zip(_ring(5, 0.0, 1.55), _ring(5, 0.1, 0.62), strict=True) for tip in pair
+    ),
 }
 OPEN = ("cross", "plus")
 
@@ -114,7 +185,9 @@ def text_width(text: str, size: float) -> float:
     >>> text_width("0.5", 10)
     13.9
     """
-    return round(size * sum(WIDTHS.get(letter, 0.62 if ord(letter) < 0x2E80 else 1.0) for letter in text), 3)
+    return round(
+        size * sum(WIDTHS.get(letter, 0.62 if ord(letter) < 0x2E80 else 1.0) for letter in text), 3
+    )
 
 
 def wrapped(text: str, size: float, width: float) -> list[str]:
@@ -142,7 +215,9 @@ def shortened(text: str, size: float, width: float) -> str:
 
 
 def _written(attributes: dict[str, object]) -> str:
-    pairs = ((name.replace("_", "-"), value) for name, value in attributes.items() if value is not None)
+    pairs = (
+        (name.replace("_", "-"), value) for name, value in attributes.items() if value is not None
+    )
     return "".join(f' {name}="{_text(value)}"' for name, value in pairs)
 
 

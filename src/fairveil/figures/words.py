@@ -31,12 +31,17 @@ def legend_words(series: Series, *, split: bool) -> str:
 
 
 def tag(series: Series, *, split: bool, alone: bool) -> str:
-    """What stands beside the curve: short. `alone`: all curves of this kind have one owner, whose name the legend gives."""
+    """What stands beside the curve: short. `alone`: all curves of this kind have one owner, whose
+    name the legend gives."""
     if math.isinf(series.epsilon):
         return f"{series.short}, not private"
     if split:
         return series.short
-    return epsilon_words(series.epsilon) if alone else f"{series.short}, {epsilon_words(series.epsilon)}"
+    return (
+        epsilon_words(series.epsilon)
+        if alone
+        else f"{series.short}, {epsilon_words(series.epsilon)}"
+    )
 
 
 def point_words(figure: FrontierFigure, series: Series, point: Point) -> str:
@@ -60,7 +65,10 @@ def frontier_description(figure: FrontierFigure) -> str:
     """The figure for those who do not see it: what lies where, curve by curve."""
     curves = [f"{legend_words(one, split=False)}: {_course(figure, one)}" for one in figure.series]
     floor = "" if figure.floor is None else f" Dotted line: {figure.floor.label}."
-    head = f"{len(curves)} {'curve' if len(curves) == 1 else 'curves'}; lower and further left is better."
+    head = (
+        f"{len(curves)} {'curve' if len(curves) == 1 else 'curves'}; lower and further left is "
+        f"better."
+    )
     return f"{head} {'; '.join(curves)}.{floor} The table below holds every point."
 
 
@@ -83,9 +91,18 @@ def gap_description(figure: GapFigure) -> str:
             held_out += f" ({percent(figure.confidence)} interval {ends})"
     if figure.training_ends is not None:
         low, high = figure.training_ends
-        seen += f" ({percent(figure.confidence)} interval over the noise {number(low, unit)} to {with_unit(high, unit)})"
-    told = [f", {verdict}" if verdict else "" for verdict in (figure.training_verdict, figure.held_out_verdict)]
-    return f"Required: {target}. Noisy value in training: {seen}{told[0]}. On held-out people: {held_out}{told[1]}."
+        seen += (
+            f" ({percent(figure.confidence)} interval over the noise {number(low, unit)} to "
+            f"{with_unit(high, unit)})"
+        )
+    told = [
+        f", {verdict}" if verdict else ""
+        for verdict in (figure.training_verdict, figure.held_out_verdict)
+    ]
+    return (
+        f"Required: {target}. Noisy value in training: {seen}{told[0]}. On held-out people: "
+        f"{held_out}{told[1]}."
+    )
 
 
 def rates_description(figure: RatesFigure) -> str:
@@ -100,8 +117,13 @@ def rates_description(figure: RatesFigure) -> str:
             if rate.low is None or rate.high is None
             else f" ({number(rate.low, 'percent')} to {with_unit(rate.high, 'percent')})"
         )
-        parts.append(f"{rate.label}: {with_unit(rate.value, 'percent')}{ends}{', small group' if rate.small else ''}")
-    return f"{figure.name} by group, with {percent(figure.confidence)} intervals. {'; '.join(parts)}."
+        parts.append(
+            f"{rate.label}: "
+            f"{with_unit(rate.value, 'percent')}{ends}{', small group' if rate.small else ''}"
+        )
+    return (
+        f"{figure.name} by group, with {percent(figure.confidence)} intervals. {'; '.join(parts)}."
+    )
 
 
 def percent(fraction: float) -> str:
@@ -115,7 +137,9 @@ def percent(fraction: float) -> str:
 def _course(figure: FrontierFigure, series: Series) -> str:
     error, gap = figure.error.unit, figure.gap.unit
     ends = sorted(series.points, key=lambda point: point.gap)
-    texts = [f"{with_unit(end.error, error)} at {with_unit(end.gap, gap)}" for end in (ends[0], ends[-1])]
+    texts = [
+        f"{with_unit(end.error, error)} at {with_unit(end.gap, gap)}" for end in (ends[0], ends[-1])
+    ]
     if len(ends) == 1:
         return f"one point, {figure.error.name} {texts[0]}"
     return f"{figure.error.name} from {texts[0]} to {texts[1]}"

@@ -1,18 +1,22 @@
-"""Shares of a privacy budget by group: who pays how much of the last stage (Alabi and Wiggins; theory.md#tailoring).
+"""Shares of a privacy budget by group: who pays how much of the last stage (Alabi and Wiggins;
+theory.md#tailoring).
 
-A person of group k pays r_k = sum_t (contribution / deviation of the noise)^2, her squared distance from a table without her.
-The worst pair of neighbouring tables then costs, for disjoint groups and contributions that move by at most w within a group,
+A person of group k pays r_k = sum_t (contribution / deviation of the noise)^2, her squared distance
+from a table without her. The worst pair of neighbouring tables then costs, for disjoint groups and
+contributions that move by at most w within a group,
 
     add-remove                 max_k r_k
     replace-one                max( w^2 max_k r_k, max_{k != k'} (r_k + r_k') )
     sensitive features only    max_{k != k'} (r_k + r_k')
 
-and over several sensitive columns, whose groups overlap, the columns' worsts add up. `Shares` are made of public or released
-numbers, r of the largest t for which r_k = t share_k, held to the limits of `least` and `most`, costs at most the budget.
+and over several sensitive columns, whose groups overlap, the columns' worsts add up. `Shares` are
+made of public or released numbers, r of the largest t for which r_k = t share_k, held to the limits
+of `least` and `most`, costs at most the budget.
 
-`Differs:` the paper lets shares add up to the budget whatever the groups are. That is `spend="total"`. With `spend="person"`,
-the default, the *worst person's* guarantee is the budget: where groups are disjoint every group may have all of it, under
-add-remove and replace-one alike, and equal shares have the least noise in every group (docs/tailoring.md).
+`Differs:` the paper lets shares add up to the budget whatever the groups are. That is
+`spend="total"`. With `spend="person"`, the default, the *worst person's* guarantee is the budget:
+where groups are disjoint every group may have all of it, under add-remove and replace-one alike,
+and equal shares have the least noise in every group (docs/tailoring.md).
 
 Guarantees (tests/learning/test_learning_tailoring.py):
 1. No neighbour costs more than the budget, whatever the shares: enumerated.
@@ -46,7 +50,8 @@ HAIR = 2.0**-20
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """How a budget is to be shared: public values alone. `rule`: one of `ALLOCATIONS`, or numbers by group.
+    """How a budget is to be shared: public values alone. `rule`: one of `ALLOCATIONS`, or numbers
+    by group.
 
     `least`, `most`: r_k by group over the whole budget, or None.
     """
@@ -74,9 +79,9 @@ class Allocation:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What was shared, and why: public or released values. `shares` (groups,) add up to 1 and are those that were used, within
-    all limits; `paid`: r_k, over the budget of the stage; `errors`: the groups' standard errors, where they were measured;
-    `counts`: their rows, as released."""
+    """What was shared, and why: public or released values. `shares` (groups,) add up to 1 and are
+    those that were used, within all limits; `paid`: r_k, over the budget of the stage; `errors`:
+    the groups' standard errors, where they were measured; `counts`: their rows, as released."""
 
     rule: str
     shares: Floats
@@ -93,7 +98,11 @@ def worst(paid: Floats, promise: Promise, within: float) -> float:
     both = float(alone[:2].sum()) if len(alone) > 1 else 0.0
     if promise.protects == "sensitive_features":
         return both
-    return float(alone[0]) if promise.neighbours == "add-remove" else max(within**2 * float(alone[0]), both)
+    return (
+        float(alone[0])
+        if promise.neighbours == "add-remove"
+        else max(within**2 * float(alone[0]), both)
+    )
 
 
 def afforded(
@@ -106,10 +115,15 @@ def afforded(
     least: Floats | None = None,
     most: Floats | None = None,
 ) -> Floats:
-    """r_k = t share_k within its limits, for the largest t that keeps the budget. No share counts as less than `SMALLEST`."""
+    """r_k = t share_k within its limits, for the largest t that keeps the budget. No share counts
+    as less than `SMALLEST`."""
     low = np.zeros(len(shares)) if least is None else least
     high = np.full(len(shares), np.inf) if most is None else most
-    floor = max(within**2, 1.0) if promise.neighbours == "replace-one" and promise.protects == "records" else 1.0
+    floor = (
+        max(within**2, 1.0)
+        if promise.neighbours == "replace-one" and promise.protects == "records"
+        else 1.0
+    )
 
     def spent(paid: Floats) -> float:
         return worst(paid, promise, within) if spend == "person" else floor * float(paid.sum())
@@ -117,10 +131,12 @@ def afforded(
     if bool((high <= 0.0).any()):
         raise InputError(
             complaint(
-                expected="more than the releases that everybody is in cost: counts, stage one, the last report",
+                expected="more than the releases that everybody is in cost: counts, stage one, the "
+                "last report",
                 of="max_epsilon",
                 got="less",
-                remedy="Raise max_epsilon, or lower epsilon, or stage_one_share with shares by standard errors.",
+                remedy="Raise max_epsilon, or lower epsilon, or stage_one_share with shares by "
+                "standard errors.",
             )
         )
     if spent(low) > budget * (1.0 + 1e-9) or bool((low > high).any()):
@@ -150,8 +166,9 @@ def _held(paid: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def as_paid(shares: Floats, paid: Floats, columns: Sequence[slice], why: str) -> tuple[Floats, str]:
-    """The shares that were used, which add up to 1 in each column, and why: limits by group, and the least share that counts,
-    may leave others than the rule's. Where nothing is paid, or everything, they are the rule's."""
+    """The shares that were used, which add up to 1 in each column, and why: limits by group, and
+    the least share that counts, may leave others than the rule's. Where nothing is paid, or
+    everything, they are the rule's."""
     used = np.array(shares)
     for column in columns:
         total = float(paid[column].sum())
@@ -163,11 +180,12 @@ def as_paid(shares: Floats, paid: Floats, columns: Sequence[slice], why: str) ->
 
 
 def least_noise(weights: Floats, promise: Promise, spend: str) -> Floats:
-    """Shares for which sum_k weights_k G_k, every group's sum with noise of its own, has the least noise: sum w_k^2 / r_k.
+    """Shares for which sum_k weights_k G_k, every group's sum with noise of its own, has the least
+    noise: sum w_k^2 / r_k.
 
-    With a total to spend r_k is in proportion to w_k (Neyman). Under add-remove and replace-one every group may have all that
-    one person may cost. With sensitive features alone protected two groups share a pair's: the heaviest has 1 - x, the others
-    x each.
+    With a total to spend r_k is in proportion to w_k (Neyman). Under add-remove and replace-one
+    every group may have all that one person may cost. With sensitive features alone protected two
+    groups share a pair's: the heaviest has 1 - x, the others x each.
     """
     if spend == "total":
         return np.asarray(weights / weights.sum())
@@ -181,8 +199,11 @@ def least_noise(weights: Floats, promise: Promise, spend: str) -> Floats:
     return shares
 
 
-def by_errors(sums: Floats, counts: Floats, columns: Sequence[slice]) -> tuple[Floats, Floats | None, str]:
-    """Shares s_k^2 of released sums of squared residuals, the standard errors s_k = sqrt(S_k / n_k), and why (Algorithm 1).
+def by_errors(
+    sums: Floats, counts: Floats, columns: Sequence[slice]
+) -> tuple[Floats, Floats | None, str]:
+    """Shares s_k^2 of released sums of squared residuals, the standard errors s_k = sqrt(S_k /
+    n_k), and why (Algorithm 1).
 
     A sum that is not positive tells nothing: shares are equal then, in its column.
     """
@@ -213,7 +234,8 @@ def share_out(
 ) -> tuple[Floats, Floats | None, str]:
     """Shares that add up to 1 in each column, standard errors where `sums` were measured, and why.
 
-    `weighs`: whether what is minimised counts a group's sum by one over its size, or every row alike.
+    `weighs`: whether what is minimised counts a group's sum by one over its size, or every row
+    alike.
     """
     rule, shares, errors = allocation.rule, np.ones(groups), None
     if not isinstance(rule, str):
@@ -235,25 +257,36 @@ def share_out(
 
 
 def each_column(cells: Cells) -> list[Cells]:
-    """The groups of each sensitive column by themselves, where they overlap; all of them, where they do not."""
+    """The groups of each sensitive column by themselves, where they overlap; all of them, where
+    they do not."""
     if cells.mode == "product":
         return [cells]
-    return [Cells((column,), "product", (name,)) for column, name in zip(cells.columns, cells.names, strict=True)]
+    return [
+        Cells((column,), "product", (name,))
+        for column, name in zip(cells.columns, cells.names, strict=True)
+    ]
 
 
-def by_column(cells: Cells, question: Callable[[Cells], Question], multipliers: Floats | float) -> list[Ask]:
-    """One ask for each column of groups, with one multiplier for all or one for each group: what one person pays adds up over
-    columns."""
+def by_column(
+    cells: Cells, question: Callable[[Cells], Question], multipliers: Floats | float
+) -> list[Ask]:
+    """One ask for each column of groups, with one multiplier for all or one for each group: what
+    one person pays adds up over columns."""
     parts = zip(each_column(cells), columns_of(cells), strict=True)
     each = np.broadcast_to(multipliers, cells.count)
     alike = np.ndim(multipliers) == 0
-    return [Ask(question(one), multipliers if alike else each[column], column=j) for j, (one, column) in enumerate(parts)]
+    return [
+        Ask(question(one), multipliers if alike else each[column], column=j)
+        for j, (one, column) in enumerate(parts)
+    ]
 
 
 def factors_of(counts: Floats) -> Floats:
-    """What a row of each group counts where groups count alike: one over the group's size, the smallest group's row 1.
+    """What a row of each group counts where groups count alike: one over the group's size, the
+    smallest group's row 1.
 
-    Groups of one size are told apart by a hair, so that a run asks what was planned, and never nothing.
+    Groups of one size are told apart by a hair, so that a run asks what was planned, and never
+    nothing.
     """
     factors = counts.min() / counts
     if len(factors) > 1 and bool((factors == factors[0]).all()):
@@ -262,20 +295,29 @@ def factors_of(counts: Floats) -> Floats:
 
 
 def spent_by_rows(factors: Floats, promise: Promise, spend: str) -> tuple[float, Floats]:
-    """Of one sum in which a row of group k counts factors[k] times at most 1: the part of the budget that its worst pair may
-    cost, and what each group's people pay, over what the worst of them does."""
+    """Of one sum in which a row of group k counts factors[k] times at most 1: the part of the
+    budget that its worst pair may cost, and what each group's people pay, over what the worst of
+    them does."""
     paid = (factors / float(factors.max())) ** 2
     return (1.0 if spend == "person" else 1.0 / float(paid.sum())), paid
 
 
 def checked_rule(given: object, keys: Sequence[object]) -> str | Floats:
-    """A rule by name, or positive numbers, one for each group: {group: share} or in the order of the groups."""
+    """A rule by name, or positive numbers, one for each group: {group: share} or in the order of
+    the groups."""
     if isinstance(given, str):
         return str(_checks.one_of(ALLOCATIONS, allocation=given))
     if isinstance(given, dict):
         if set(given) != set(keys):
             remedy = "Name each group once; shares are relative, and need not add up to anything."
-            raise InputError(complaint(expected=f"a share for each of {list(keys)}", of="allocation", got=given, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"a share for each of {list(keys)}",
+                    of="allocation",
+                    got=given,
+                    remedy=remedy,
+                )
+            )
         given = [given[key] for key in keys]
     try:
         numbers = np.array(given, np.float64)
@@ -284,10 +326,12 @@ def checked_rule(given: object, keys: Sequence[object]) -> str | Floats:
     if numbers.shape != (len(keys),) or not np.isfinite(numbers).all() or not (numbers > 0).all():
         raise InputError(
             complaint(
-                expected=f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a group",
+                expected=f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a "
+                f"group",
                 of="allocation",
                 got=given,
-                remedy="Shares are relative: {'f': 3.0, 'm': 1.0}. A share of 0 would be noise and nothing else.",
+                remedy="Shares are relative: {'f': 3.0, 'm': 1.0}. A share of 0 would be noise and "
+                "nothing else.",
             )
         )
     return numbers

@@ -1,13 +1,15 @@
-"""A model beside what costs nothing: a constant answer, and a model without constraints into which constants are mixed.
+"""A model beside what costs nothing: a constant answer, and a model without constraints into which
+constants are mixed.
 
     error of a constant k     the share of rows of other classes; a constant that is further above a bound than the model is
                               no rival of it: "no" to everybody errs little where positives are rare, and misses all of them
     mixing (share s, k)       (1 - s) x the free model + s x the constant k: error and rates are mixtures too, so the least s at
                               which it exceeds its bounds by no more than the model does follows from released values
 
-All of it is post-processing of tables (label, decision) and of constraint values, with the noise of their release. Errors are
-linear in the tables, so the noise of a difference is known; that of s is taken to first order. Rows that divide are public, or
-released with noise that is small beside their number.
+All of it is post-processing of tables (label, decision) and of constraint values, with the noise of
+their release. Errors are linear in the tables, so the noise of a difference is known; that of s is
+taken to first order. Rows that divide are public, or released with noise that is small beside their
+number.
 
 Guarantees (tests/learning/test_learning_comparison.py):
 1. Without noise, errors, differences and the mixing share are those of the rows.
@@ -30,7 +32,8 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Rows by (label, decision) of one or many models, and the standard deviation of each number's noise (label, decision)."""
+    """Rows by (label, decision) of one or many models, and the standard deviation of each number's
+    noise (label, decision)."""
 
     counts: Floats
     noise: Floats
@@ -59,7 +62,9 @@ class Table:
 
     def constant(self, k: int) -> Floats:
         """What counts an error of deciding for k, whatever the row."""
-        return np.repeat((np.arange(self.classes) != k).astype(np.float64)[:, np.newaxis], self.classes, axis=1)
+        return np.repeat(
+            (np.arange(self.classes) != k).astype(np.float64)[:, np.newaxis], self.classes, axis=1
+        )
 
     def total(self, weights: Floats) -> float:
         """A weighted sum of the numbers."""
@@ -72,8 +77,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Free:
-    """A model without constraints, of the same rows: its weights in the units of coded rows (None of a base), its table, and
-    the values of the constraints that it does not know of, with the noise of their release and their sampling error."""
+    """A model without constraints, of the same rows: its weights in the units of coded rows (None
+    of a base), its table, and the values of the constraints that it does not know of, with the
+    noise of their release and their sampling error."""
 
     weights: Floats | None
     table: Table
@@ -84,9 +90,10 @@ class Free:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What is required, and what of it is known: the model's own `values`, with noise of that `spread`, the `bounds`, and the
-    values of deciding for one class, whatever the row: `constants` (classes, constraints). Where these are no plain numbers
-    but shares of labels, they have noise and sampling error too: `doubts` and `drawn`, of the same shape; None: none."""
+    """What is required, and what of it is known: the model's own `values`, with noise of that
+    `spread`, the `bounds`, and the values of deciding for one class, whatever the row: `constants`
+    (classes, constraints). Where these are no plain numbers but shares of labels, they have noise
+    and sampling error too: `doubts` and `drawn`, of the same shape; None: none."""
 
     values: Floats
     bounds: Floats
@@ -102,14 +109,20 @@ class Limits:
 
     @property
     def worst(self) -> int | None:
-        """The constraint that the model is furthest above, or least below; None where there is none."""
+        """The constraint that the model is furthest above, or least below; None where there is
+        none."""
         excess = np.where(np.isfinite(self.values), self.values - self.goals, -np.inf)
         return int(np.argmax(excess)) if np.isfinite(excess).any() else None
 
     @property
     def most(self) -> Floats:
-        """What each value may be without being further above its bound than the model is anywhere."""
-        return self.goals if self.worst is None else self.goals + (self.values - self.goals)[self.worst]
+        """What each value may be without being further above its bound than the model is
+        anywhere."""
+        return (
+            self.goals
+            if self.worst is None
+            else self.goals + (self.values - self.goals)[self.worst]
+        )
 
     def admit(self, k: int) -> bool:
         """Whether the constant k is no further above its bounds than the model."""
@@ -119,8 +132,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Rival:
-    """What a model is compared with: its error, and by how much the model's is larger, with the deviation of that. `admitted`:
-    whether it keeps what is required as well as the model does; if it does not, its error says nothing against the model."""
+    """What a model is compared with: its error, and by how much the model's is larger, with the
+    deviation of that. `admitted`: whether it keeps what is required as well as the model does; if
+    it does not, its error says nothing against the model."""
 
     error: float
     difference: float
@@ -145,8 +159,8 @@ class Mixing(Rival):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What was released to compare one model: its own table, the rows that errors are divided by, what is required, and a
-    free model's table."""
+    """What was released to compare one model: its own table, the rows that errors are divided by,
+    what is required, and a free model's table."""
 
     table: Table
     rows: float
@@ -164,9 +178,13 @@ class Comparison:
         return self.table.deviation(self.table.errors) / self.rows
 
     def constant(self) -> Constant:
-        """The best constant answer, of those that keep what is required as well as the model if there are any."""
+        """The best constant answer, of those that keep what is required as well as the model if
+        there are any."""
         table = self.table
-        ranked = [(self.limits is None or self.limits.admit(k), table.counts[k].sum(), k) for k in range(table.classes)]
+        ranked = [
+            (self.limits is None or self.limits.admit(k), table.counts[k].sum(), k)
+            for k in range(table.classes)
+        ]
         admitted, _, k = max(ranked)
         weights = table.constant(k)
         against = table.errors - weights
@@ -175,7 +193,8 @@ class Comparison:
         return Constant(error, difference, noise, admitted, k)
 
     def unconstrained(self) -> Rival | None:
-        """The free model as it is; admitted where it keeps what is required as well as the model does."""
+        """The free model as it is; admitted where it keeps what is required as well as the model
+        does."""
         if self.free is None:
             return None
         own, other = self.table, self.free.table
@@ -185,24 +204,34 @@ class Comparison:
         return Rival(error, self.error - error, noise, mixed is not None and mixed.share == 0.0)
 
     def mixing(self) -> Mixing | None:
-        """The free model with as few constant answers as bring it no further above its bounds than the model is. None where no
-        constant does."""
+        """The free model with as few constant answers as bring it no further above its bounds than
+        the model is. None where no constant does."""
         if self.limits is None or (worst := self.limits.worst) is None:
             return None
-        return self._mixed_to(self.limits.most, np.isfinite(self.limits.values), float(self.limits.spread[worst]))
+        return self._mixed_to(
+            self.limits.most, np.isfinite(self.limits.values), float(self.limits.spread[worst])
+        )
 
     def within(self) -> Mixing | None:
         """The same, down to the bounds themselves."""
-        return None if self.limits is None else self._mixed_to(self.limits.bounds, np.isfinite(self.limits.bounds), 0.0)
+        return (
+            None
+            if self.limits is None
+            else self._mixed_to(self.limits.bounds, np.isfinite(self.limits.bounds), 0.0)
+        )
 
     def _mixed_to(self, most: Floats, known: npt.NDArray[np.bool_], doubt: float) -> Mixing | None:
         if self.free is None:
             return None
         known = known & np.isfinite(self.free.values)
         ways = [self._mixed(k, most, known, doubt) for k in range(self.table.classes)]
-        return min((way for way in ways if way is not None), key=lambda way: way.error, default=None)
+        return min(
+            (way for way in ways if way is not None), key=lambda way: way.error, default=None
+        )
 
-    def _mixed(self, k: int, most: Floats, known: npt.NDArray[np.bool_], doubt: float) -> Mixing | None:
+    def _mixed(
+        self, k: int, most: Floats, known: npt.NDArray[np.bool_], doubt: float
+    ) -> Mixing | None:
         assert self.free is not None
         assert self.limits is not None
         free, own, other = self.free, self.table, self.free.table
@@ -212,8 +241,11 @@ class Comparison:
         constant, errors = own.constant(k), own.errors
         of_constant, of_free = own.total(constant) / self.rows, other.total(errors) / self.rows
         error = (1.0 - share) * of_free + share * of_constant
-        # The share follows noisy values: it moves by the noise of the value that decides it over that value's way to k's.
-        of_constants = 0.0 if self.limits.doubts is None else share * float(self.limits.doubts[k, j])
+        # The share follows noisy values: it moves by the noise of the value that decides it over
+        # that value's way to k's.
+        of_constants = (
+            0.0 if self.limits.doubts is None else share * float(self.limits.doubts[k, j])
+        )
         moved = math.hypot(doubt, (1.0 - share) * float(free.spread[j]), of_constants)
         of_share = moved / tight if tight > CLOSE else 0.0
         parts = (
@@ -224,9 +256,11 @@ class Comparison:
         return Mixing(error, self.error - error, math.hypot(*parts), True, share, k)
 
 
-def _least_share(values: Floats, constant: Floats, most: Floats, known: npt.NDArray[np.bool_]) -> tuple[float, float, int]:
-    """The least share of a constant with which no known value is above `most`; how far that value is from the constant's, and
-    its place. NaN where none does."""
+def _least_share(
+    values: Floats, constant: Floats, most: Floats, known: npt.NDArray[np.bool_]
+) -> tuple[float, float, int]:
+    """The least share of a constant with which no known value is above `most`; how far that value
+    is from the constant's, and its place. NaN where none does."""
     least, highest, tight, at = 0.0, 1.0, 0.0, 0
     for j in np.flatnonzero(known):
         start, end, bound = float(values[j]), float(constant[j]), float(most[j])

@@ -1,15 +1,16 @@
 """Private descent: one loop for every search that asks the curator one joint question a round.
 
-A search is a handful of pure functions of *released* answers: what is asked first, a state made of the answers, what is asked
-in a round, the next state, whether to stop, what is asked last, and the result. The loop below is the only place where a
-search and a curator meet, so a search cannot reach a row, and what it does is post-processing of what was released.
+A search is a handful of pure functions of *released* answers: what is asked first, a state made of
+the answers, what is asked in a round, the next state, whether to stop, what is asked last, and the
+result. The loop below is the only place where a search and a curator meet, so a search cannot reach
+a row, and what it does is post-processing of what was released.
 
 Guarantees (tests/learning/test_learning_descent.py):
 1. A run's log is the search's plan, event for event; one round is one joint release.
 2. The result depends on the rows through the curator's answers alone.
 3. A run that is broken off leaves a log that is a beginning of the plan, and the curator closed.
-4. With a checkpoint a run that was killed goes on from its last state; rounds released after that are charged, lost, and not
-   done again (tests/learning/test_learning_checkpoint.py).
+4. With a checkpoint a run that was killed goes on from its last state; rounds released after that
+   are charged, lost, and not done again (tests/learning/test_learning_checkpoint.py).
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ class Reason(Enum):
 
 
 class Search(ABC, Generic[S, R]):
-    """How a model is looked for: `init`, `step`, `stop`, `finish`, and what is asked for them. Abstract.
+    """How a model is looked for: `init`, `step`, `stop`, `finish`, and what is asked for them.
+    Abstract.
 
-    `plan`: the events of the whole run, priced before any data are touched (None without privacy). `rounds`: at most so many.
+    `plan`: the events of the whole run, priced before any data are touched (None without privacy).
+    `rounds`: at most so many.
     """
 
     plan: Event | None
@@ -63,11 +66,13 @@ class Search(ABC, Generic[S, R]):
         """The state before the first round."""
 
     def scaling(self, state: S) -> tuple[Floats, Floats] | None:
-        """Scale and shift for the rows' numbers, made of what was released first; None leaves them as they are."""
+        """Scale and shift for the rows' numbers, made of what was released first; None leaves them
+        as they are."""
         return None
 
     def batch_for(self, state: S) -> Batch:
-        """The rows that the next round asks: `batch`, unless what is asked is free and better known of all rows."""
+        """The rows that the next round asks: `batch`, unless what is asked is free and better known
+        of all rows."""
         return self.batch
 
     @abstractmethod
@@ -91,45 +96,63 @@ class Search(ABC, Generic[S, R]):
         """The result."""
 
     def sequel(self, state: S, result: R) -> Search[Any, R] | None:
-        """A search that follows on this one's result, with the same curator and inside the same plan; mostly none."""
+        """A search that follows on this one's result, with the same curator and inside the same
+        plan; mostly none."""
         return None
 
     def identity(self) -> str:
-        """Which search this is, for a state on disk: a run goes on with the search that began it, and no other."""
+        """Which search this is, for a state on disk: a run goes on with the search that began it,
+        and no other."""
         return type(self).__qualname__
 
     def freeze(self, state: S) -> Mapping[str, Value]:
-        """All that `thaw` needs of a state, as arrays of numbers, numbers and words by name: for a checkpoint on disk.
+        """All that `thaw` needs of a state, as arrays of numbers, numbers and words by name: for a
+        checkpoint on disk.
 
-        A state is made of released answers and public values, so this may be kept. A pure function: it changes no state.
+        A state is made of released answers and public values, so this may be kept. A pure function:
+        it changes no state.
         """
         raise _no_way_back(self)
 
     def thaw(self, values: Mapping[str, Value], round: int) -> S:
         """The state to go on with: the inverse of `freeze`, moved on to `round`.
 
-        `round` is how many rounds are done, counted as `progress` counts them: the number at which `values` were frozen, or
-        more where rounds were released and lost. Those are charged and not asked again, so the state must ask next what the
-        plan has next: counters, schedules and batches follow `round`; what the lost answers would have moved stays where it
-        was. What `scaling` gives must be the same as before. `values["frozen_at"]` is the round at which they were frozen.
+        `round` is how many rounds are done, counted as `progress` counts them: the number at which
+        `values` were frozen, or more where rounds were released and lost. Those are charged and not
+        asked again, so the state must ask next what the plan has next: counters, schedules and
+        batches follow `round`; what the lost answers would have moved stays where it was. What
+        `scaling` gives must be the same as before. `values["frozen_at"]` is the round at which they
+        were frozen.
         """
         raise _no_way_back(self)
 
 
 def descend(
-    curator: Curator, search: Search[S, R], progress: Progress | None = None, checkpoint: Checkpoint | None = None
+    curator: Curator,
+    search: Search[S, R],
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> R:
-    """Run a search to its end with a curator that was made for its plan; the curator is closed afterwards, come what may.
+    """Run a search to its end with a curator that was made for its plan; the curator is closed
+    afterwards, come what may.
 
-    `checkpoint`: where its state is kept every so often, and gone on from (the curator needs `earlier=checkpoint.journal`).
+    `checkpoint`: where its state is kept every so often, and gone on from (the curator needs
+    `earlier=checkpoint.journal`).
     """
     try:
         state, done = _begin(curator, search, checkpoint)
-        charged = False  # whether the rounds that cost something have begun: what comes before is free, and not in the log
+        # whether the rounds that cost something have begun: what comes before is free, and not in
+        # the log
+        charged = False
         while (reason := search.stop(state)) is None:
             asks, batch = search.asks(state), search.batch_for(state)
-            if checkpoint is not None and not charged and not isinstance(curator.describe(asks, batch), NoOp):
-                charged = True  # lost rounds are counted from here: the state must be one of charged rounds
+            if (
+                checkpoint is not None
+                and not charged
+                and not isinstance(curator.describe(asks, batch), NoOp)
+            ):
+                # lost rounds are counted from here: the state must be one of charged rounds
+                charged = True
                 _save(curator, search, checkpoint, state, done)
             state = search.step(state, curator.answer(asks, batch, purpose=ROUND))
             done += 1
@@ -153,16 +176,20 @@ def descend(
 
 
 def follow(curator: Curator, search: Search[S, R], purpose: str = BESIDE) -> tuple[S, R]:
-    """Run a search inside the plan of another: it is short, kept nowhere, and leaves the curator open. Its last state, and
-    the result."""
+    """Run a search inside the plan of another: it is short, kept nowhere, and leaves the curator
+    open. Its last state, and the result."""
     first = search.first()
     state = search.init(curator.answer(first, purpose=purpose) if first else [])
     if (scaling := search.scaling(state)) is not None:
         curator.rescale(*scaling)
     while (reason := search.stop(state)) is None:
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=purpose))
+        state = search.step(
+            state, curator.answer(search.asks(state), search.batch_for(state), purpose=purpose)
+        )
     last = search.last(state)
-    return state, search.finish(state, reason, curator.answer(last, purpose=purpose) if last else [])
+    return state, search.finish(
+        state, reason, curator.answer(last, purpose=purpose) if last else []
+    )
 
 
 def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None) -> tuple[S, int]:
@@ -170,7 +197,9 @@ def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None
     found = None
     if checkpoint is not None:
         _check_way_back(curator, search, checkpoint)
-        found = checkpoint.resume(search.identity(), curator.log.entries, private=curator.promise.is_private)
+        found = checkpoint.resume(
+            search.identity(), curator.log.entries, private=curator.promise.is_private
+        )
     if found is not None:
         values, done = found
         state = search.thaw(values, done)
@@ -184,20 +213,35 @@ def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None
     return state, done
 
 
-def _save(curator: Curator, search: Search[S, R], checkpoint: Checkpoint, state: S, done: int) -> None:
+def _save(
+    curator: Curator, search: Search[S, R], checkpoint: Checkpoint, state: S, done: int
+) -> None:
     checkpoint.save(search.identity(), check_values(search.freeze(state)), done, len(curator.log))
 
 
 def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoint) -> None:
-    """Before anything is asked: whether this search, with this curator, could go on after a crash."""
+    """Before anything is asked: whether this search, with this curator, could go on after a
+    crash."""
     if type(search).freeze is Search.freeze or type(search).thaw is Search.thaw:
         raise _no_way_back(search)
     if curator.journal is not checkpoint.journal:
-        remedy = "Make the curator with earlier=checkpoint.journal: else nobody would know what was released."
-        raise PrivacyError(complaint(expected="the checkpoint's journal", of="curator", got="another or none", remedy=remedy))
+        remedy = (
+            "Make the curator with earlier=checkpoint.journal: else nobody would know what was "
+            "released."
+        )
+        raise PrivacyError(
+            complaint(
+                expected="the checkpoint's journal",
+                of="curator",
+                got="another or none",
+                remedy=remedy,
+            )
+        )
 
 
 def _no_way_back(search: object) -> InputError:
     remedy = "Leave checkpoint=None, or give the search `freeze` and `thaw`."
     expected = "a search that can be kept on disk"
-    return InputError(complaint(expected=expected, of="checkpoint", got=type(search).__name__, remedy=remedy))
+    return InputError(
+        complaint(expected=expected, of="checkpoint", got=type(search).__name__, remedy=remedy)
+    )

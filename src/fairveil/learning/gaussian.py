@@ -1,4 +1,5 @@
-"""What a promise leaves for Gaussian noise: mu, all of the squared budget of a run being mu^2 (theory.md#t1)."""
+"""What a promise leaves for Gaussian noise: mu, all of the squared budget of a run being mu^2
+(theory.md#t1)."""
 
 from __future__ import annotations
 
@@ -13,5 +14,7 @@ def budget_of(promise: Promise, way_out: str = "pass delta=1e-6, say") -> float:
     mu = gaussian_mu(promise.epsilon, promise.delta)
     if mu <= 0:
         remedy = f"Noise here is Gaussian, which is never private at delta=0: {way_out}."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=promise.delta, remedy=remedy))
+        raise InputError(
+            complaint(expected="a delta above 0", of="delta", got=promise.delta, remedy=remedy)
+        )
     return mu

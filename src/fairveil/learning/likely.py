@@ -1,16 +1,19 @@
-"""What noisy numbers of one kind are likely to be: moved towards each other by as much as their noise hides.
+"""What noisy numbers of one kind are likely to be: moved towards each other by as much as their
+noise hides.
 
     likely_j = m + t^2 / (t^2 + s_j^2) (value_j - m),    m = sum_j w_j value_j / sum_j w_j,    w_j = 1 / s_j^2
 
-s_j is the deviation of value j, and t how far the true numbers are apart: by DerSimonian and Laird's moments, and no less than
-`USUAL`. The largest of many noisy numbers is mostly the noisiest: the gap of a cell of 40 rows, released with noise of as many,
-may be above 1. Who takes such numbers as they are chooses by their noise. A number that is known well stays what it is.
+s_j is the deviation of value j, and t how far the true numbers are apart: by DerSimonian and
+Laird's moments, and no less than `USUAL`. The largest of many noisy numbers is mostly the noisiest:
+the gap of a cell of 40 rows, released with noise of as many, may be above 1. Who takes such numbers
+as they are chooses by their noise. A number that is known well stays what it is.
 
 Guarantees (tests/learning/test_learning_likely.py):
 1. Without noise numbers are what they are; each stays between its value and the common centre.
-2. Over draws of noise the mean squared error is below that of the numbers themselves, if true ones are no further apart than
-   the noise, and about the same if they are much further.
-3. The largest of them is not above the largest true one by more than a part of what the largest noisy one is.
+2. Over draws of noise the mean squared error is below that of the numbers themselves, if true ones
+   are no further apart than the noise, and about the same if they are much further.
+3. The largest of them is not above the largest true one by more than a part of what the largest
+   noisy one is.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ import numpy as np
 from .._types import Floats
 
 USUAL = 0.04
-"""How far rates of groups are taken to be apart at least: an excess of as much is what searches follow by half, too."""
+"""How far rates of groups are taken to be apart at least: an excess of as much is what searches
+follow by half, too."""
 TINY = 1e-300
 
 

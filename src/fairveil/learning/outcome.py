@@ -1,4 +1,5 @@
-"""What a descent found for one model, and which constraints it does not meet, as far as noisy values can tell."""
+"""What a descent found for one model, and which constraints it does not meet, as far as noisy
+values can tell."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ from .descent import Reason
 class Outcome:
     """What a search found for one model: released values only.
 
-    `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
-    without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
-    `looks`: from how many models this one may have been picked by these very values. `sampling`: the standard deviation of each
-    value over draws of the rows (`fairness.sampling`); None: not known. `comparison`: what was released to compare it with what
-    costs nothing; of a search that has just ended, and None of one that was read from disk. `weight_noise`: a bound on the
-    standard deviation of the noise of one coefficient (of an indicator, or of a number in the search's units); None: not known.
+    `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this
+    very model, noisy (exact without privacy), with the standard deviation of its noise in `spread`.
+    `duals`: how hard each was pressed at the end. `looks`: from how many models this one may have
+    been picked by these very values. `sampling`: the standard deviation of each value over draws of
+    the rows (`fairness.sampling`); None: not known. `comparison`: what was released to compare it
+    with what costs nothing; of a search that has just ended, and None of one that was read from
+    disk. `weight_noise`: a bound on the standard deviation of the noise of one coefficient (of an
+    indicator, or of a number in the search's units); None: not known.
     """
 
     weights: Floats
@@ -39,7 +42,8 @@ class Outcome:
 
     @property
     def learnt(self) -> bool:
-        """Whether there is anything in the model: a search that could not tell its rows from none leaves it at zero."""
+        """Whether there is anything in the model: a search that could not tell its rows from none
+        leaves it at zero."""
         return bool(self.weights.any())
 
     @property

@@ -1,20 +1,25 @@
-"""Demographic parity of many classes by offsets for each group, found on rows without labels (after DP2DP, Say et al. 2025).
+"""Demographic parity of many classes by offsets for each group, found on rows without labels (after
+DP2DP, Say et al. 2025).
 
-Decide for the class k of the largest p(k | x) - offset[group, k]. The offsets minimise the smoothed dual
+Decide for the class k of the largest p(k | x) - offset[group, k]. The offsets minimise the smoothed
+dual
 
-    sum_s share_s ( mean over group s of T log sum_k exp((p_k - offset_sk) / T)  +  max_gap / 2 sum_k |offset_sk| )
-    such that sum_s share_s offset_sk = 0 for every class k,
+    sum_s share_s ( mean over group s of T log sum_k exp((p_k - offset_sk) / T)  +  max_gap / 2
+    sum_k |offset_sk| ) such that sum_s share_s offset_sk = 0 for every class k,
 
-whose slopes are the rates of soft decisions. Each round releases one histogram of these, with noise, and takes one proximal
-step; the offsets are the mean of the second half of the rounds. One more histogram at the end says what they do.
+whose slopes are the rates of soft decisions. Each round releases one histogram of these, with
+noise, and takes one proximal step; the offsets are the mean of the second half of the rounds. One
+more histogram at the end says what they do.
 
-At the optimum rates of two groups differ by at most max_gap: |rate_sk - c_k| <= max_gap / 2, where c_k is what makes a step
-keep the sum at zero. Sizes of groups are sums of the same histograms, so they cost nothing more.
+At the optimum rates of two groups differ by at most max_gap: |rate_sk - c_k| <= max_gap / 2, where
+c_k is what makes a step keep the sum at zero. Sizes of groups are sums of the same histograms, so
+they cost nothing more.
 
 Guarantees (tests/learning/test_learning_parity.py):
-1. The plan is made of the promise, the rounds and what was spent before alone. It costs at most the promise together with that,
-   and the log is the plan, event for event.
-2. Without noise the offsets reach the optimum of the linear program over the same rows, but for the smoothing.
+1. The plan is made of the promise, the rounds and what was spent before alone. It costs at most the
+   promise together with that, and the log is the plan, event for event.
+2. Without noise the offsets reach the optimum of the linear program over the same rows, but for the
+   smoothing.
 3. The result depends on the rows through the released histograms alone.
 4. The noise of a constraint's value is that of repeated draws, to first order.
 """
@@ -42,8 +47,9 @@ from .descent import Answers, Reason, Search
 from .postprocessing.counting import require_room
 
 FIRST_STEP, LAST_STEP = 1.5, 0.1
-"""Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds before offsets are averaged:
-large gaps need long steps, and long steps swing where the optimum is near."""
+"""Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds
+before offsets are averaged: large gaps need long steps, and long steps swing where the optimum is
+near."""
 AVERAGED = 0.5
 LAST = 0.25
 """Of the squared budget (1 / z^2), for the histogram at the end."""
@@ -51,13 +57,14 @@ HALVINGS = 60
 SMALLEST = 1.0
 """Rows that a group is taken to have at least."""
 FEWEST = 1.0
-"""Standard deviations of one round's noise: a group with fewer rows keeps the model's decisions, or noise would move it."""
+"""Standard deviations of one round's noise: a group with fewer rows keeps the model's decisions, or
+noise would move it."""
 
 
 @dataclass(frozen=True)
 class ParityPlan:
-    """What is asked, and with how much noise. Multipliers of 0: exactly. `heaviest`: the largest weight of one who is
-    protected: of a row, or of all that a person has."""
+    """What is asked, and with how much noise. Multipliers of 0: exactly. `heaviest`: the largest
+    weight of one who is protected: of a row, or of all that a person has."""
 
     promise: Promise
     rounds: int
@@ -85,8 +92,9 @@ class ParityPlan:
 
 @dataclass(frozen=True, eq=False)
 class ParityOutcome:
-    """`offsets` (groups, classes), subtracted from probabilities; `counts`: soft or hard decisions, noisy, at the end;
-    `moved`: the groups that are large enough for the noise. All others keep the model's decisions."""
+    """`offsets` (groups, classes), subtracted from probabilities; `counts`: soft or hard decisions,
+    noisy, at the end; `moved`: the groups that are large enough for the noise. All others keep the
+    model's decisions."""
 
     offsets: Floats
     counts: Floats
@@ -113,15 +121,19 @@ class _State:
     done: int
 
 
-def plan(promise: Promise, rounds: int, spent: Iterable[Event] = (), heaviest: float = 1.0) -> ParityPlan:
-    """The least noise that keeps the promise beside `spent`, which is of one plan with it: every round alike, and a quarter of
-    the squared budget for the last release."""
+def plan(
+    promise: Promise, rounds: int, spent: Iterable[Event] = (), heaviest: float = 1.0
+) -> ParityPlan:
+    """The least noise that keeps the promise beside `spent`, which is of one plan with it: every
+    round alike, and a quarter of the squared budget for the last release."""
     if not promise.is_private:
         return ParityPlan(promise, rounds, 0.0, 0.0, heaviest)
     before = compose(tuple(spent))
     require_room(promise, before, more=True)
     each, last = math.sqrt(rounds / (1.0 - LAST)), math.sqrt(1.0 / LAST)
-    z = calibrate(promise, lambda z: compose((before, _events(rounds, z * each, z * last)))).multiplier
+    z = calibrate(
+        promise, lambda z: compose((before, _events(rounds, z * each, z * last)))
+    ).multiplier
     return ParityPlan(promise, rounds, z * each, z * last, heaviest)
 
 
@@ -130,10 +142,18 @@ def _events(rounds: int, z: float, last: float) -> Event:
 
 
 class ParitySearch(Search[_State, ParityOutcome]):
-    """The descent, as `descend` runs it. `hard`: whether the largest decides, so that the last histogram is of that."""
+    """The descent, as `descend` runs it. `hard`: whether the largest decides, so that the last
+    histogram is of that."""
 
     def __init__(
-        self, plan: ParityPlan, attached: Attached, cells: Cells, max_gap: float, temperature: float, *, hard: bool
+        self,
+        plan: ParityPlan,
+        attached: Attached,
+        cells: Cells,
+        max_gap: float,
+        temperature: float,
+        *,
+        hard: bool,
     ) -> None:
         self.parity, self.attached, self.cells = plan, attached, cells
         self.max_gap, self.temperature, self.hard = max_gap, temperature, hard
@@ -153,7 +173,8 @@ class ParitySearch(Search[_State, ParityOutcome]):
         return [Ask(self._histogram(state.offsets, "soft"), self.parity.multiplier)]
 
     def step(self, state: _State, answers: Answers) -> _State:
-        """One proximal step; sizes are the mean of all rounds, because offsets do not change them."""
+        """One proximal step; sizes are the mean of all rounds, because offsets do not change
+        them."""
         counts = np.asarray(answers[0], np.float64)
         counted, done = state.counted + counts, state.done + 1
         sizes, large = self._sizes(counted, done)
@@ -162,7 +183,9 @@ class ParitySearch(Search[_State, ParityOutcome]):
         if large.any():
             step = FIRST_STEP + (LAST_STEP - FIRST_STEP) * min(1.0, done / (AVERAGED * self.rounds))
             away = (state.offsets + step * rates)[large]
-            offsets[large] = stepped(away, sizes[large] / sizes[large].sum(), step * self.max_gap / 2)
+            offsets[large] = stepped(
+                away, sizes[large] / sizes[large].sum(), step * self.max_gap / 2
+            )
         if done <= AVERAGED * self.rounds:
             return replace(state, offsets=offsets, counted=counted, done=done)
         return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
@@ -173,7 +196,12 @@ class ParitySearch(Search[_State, ParityOutcome]):
 
     def last(self, state: _State) -> list[Ask]:
         """Decisions by group at the offsets that are handed out."""
-        return [Ask(self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"), self.parity.last_multiplier)]
+        return [
+            Ask(
+                self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"),
+                self.parity.last_multiplier,
+            )
+        ]
 
     def finish(self, state: _State, reason: Reason, answers: Answers) -> ParityOutcome:
         """The mean of the offsets."""
@@ -182,14 +210,23 @@ class ParitySearch(Search[_State, ParityOutcome]):
 
     def freeze(self, state: _State) -> Mapping[str, Value]:
         """Released values, all of it."""
-        return {name: getattr(state, name) for name in ("offsets", "counted", "added", "averaged", "done")}
+        return {
+            name: getattr(state, name)
+            for name in ("offsets", "counted", "added", "averaged", "done")
+        }
 
     def thaw(self, values: Mapping[str, Value], round: int) -> _State:
         """Rounds that were lost moved nothing; their histograms are not counted."""
         arrays = (np.asarray(values[name], np.float64) for name in ("offsets", "counted", "added"))
         offsets, counted, added = arrays
         done = int(np.asarray(values["done"]))
-        return _State(offsets, counted * (round / max(done, 1)), added, int(np.asarray(values["averaged"])), round)
+        return _State(
+            offsets,
+            counted * (round / max(done, 1)),
+            added,
+            int(np.asarray(values["averaged"])),
+            round,
+        )
 
     def _sizes(self, counted: Floats, done: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Rows of each group, by all rounds together, and whether they are enough."""
@@ -202,14 +239,21 @@ class ParitySearch(Search[_State, ParityOutcome]):
         return np.where(moved[:, np.newaxis], state.added / max(state.averaged, 1), 0.0), moved
 
     def _histogram(self, offsets: Floats, decisions: str) -> ShiftedHistogram:
-        return ShiftedHistogram(self.attached, self.cells, decisions=decisions, offsets=offsets, temperature=self.temperature)
+        return ShiftedHistogram(
+            self.attached,
+            self.cells,
+            decisions=decisions,
+            offsets=offsets,
+            temperature=self.temperature,
+        )
 
 
 def stepped(moved: Floats, shares: Floats, threshold: float) -> Floats:
-    """The nearest offsets to `moved` (groups, classes) under the penalty, with a weighed sum of zero for each class.
+    """The nearest offsets to `moved` (groups, classes) under the penalty, with a weighed sum of
+    zero for each class.
 
-    In the metric that weighs a group by its share they are moved - c, shortened by `threshold`, for the c at which the sum is
-    zero. It falls with c, so halving finds it.
+    In the metric that weighs a group by its share they are moved - c, shortened by `threshold`, for
+    the c at which the sum is zero. It falls with c, so halving finds it.
 
     >>> stepped(np.array([[0.3, 0.0], [-0.1, 0.0]]), np.array([0.5, 0.5]), 0.05).round(3).tolist()
     [[0.15, 0.0], [-0.15, 0.0]]
@@ -228,17 +272,23 @@ def stepped(moved: Floats, shares: Floats, threshold: float) -> Floats:
 
 
 def rates_of(counts: Floats, sizes: Floats) -> Floats:
-    """Shares of each group, nonnegative, which sum to one; of a group that noise drowns, all classes alike."""
+    """Shares of each group, nonnegative, which sum to one; of a group that noise drowns, all
+    classes alike."""
     kept = np.maximum(counts / sizes[:, np.newaxis], 0.0)
     total = kept.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1]))
+    return np.asarray(
+        np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1])
+    )
 
 
 def noise_of_values(system: ConstraintSystem, counts: Floats, noise: float) -> Floats:
-    """The standard deviation of each constraint's value of rates of `counts` (cells, classes), each with noise of this one."""
+    """The standard deviation of each constraint's value of rates of `counts` (cells, classes), each
+    with noise of this one."""
     whole = counts[:, np.newaxis]
     sizes = whole.sum(axis=2)
-    members = sparse.csr_array(sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2])), format="csr"))
+    members = sparse.csr_array(
+        sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2])), format="csr")
+    )
     rates = system.rates(whole, sizes, SMALLEST)
     slopes = sparse.diags_array(1.0 / system.event_sizes(sizes, SMALLEST)[system.event_of]) @ (
         system.numerators - sparse.diags_array(rates) @ members

@@ -1,7 +1,9 @@
-"""Rows whose features and labels are public, with what they are taken to add to each cell: what rules cost on them.
+"""Rows whose features and labels are public, with what they are taken to add to each cell: what
+rules cost on them.
 
-A rule's expected histogram is P[c, y, k] = sum of M[i, c] over the rows of label y that it gives class k, M the memberships.
-Nothing here asks a curator: the table is public, M is made of released sums (`memberships`).
+A rule's expected histogram is P[c, y, k] = sum of M[i, c] over the rows of label y that it gives
+class k, M the memberships. Nothing here asks a curator: the table is public, M is made of released
+sums (`memberships`).
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ STEPS = 6  # of L-BFGS a round at most, from where the round before ended
 
 @dataclass(frozen=True, eq=False)
 class PublicRows:
-    """`design` (rows, k), whitened, the intercept first; `basis` (k, 1 + width) makes it of coded rows. `labels` (rows,),
-    `members` (rows, cells), weighted, scaled to all rows; `weights` (rows,) of the error, 1 together; `by_label`: whether
-    cells tell labels apart."""
+    """`design` (rows, k), whitened, the intercept first; `basis` (k, 1 + width) makes it of coded
+    rows. `labels` (rows,), `members` (rows, cells), weighted, scaled to all rows; `weights` (rows,)
+    of the error, 1 together; `by_label`: whether cells tell labels apart."""
 
     design: Floats
     basis: Floats
@@ -64,7 +66,9 @@ class PublicRows:
     def decided(self, v: Floats) -> npt.NDArray[np.intp]:
         """The class that v (outputs, k) decides for, row by row."""
         scores = self.design @ v.T
-        return np.asarray((scores[:, 0] > 0).astype(np.intp) if len(v) == 1 else scores.argmax(axis=1))
+        return np.asarray(
+            (scores[:, 0] > 0).astype(np.intp) if len(v) == 1 else scores.argmax(axis=1)
+        )
 
     def histogram(self, decided: npt.NDArray[np.intp]) -> Floats:
         """P, (cells, labels or 1, classes)."""
@@ -84,10 +88,13 @@ class PublicRows:
         return self.down(start, lambda scores: self._softened(scores, costs), steps)
 
     def relabelled(self, start: Floats, costs: Floats, steps: int = STEPS) -> Floats:
-        """A few steps down the log loss of the cheapest class, each row weighed by what it saves (Agarwal et al.)."""
+        """A few steps down the log loss of the cheapest class, each row weighed by what it saves
+        (Agarwal et al.)."""
         saved = costs.max(axis=1) - costs.min(axis=1)
         total = max(float(saved.sum()), 1e-300)
-        return self.down(start, lambda scores: log_losses(scores, costs.argmin(axis=1), saved / total), steps)
+        return self.down(
+            start, lambda scores: log_losses(scores, costs.argmin(axis=1), saved / total), steps
+        )
 
     def regressed(self, costs: Floats) -> Floats:
         """The least-squares regression of costs: the design is white."""
@@ -100,7 +107,8 @@ class PublicRows:
         order = np.argsort(-scores, kind="stable")
         ranked, pulls = scores[order], (costs[:, 1] - costs[:, 0])[order]
         sums = np.concatenate([[0.0], np.cumsum(pulls)])
-        ends = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])  # rows of one score go together
+        # rows of one score go together
+        ends = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
         best = int(np.flatnonzero(ends)[np.argmin(sums[ends])])
         high = ranked[best - 1] if best > 0 else ranked[0] + 2.0
         low = ranked[best] if best < len(ranked) else ranked[-1] - 2.0
@@ -118,7 +126,8 @@ class PublicRows:
         return value + float(mean.sum()), slopes + q * (costs - mean)
 
     def down(self, start: Floats, loss: Any, steps: int) -> Floats:
-        """Steps of L-BFGS down a loss of scores, which gives its value and slopes, beside a small ridge."""
+        """Steps of L-BFGS down a loss of scores, which gives its value and slopes, beside a small
+        ridge."""
 
         def falls(flat: Floats) -> tuple[float, Floats]:
             v = flat.reshape(start.shape)
@@ -128,15 +137,23 @@ class PublicRows:
             return value + 0.5 * SMOOTH * float((v[:, 1:] ** 2).sum()), gradient.ravel()
 
         options: Any = {"maxiter": steps}
-        return np.asarray(minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(start.shape))
+        return np.asarray(
+            minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(
+                start.shape
+            )
+        )
 
 
-def log_losses(scores: Floats, labels: npt.NDArray[np.intp], weights: Floats) -> tuple[float, Floats]:
+def log_losses(
+    scores: Floats, labels: npt.NDArray[np.intp], weights: Floats
+) -> tuple[float, Floats]:
     """The weighted sum of log losses, and its slopes by score."""
     if scores.shape[1] == 1:
         signs = 2.0 * labels - 1.0
         margins = signs * scores[:, 0]
-        return float(weights @ np.logaddexp(0.0, -margins)), (-weights * signs * expit(-margins))[:, np.newaxis]
+        return float(weights @ np.logaddexp(0.0, -margins)), (-weights * signs * expit(-margins))[
+            :, np.newaxis
+        ]
     level = logsumexp(scores, axis=1)
     slopes = np.exp(scores - level[:, np.newaxis])
     at = np.arange(len(scores))

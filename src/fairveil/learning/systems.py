@@ -1,4 +1,5 @@
-"""Constraints as a search needs them: resolved, within reach, and how noise in what is released moves their values."""
+"""Constraints as a search needs them: resolved, within reach, and how noise in what is released
+moves their values."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
 
 
-def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
-    """The constraints that ask for something; an error where one cannot be influenced by any model."""
+def system_of(
+    notions: Sequence[Notion], cells: Cells | None, layout: RowLayout
+) -> ConstraintSystem | None:
+    """The constraints that ask for something; an error where one cannot be influenced by any
+    model."""
     asked = [notion for notion in notions if not notion.is_vacuous]
     if not asked:
         return None
@@ -54,9 +58,11 @@ def columns_of(cells: Cells) -> list[slice]:
 
 
 def onto_totals(noisy: Floats, totals: Floats, cells: Cells, axis: int) -> Floats:
-    """The nearest sums by cell (on that axis) whose sums over each sensitive column's groups are public totals.
+    """The nearest sums by cell (on that axis) whose sums over each sensitive column's groups are
+    public totals.
 
-    Least squares: what is missing is shared equally. With two groups this is as good as releasing one of them alone.
+    Least squares: what is missing is shared equally. With two groups this is as good as releasing
+    one of them alone.
     """
     out = np.moveaxis(np.array(noisy, np.float64), axis, 0)
     wanted = np.moveaxis(totals, axis, 0)[0] if np.ndim(totals) == out.ndim else totals
@@ -66,9 +72,11 @@ def onto_totals(noisy: Floats, totals: Floats, cells: Cells, axis: int) -> Float
     return np.moveaxis(out, 0, axis)
 
 
-def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int) -> Floats:
-    """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes (one
-    output) it moves the first class's decisions too."""
+def slopes_of_counts(
+    system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int
+) -> Floats:
+    """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor
+    holds it; with two classes (one output) it moves the first class's decisions too."""
     sizes = system.event_sizes(counts, floor)[system.event_of]
     moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
     slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
@@ -78,23 +86,32 @@ def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats
 
 
 def slopes_of_constant(system: ConstraintSystem, counts: Floats, floor: float, k: int) -> Floats:
-    """|d values / d counts| of deciding for class k, whatever the row: a count moves the size of a rate, and k's decisions."""
+    """|d values / d counts| of deciding for class k, whatever the row: a count moves the size of a
+    rate, and k's decisions."""
     sizes = system.event_sizes(counts, floor)[system.event_of]
     histogram = counts[..., np.newaxis] * np.eye(system.shape[2])[k]
     moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
-    slopes = system.numerators[:, k :: system.shape[2]] - sparse.diags_array(moves_size) @ system.members[system.event_of]
+    slopes = (
+        system.numerators[:, k :: system.shape[2]]
+        - sparse.diags_array(moves_size) @ system.members[system.event_of]
+    )
     return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
 
 
-def slopes_of_decisions(system: ConstraintSystem, counts: Floats, floor: float, outputs: int) -> Floats:
-    """|d values / d decisions|. With two classes (one output) the first class's decisions are what the second's leave."""
+def slopes_of_decisions(
+    system: ConstraintSystem, counts: Floats, floor: float, outputs: int
+) -> Floats:
+    """|d values / d decisions|. With two classes (one output) the first class's decisions are what
+    the second's leave."""
     pulls = system.jacobian(counts, floor)
     return lengths(pulls[:, 1::2] - pulls[:, ::2] if outputs == 1 else pulls)
 
 
 def lengths(lines: sparse.csr_array) -> Floats:
     """The length of each row of a sparse array."""
-    return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
+    return np.sqrt(
+        np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel()
+    )
 
 
 def heaviest(promise: Promise, max_sample_weight: float | None) -> float | None:

@@ -1,4 +1,5 @@
-"""Ring 1: what finished decisions do to groups. Exact gaps, group tables, intervals; undefined is undefined, never 0."""
+"""Ring 1: what finished decisions do to groups. Exact gaps, group tables, intervals; undefined is
+undefined, never 0."""
 
 from . import histograms, measures
 from .measures import (

@@ -1,7 +1,9 @@
-"""Histograms of decisions and of soft predictions by cell, label and class, and the gradient through a softmax.
+"""Histograms of decisions and of soft predictions by cell, label and class, and the gradient
+through a softmax.
 
-The plain reference: the curator's kernels total the same quantities over private rows, and add noise. Arrays of rows are
-`labels` (rows,) class codes, or None for a system without labels; `cell_ids` (cells per row, rows), as `Cells.ids` gives them.
+The plain reference: the curator's kernels total the same quantities over private rows, and add
+noise. Arrays of rows are `labels` (rows,) class codes, or None for a system without labels;
+`cell_ids` (cells per row, rows), as `Cells.ids` gives them.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ BLOCK = 1 << 16
 
 
 def tempered_softmax(scores: npt.ArrayLike, temperature: float = 1.0) -> Floats:
-    """exp(s_k / temperature) / sum_l exp(s_l / temperature), (rows, classes): near 0 it is the hard decision."""
+    """exp(s_k / temperature) / sum_l exp(s_l / temperature), (rows, classes): near 0 it is the hard
+    decision."""
     scaled = np.asarray(scores, dtype=np.float64) / _checks.positive(temperature=temperature)
     powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def cell_counts(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...], weights: Floats | None = None) -> Floats:
+def cell_counts(
+    labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...], weights: Floats | None = None
+) -> Floats:
     """N[c, y]: the (weighted) number of rows, for shape (cells, labels, classes)."""
     size = shape[0] * shape[1]
     if weights is None:
@@ -34,12 +39,18 @@ def cell_counts(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...], w
             whole += np.bincount(_places(*run, shape).ravel(), minlength=size)
         return np.asarray(whole.astype(np.float64).reshape(shape[:2]))
     places = _places(labels, cell_ids, shape)
-    counts: Floats = np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), size).astype(np.float64)
+    counts: Floats = np.bincount(
+        places.ravel(), np.broadcast_to(weights, places.shape).ravel(), size
+    ).astype(np.float64)
     return np.asarray(counts.reshape(shape[:2]))
 
 
 def hard_histogram(
-    decisions: Codes, labels: Codes | None, cell_ids: Codes, shape: tuple[int, int, int], weights: Floats | None = None
+    decisions: Codes,
+    labels: Codes | None,
+    cell_ids: Codes,
+    shape: tuple[int, int, int],
+    weights: Floats | None = None,
 ) -> Floats:
     """H[c, y, k]: the (weighted) number of rows that were decided to be of class k."""
     size = shape[0] * shape[1] * shape[2]
@@ -47,16 +58,24 @@ def hard_histogram(
         whole, a = np.zeros(size, np.intp), 0
         for run in _runs(labels, cell_ids):
             b = a + run[1].shape[1]
-            whole += np.bincount((_places(*run, shape) * shape[2] + decisions[a:b]).ravel(), minlength=size)
+            whole += np.bincount(
+                (_places(*run, shape) * shape[2] + decisions[a:b]).ravel(), minlength=size
+            )
             a = b
         return whole.astype(np.float64).reshape(shape)
     places = (_places(labels, cell_ids, shape) * shape[2] + decisions).ravel()
-    histogram: Floats = np.bincount(places, np.broadcast_to(weights, cell_ids.shape).ravel(), size).astype(np.float64)
+    histogram: Floats = np.bincount(
+        places, np.broadcast_to(weights, cell_ids.shape).ravel(), size
+    ).astype(np.float64)
     return histogram.reshape(shape)
 
 
 def soft_histogram(
-    probabilities: Floats, labels: Codes | None, cell_ids: Codes, shape: tuple[int, int, int], weights: Floats | None = None
+    probabilities: Floats,
+    labels: Codes | None,
+    cell_ids: Codes,
+    shape: tuple[int, int, int],
+    weights: Floats | None = None,
 ) -> Floats:
     """H[c, y, k]: the (weighted) sum of the rows' probabilities of class k."""
     places = _places(labels, cell_ids, shape).ravel()
@@ -69,19 +88,22 @@ def soft_histogram(
 
 
 def row_costs(cell_costs: Floats, labels: Codes | None, cell_ids: Codes) -> Floats:
-    """What each row's prediction of each class costs, (rows, classes): the sum over the cells that the row is in."""
+    """What each row's prediction of each class costs, (rows, classes): the sum over the cells that
+    the row is in."""
     at = np.zeros(cell_ids.shape[1], dtype=np.intp) if labels is None else labels
     return np.asarray(sum(cell_costs[line, at] for line in cell_ids))
 
 
 def score_gradient(probabilities: Floats, costs: Floats, temperature: float = 1.0) -> Floats:
-    """dL/ds for q = softmax(s / temperature) and dL/dq = costs: q_k (costs_k - sum_l q_l costs_l) / temperature."""
+    """dL/ds for q = softmax(s / temperature) and dL/dq = costs: q_k (costs_k - sum_l q_l costs_l) /
+    temperature."""
     mean = (probabilities * costs).sum(axis=-1, keepdims=True)
     return np.asarray(probabilities * (costs - mean) / _checks.positive(temperature=temperature))
 
 
 def _runs(labels: Codes | None, cell_ids: Codes) -> Iterator[tuple[Codes | None, Codes]]:
-    """Runs of rows: whole numbers add up to the same in any parts, and places are eight bytes each."""
+    """Runs of rows: whole numbers add up to the same in any parts, and places are eight bytes
+    each."""
     for a in range(0, cell_ids.shape[1], BLOCK):
         b = a + BLOCK
         yield None if labels is None else labels[a:b], cell_ids[:, a:b]

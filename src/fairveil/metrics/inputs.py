@@ -27,7 +27,8 @@ MOST_GROUPS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What is measured: codes of labels (None: none given), of decisions or probabilities, cells and weights, row by row."""
+    """What is measured: codes of labels (None: none given), of decisions or probabilities, cells
+    and weights, row by row."""
 
     classes: tuple[Hashable, ...]
     labels: Codes | None
@@ -50,7 +51,8 @@ def read_decisions(
 ) -> Decisions:
     """Read and check everything; lengths must agree, and every error names what is wrong.
 
-    `groups`: "product", "marginal", or the declared `Cells`, whose columns then say which groups exist.
+    `groups`: "product", "marginal", or the declared `Cells`, whose columns then say which groups
+    exist.
     """
     predicted = _prediction(prediction)
     rows = len(predicted)
@@ -73,43 +75,72 @@ def read_decisions(
 
 
 def read_groups(
-    sensitive_features: ColumnsLike, rows: int, *, groups: Cells | str = "product", missing: Hashable = None
+    sensitive_features: ColumnsLike,
+    rows: int,
+    *,
+    groups: Cells | str = "product",
+    missing: Hashable = None,
 ) -> tuple[Cells, npt.NDArray[np.uint16]]:
-    """The groups and the codes (columns, rows) of the sensitive columns, in the order of their sorted values."""
+    """The groups and the codes (columns, rows) of the sensitive columns, in the order of their
+    sorted values."""
     named = read_columns(sensitive_features, rows)
     for name, column in named.items():
         if column.dtype.kind in "cV":
             refuse_other_kinds(column, f"sensitive column {name!r}")
     columns = {name: _fill_missing(column, name, missing) for name, column in named.items()}
-    same_length({"prediction": rows} | {f"sensitive column {name!r}": len(column) for name, column in columns.items()})
+    same_length(
+        {"prediction": rows}
+        | {f"sensitive column {name!r}": len(column) for name, column in columns.items()}
+    )
     if isinstance(groups, Cells):
         if len(groups.columns) != len(columns):
             remedy = "Give the columns that were declared."
             expected = f"{len(groups.columns)} columns"
-            raise InputError(complaint(expected=expected, of="sensitive_features", got=list(columns), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=expected, of="sensitive_features", got=list(columns), remedy=remedy
+                )
+            )
         return groups, _encoded(groups, list(columns.values()))
     if groups not in GROUP_MODES:
         remedy = "Pass groups='product', 'marginal', or declared Cells."
-        raise InputError(complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy))
-    values = tuple(tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items())
-    _refuse_too_many({name: len(listed) for name, listed in zip(columns, values, strict=True)}, groups)
+        raise InputError(
+            complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy)
+        )
+    values = tuple(
+        tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items()
+    )
+    _refuse_too_many(
+        {name: len(listed) for name, listed in zip(columns, values, strict=True)}, groups
+    )
     cells = Cells(values, mode=groups, names=tuple(columns))
     return cells, _encoded(cells, list(columns.values()))
 
 
 def _encoded(cells: Cells, columns: Sequence[Values]) -> npt.NDArray[np.uint16]:
-    """Codes of the columns, a block of rows at a time: as plain Python values they need ten times the memory."""
+    """Codes of the columns, a block of rows at a time: as plain Python values they need ten times
+    the memory."""
     rows = len(columns[0]) if columns else 0
-    looked_up = [_looked_up(listed, column) for listed, column in zip(cells.columns, columns, strict=True)]
+    looked_up = [
+        _looked_up(listed, column) for listed, column in zip(cells.columns, columns, strict=True)
+    ]
     if columns and all(line is not None for line in looked_up):
         return np.stack([line for line in looked_up if line is not None])
-    parts = [cells.encode([_as_objects(column[a : a + BLOCK]) for column in columns]) for a in range(0, rows, BLOCK)]
+    parts = [
+        cells.encode([_as_objects(column[a : a + BLOCK]) for column in columns])
+        for a in range(0, rows, BLOCK)
+    ]
     return np.concatenate(parts, axis=1) if parts else np.empty((len(columns), 0), np.uint16)
 
 
 def _looked_up(listed: tuple[Hashable, ...], column: Values) -> npt.NDArray[np.uint16] | None:
-    """Codes of whole numbers that lie close together, from a table; None where they do not, or one of them is not listed."""
-    if column.dtype.kind not in "iu" or not len(column) or not all(type(value) is int for value in listed):
+    """Codes of whole numbers that lie close together, from a table; None where they do not, or one
+    of them is not listed."""
+    if (
+        column.dtype.kind not in "iu"
+        or not len(column)
+        or not all(type(value) is int for value in listed)
+    ):
         return None
     low, high = int(column.min()), int(column.max())
     if high - low >= BLOCK or high >= 1 << 62:
@@ -127,7 +158,11 @@ def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
     count = math.prod(sizes.values()) if mode == "product" else sum(sizes.values())
     if count > MOST_GROUPS:
         each = ", ".join(f"{name!r}: {size:,}" for name, size in sizes.items())
-        apart = " Or look at one column at a time: groups='marginal'." if mode == "product" and len(sizes) > 1 else ""
+        apart = (
+            " Or look at one column at a time: groups='marginal'."
+            if mode == "product" and len(sizes) > 1
+            else ""
+        )
         raise InputError(
             complaint(
                 expected=f"at most {MOST_GROUPS:,} groups",
@@ -151,12 +186,18 @@ def _prediction(prediction: ColumnsLike) -> Values:
             return np.stack(list(columns.values()), axis=1)
         if not columns:
             remedy = "Pass one column of decisions, or one of probabilities for each class."
-            raise InputError(complaint(expected="at least one column", of="prediction", got="none", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="at least one column", of="prediction", got="none", remedy=remedy
+                )
+            )
         return next(iter(columns.values()))
     return one_column(prediction, "prediction")
 
 
-def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable] | None) -> tuple[Hashable, ...]:
+def _classes(
+    labels: Values | None, predicted: Values, given: Sequence[Hashable] | None
+) -> tuple[Hashable, ...]:
     if predicted.ndim == 1:
         _refuse_missing(predicted, "prediction", "Predict something for every row.")
         _refuse_scores(labels, predicted)
@@ -166,9 +207,15 @@ def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable]
         known = tuple(keys.plain(value, of="classes") for value in values) if listed else ()
         if not known or len(set(known)) != len(known):
             remedy = "Pass classes=[0, 1], for example."
-            raise InputError(complaint(expected="a list of distinct classes", of="classes", got=given, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a list of distinct classes", of="classes", got=given, remedy=remedy
+                )
+            )
     else:
-        columns = [column for column in (labels, predicted) if column is not None and column.ndim == 1]
+        columns = [
+            column for column in (labels, predicted) if column is not None and column.ndim == 1
+        ]
         occurring: dict[Any, None] = {}
         try:
             for column in columns:
@@ -176,12 +223,21 @@ def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable]
                     occurring.update(dict.fromkeys(column[a : a + BLOCK].tolist()))
         except TypeError:
             remedy = "Pass one text or number a row."
-            raise KindError(complaint(expected="classes", of="y and prediction", got="others", remedy=remedy)) from None
+            raise KindError(
+                complaint(expected="classes", of="y and prediction", got="others", remedy=remedy)
+            ) from None
         known = tuple(_sorted(occurring, "y and prediction"))
     if predicted.ndim == 2 and predicted.shape[1] != len(known):
         remedy = "Pass classes= in the order of the columns."
         expected = f"a column for each of the {len(known)} classes"
-        raise InputError(complaint(expected=expected, of="prediction", got=f"{predicted.shape[1]} columns", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=expected,
+                of="prediction",
+                got=f"{predicted.shape[1]} columns",
+                remedy=remedy,
+            )
+        )
     return known
 
 
@@ -189,25 +245,46 @@ def _refuse_scores(labels: Values | None, predicted: Values) -> None:
     """A column of probabilities would be taken for as many classes as rows."""
     if predicted.dtype.kind != "f" or labels is None:
         return
-    strange = ~np.isin(predicted, labels) if labels.dtype.kind in "fiub" else np.ones(len(predicted), dtype=bool)
+    strange = (
+        ~np.isin(predicted, labels)
+        if labels.dtype.kind in "fiub"
+        else np.ones(len(predicted), dtype=bool)
+    )
     if (strange & (predicted != np.floor(predicted))).any():
         remedy = "Pass decisions, or probabilities as an array of shape (rows, classes)."
-        raise InputError(complaint(expected="classes", of="prediction", got="fractions that are no label", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="classes",
+                of="prediction",
+                got="fractions that are no label",
+                remedy=remedy,
+            )
+        )
 
 
 def _probabilities(predicted: Values) -> Floats:
     array = numbers(predicted, "prediction", remedy="Pass rows of numbers in [0, 1] that sum to 1.")
     sums = array.sum(axis=1)
-    if not np.isfinite(array).all() or array.min(initial=0.0) < 0 or np.abs(sums - 1.0).max(initial=0.0) > 1e-6:
+    if (
+        not np.isfinite(array).all()
+        or array.min(initial=0.0) < 0
+        or np.abs(sums - 1.0).max(initial=0.0) > 1e-6
+    ):
         remedy = "Pass rows of numbers in [0, 1] that sum to 1."
-        raise InputError(complaint(expected="probabilities", of="prediction", got="rows that are none", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="probabilities", of="prediction", got="rows that are none", remedy=remedy
+            )
+        )
     return array
 
 
 def _refuse_missing(column: Values, of: str, remedy: str) -> None:
     gone = int(missing_mask(column).sum())
     if gone:
-        raise InputError(complaint(expected="no missing values", of=of, got=f"{gone} missing", remedy=remedy))
+        raise InputError(
+            complaint(expected="no missing values", of=of, got=f"{gone} missing", remedy=remedy)
+        )
 
 
 def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
@@ -227,7 +304,10 @@ def _as_objects(column: Values) -> npt.NDArray[np.object_]:
     out = np.empty(len(column), dtype=object)
     listed = column.tolist()
     if column.dtype.kind == "O":  # only objects can hold anything but plain values
-        listed = [value if type(value) in (str, int) else keys.plain(value, of="sensitive_features") for value in listed]
+        listed = [
+            value if type(value) in (str, int) else keys.plain(value, of="sensitive_features")
+            for value in listed
+        ]
     out[:] = listed
     return out
 
@@ -242,14 +322,18 @@ def _distinct(column: Values, of: str) -> list[Hashable]:
 def _sorted(values: Any, of: str) -> list[Any]:
     listed = list(values)
     if not listed:
-        raise InputError(complaint(expected="at least one row", of=of, got="none", remedy="Pass some rows."))
+        raise InputError(
+            complaint(expected="at least one row", of=of, got="none", remedy="Pass some rows.")
+        )
     if of.startswith("y "):
         try:
             return sorted(listed)
         except TypeError:
             remedy = "Give labels and predictions as values of one kind."
             kinds = sorted({type(value).__name__ for value in listed})
-            raise InputError(complaint(expected="values of one kind", of=of, got=kinds, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="values of one kind", of=of, got=kinds, remedy=remedy)
+            ) from None
     return in_order(listed)
 
 
@@ -262,9 +346,13 @@ def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
             codes[a : a + BLOCK] = np.fromiter(map(code_of.__getitem__, run), np.int32, len(run))
         return codes
     except (KeyError, TypeError):
-        unknown = sorted({repr(value) for value in column.tolist() if not _is_among(value, code_of)})[:5]
+        unknown = sorted(
+            {repr(value) for value in column.tolist() if not _is_among(value, code_of)}
+        )[:5]
         got = ", ".join(unknown)
-        raise InputError(complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")) from None
+        raise InputError(
+            complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")
+        ) from None
 
 
 def _is_among(value: object, code_of: Mapping[Hashable, int]) -> bool:

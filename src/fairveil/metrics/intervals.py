@@ -1,12 +1,14 @@
-"""Intervals of rates, and of what constraints make of them, for the population that rows were drawn from.
+"""Intervals of rates, and of what constraints make of them, for the population that rows were drawn
+from.
 
-A constraint is a difference d = p - q of rates of separate groups, or one rate. Wilson's interval of each rate gives Newcombe's
-of the difference,
+A constraint is a difference d = p - q of rates of separate groups, or one rate. Wilson's interval
+of each rate gives Newcombe's of the difference,
 
     d - sqrt((p - p_low)^2 + (q_high - q)^2)  to  d + sqrt((p_high - p)^2 + (q - q_low)^2),
 
-and so for any sum of rates of separate groups. Of m constraints each is covered at level 1 - (1 - confidence) / m (Bonferroni;
-one and its negative count once), so the largest lies between the largest lower and the largest upper end.
+and so for any sum of rates of separate groups. Of m constraints each is covered at level 1 - (1 -
+confidence) / m (Bonferroni; one and its negative count once), so the largest lies between the
+largest lower and the largest upper end.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ def largest(
     *,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[float, float, float]:
-    """(value, low, high) of the largest of the constraints, or of the `chosen` ones; not below 0, NaN where one is undefined.
+    """(value, low, high) of the largest of the constraints, or of the `chosen` ones; not below 0,
+    NaN where one is undefined.
 
-    `counts` (cells, labels) and `histogram` (cells, labels, decisions) are exact numbers of independent rows.
+    `counts` (cells, labels) and `histogram` (cells, labels, decisions) are exact numbers of
+    independent rows.
     """
     sizes = (system.members @ np.ravel(counts))[system.event_of]
     hits = system.numerators @ np.ravel(histogram)
@@ -54,11 +58,15 @@ def _apart(rows: Floats) -> int:
 
 
 def _combined(row: Any, rates: Any, ends: Any) -> tuple[float, float, float]:
-    """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on the same side add up."""
+    """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on
+    the same side add up."""
     value = low = high = 0.0
     for at in np.flatnonzero(row):
         coefficient, rate, (below, above) = row[at], rates[at], ends[at]
         value += coefficient * rate
         down, up = coefficient * (rate - below), coefficient * (above - rate)
-        low, high = low + (down if coefficient > 0 else up) ** 2, high + (up if coefficient > 0 else down) ** 2
+        low, high = (
+            low + (down if coefficient > 0 else up) ** 2,
+            high + (up if coefficient > 0 else down) ** 2,
+        )
     return value, value - math.sqrt(low), value + math.sqrt(high)

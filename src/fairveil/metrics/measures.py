@@ -1,12 +1,15 @@
-"""Exact measures of decisions: gaps between groups, and audits of a notion. Undefined is NaN, never 0.
+"""Exact measures of decisions: gaps between groups, and audits of a notion. Undefined is NaN, never
+0.
 
-`prediction` holds decisions (one class a row), or probabilities of shape (rows, classes) in the order of `classes`: the
-rates are then the expected ones of a randomised model. Several sensitive columns make product or marginal groups.
+`prediction` holds decisions (one class a row), or probabilities of shape (rows, classes) in the
+order of `classes`: the rates are then the expected ones of a randomised model. Several sensitive
+columns make product or marginal groups.
 
-A gap is the largest difference over outcomes and pairs of groups, or of a group against the rest (`compare=`). Compared are
-the groups that the data hold (all declared ones, when `groups` is `Cells`) and the labels that occur. When a rate that should
-be compared is undefined, because a group has no row with that label, the gap is NaN: it is not known. `undefined="skip"`
-leaves such rates out instead. One group alone has no gap: NaN.
+A gap is the largest difference over outcomes and pairs of groups, or of a group against the rest
+(`compare=`). Compared are the groups that the data hold (all declared ones, when `groups` is
+`Cells`) and the labels that occur. When a rate that should be compared is undefined, because a
+group has no row with that label, the gap is NaN: it is not known. `undefined="skip"` leaves such
+rates out instead. One group alone has no gap: NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ from .inputs import Decisions, read_decisions, read_groups
 
 
 class Options(TypedDict, total=False):
-    """How a gap is measured; see the module. `missing` is the group that rows with a missing value are counted in."""
+    """How a gap is measured; see the module. `missing` is the group that rows with a missing value
+    are counted in."""
 
     groups: Cells | str
     compare: str
@@ -52,22 +56,28 @@ class Options(TypedDict, total=False):
 
 
 def demographic_parity_gap(
-    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    **options: Unpack[Options],
 ) -> float:
     """Largest difference between two groups' rates of one class, on these rows, exactly.
 
-    max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|, a share of 1. `y` may be None.
+    max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|, a share of 1.
+    `y` may be None.
 
     Parameters
     ----------
     y : array
         Labels.
     prediction : array
-        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then
+        expected ones.
     sensitive_features : array or table
         Groups: one column or several.
     **options
-        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see `fairveil.fairness`.
+        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see
+        `fairveil.fairness`.
 
     Returns
     -------
@@ -87,22 +97,28 @@ def demographic_parity_gap(
 
 
 def equalized_odds_gap(
-    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    **options: Unpack[Options],
 ) -> float:
     """Largest difference between two groups' rates of one class given the label, exactly.
 
-    max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k | label, b)|, a share of 1.
+    max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k |
+    label, b)|, a share of 1.
 
     Parameters
     ----------
     y : array
         Labels.
     prediction : array
-        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then
+        expected ones.
     sensitive_features : array or table
         Groups: one column or several.
     **options
-        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see `fairveil.fairness`.
+        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see
+        `fairveil.fairness`.
 
     Returns
     -------
@@ -129,8 +145,11 @@ def equal_opportunity_gap(
     positive: Hashable = None,
     **options: Unpack[Options],
 ) -> float:
-    """The largest difference of true positive rates. `positive` is needed for more than two classes, else the second."""
-    return _gap(EqualOpportunity(None, positive=positive), y, prediction, sensitive_features, options)
+    """The largest difference of true positive rates. `positive` is needed for more than two
+    classes, else the second."""
+    return _gap(
+        EqualOpportunity(None, positive=positive), y, prediction, sensitive_features, options
+    )
 
 
 def false_positive_rate_gap(
@@ -142,11 +161,16 @@ def false_positive_rate_gap(
     **options: Unpack[Options],
 ) -> float:
     """The largest difference of false positive rates. `positive` as for `equal_opportunity_gap`."""
-    return _gap(FalsePositiveRateParity(None, positive=positive), y, prediction, sensitive_features, options)
+    return _gap(
+        FalsePositiveRateParity(None, positive=positive), y, prediction, sensitive_features, options
+    )
 
 
 def error_rate_gap(
-    y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, **options: Unpack[Options]
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    **options: Unpack[Options],
 ) -> float:
     """The largest difference of error rates."""
     return _gap(ErrorRateParity(None), y, prediction, sensitive_features, options)
@@ -154,7 +178,8 @@ def error_rate_gap(
 
 @dataclass(frozen=True)
 class Audit:
-    """Each constraint of a notion on given predictions: its name, value (NaN: undefined), bound and whether it holds."""
+    """Each constraint of a notion on given predictions: its name, value (NaN: undefined), bound and
+    whether it holds."""
 
     names: tuple[str, ...]
     values: tuple[float, ...]
@@ -165,7 +190,10 @@ class Audit:
     def satisfied(self) -> tuple[bool | None, ...]:
         """True, False, or None where the value is undefined."""
         checked = zip(self.values, self.bounds, strict=True)
-        return tuple(None if math.isnan(value) else value <= bound + self.tolerance for value, bound in checked)
+        return tuple(
+            None if math.isnan(value) else value <= bound + self.tolerance
+            for value, bound in checked
+        )
 
     @property
     def holds(self) -> bool | None:
@@ -184,8 +212,15 @@ class Audit:
         return {
             "holds": self.holds,
             "constraints": [
-                {"name": name, "value": None if math.isnan(value) else value, "bound": bound, "satisfied": ok}
-                for name, value, bound, ok in zip(self.names, self.values, self.bounds, self.satisfied, strict=True)
+                {
+                    "name": name,
+                    "value": None if math.isnan(value) else value,
+                    "bound": bound,
+                    "satisfied": ok,
+                }
+                for name, value, bound, ok in zip(
+                    self.names, self.values, self.bounds, self.satisfied, strict=True
+                )
             ],
         }
 
@@ -202,10 +237,21 @@ def audit(
     missing: Hashable = None,
     tolerance: float = 1e-9,
 ) -> Audit:
-    """Measure one notion or several on predictions. Groups are the notion's own; `groups` declares which exist."""
+    """Measure one notion or several on predictions. Groups are the notion's own; `groups` declares
+    which exist."""
     tolerance = _checks.non_negative(tolerance=tolerance)
     if isinstance(notion, BoundedGroupLoss) and notion.loss != "zero_one":
-        return _audit_losses(notion, y, prediction, sensitive_features, groups, classes, sample_weight, missing, tolerance)
+        return _audit_losses(
+            notion,
+            y,
+            prediction,
+            sensitive_features,
+            groups,
+            classes,
+            sample_weight,
+            missing,
+            tolerance,
+        )
     read = read_decisions(
         y,
         prediction,
@@ -224,18 +270,26 @@ def audit(
 
 
 def tally(read: Decisions) -> tuple[Floats, Floats]:
-    """Exact counts (cells, labels) and histogram (cells, labels, classes); one label when none are given."""
+    """Exact counts (cells, labels) and histogram (cells, labels, classes); one label when none are
+    given."""
     shape = (read.cells.count, 1 if read.labels is None else len(read.classes), len(read.classes))
     counts = cell_counts(read.labels, read.cell_ids, shape, read.weights)
     if read.decisions is None:
         assert read.probabilities is not None
-        return counts, soft_histogram(read.probabilities, read.labels, read.cell_ids, shape, read.weights)
+        return counts, soft_histogram(
+            read.probabilities, read.labels, read.cell_ids, shape, read.weights
+        )
     return counts, hard_histogram(read.decisions, read.labels, read.cell_ids, shape, read.weights)
 
 
-def outcome_rate(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats) -> Floats:
-    """The rate of an outcome for each line of (..., labels) counts and (..., labels, classes) histogram; NaN if undefined."""
-    given = slice(None) if outcome.labels is None else [list(classes).index(y) for y in outcome.labels]
+def outcome_rate(
+    outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats
+) -> Floats:
+    """The rate of an outcome for each line of (..., labels) counts and (..., labels, classes)
+    histogram; NaN if undefined."""
+    given = (
+        slice(None) if outcome.labels is None else [list(classes).index(y) for y in outcome.labels]
+    )
     sizes = counts[..., given].sum(axis=-1)
     if outcome.wrong:
         hits = histogram.sum(axis=(-1, -2)) - np.trace(histogram, axis1=-2, axis2=-1)
@@ -245,7 +299,11 @@ def outcome_rate(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, 
 
 
 def _gap(
-    notion: GapNotion, y: ColumnsLike, prediction: ColumnsLike, sensitive_features: ColumnsLike, options: Options
+    notion: GapNotion,
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    options: Options,
 ) -> float:
     _check(options)
     if y is None and not isinstance(notion, DemographicParity):
@@ -261,26 +319,43 @@ def _gap(
         sample_weight=options.get("sample_weight"),
     )
     counts, histogram = tally(read)
-    occurring = read.classes if read.labels is None else [read.classes[k] for k in np.unique(read.labels)]
-    outcomes = [o for o in notion.outcomes(read.classes) if o.labels is None or set(o.labels) & set(occurring)]
+    occurring = (
+        read.classes if read.labels is None else [read.classes[k] for k in np.unique(read.labels)]
+    )
+    outcomes = [
+        o
+        for o in notion.outcomes(read.classes)
+        if o.labels is None or set(o.labels) & set(occurring)
+    ]
     found: list[float] = []
     for block in Grouping.of(read.cells, read.cells.mode).blocks():
         if not isinstance(options.get("groups"), Cells):
             block = [g for g in block if counts[g].sum() > 0]
         for outcome in outcomes:
-            found += _differences(outcome, read.classes, counts[block], histogram[block], options.get("compare", "pairs"))
+            found += _differences(
+                outcome,
+                read.classes,
+                counts[block],
+                histogram[block],
+                options.get("compare", "pairs"),
+            )
     defined = [gap for gap in found if not math.isnan(gap)]
     unknown = len(defined) < len(found) and options.get("undefined", "nan") == "nan"
     return math.nan if unknown or not defined else max(defined)
 
 
-def _differences(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats, compare: str) -> list[float]:
-    """The differences of one outcome's rate within one block of groups; NaN for each that is undefined."""
+def _differences(
+    outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats, compare: str
+) -> list[float]:
+    """The differences of one outcome's rate within one block of groups; NaN for each that is
+    undefined."""
     rates = outcome_rate(outcome, classes, counts, histogram)
     if len(rates) < 2:
         return []
     if compare == "rest":
-        rest = outcome_rate(outcome, classes, counts.sum(axis=0) - counts, histogram.sum(axis=0) - histogram)
+        rest = outcome_rate(
+            outcome, classes, counts.sum(axis=0) - counts, histogram.sum(axis=0) - histogram
+        )
         return [float(gap) for gap in np.abs(rates - rest)]
     defined = rates[~np.isnan(rates)]
     largest = [float(defined.max() - defined.min())] if len(defined) > 1 else []
@@ -292,7 +367,12 @@ def _check(options: Options) -> None:
     if not set(options) <= known:
         remedy = "See docs/fairness.md."
         raise InputError(
-            complaint(expected=f"options out of {sorted(known)}", of="options", got=sorted(options), remedy=remedy)
+            complaint(
+                expected=f"options out of {sorted(known)}",
+                of="options",
+                got=sorted(options),
+                remedy=remedy,
+            )
         )
     _checks.one_of(COMPARISONS, compare=options.get("compare", "pairs"))
     _checks.one_of(("nan", "skip"), undefined=options.get("undefined", "nan"))
@@ -309,11 +389,14 @@ def _audit_losses(
     missing: Hashable,
     tolerance: float,
 ) -> Audit:
-    """Mean losses by group. A squared loss of one column of numbers is a regression's, (y - prediction)^2."""
+    """Mean losses by group. A squared loss of one column of numbers is a regression's, (y -
+    prediction)^2."""
     declared = groups or "product"
     if notion.loss == "squared" and np.ndim(prediction) == 1:
         numbers, predicted = read_numbers(y, "y"), read_numbers(prediction, "prediction")
-        cells, codes = read_groups(sensitive_features, len(predicted), groups=declared, missing=missing)
+        cells, codes = read_groups(
+            sensitive_features, len(predicted), groups=declared, missing=missing
+        )
         ids, weights = cells.ids(codes), read_weights(sample_weight, len(predicted))
         same_length({"y": len(numbers), "prediction": len(predicted)})
         losses = (numbers - predicted) ** 2
@@ -327,7 +410,12 @@ def _audit_losses(
             missing=missing,
             sample_weight=sample_weight,
         )
-        cells, ids, weights, losses = read.cells, read.cell_ids, read.weights, _losses(notion.loss, read)
+        cells, ids, weights, losses = (
+            read.cells,
+            read.cell_ids,
+            read.weights,
+            _losses(notion.loss, read),
+        )
     bounds = resolve_losses(notion, cells)
     shape = (cells.count, 1, 1)
     counts = cell_counts(None, ids, shape, weights)[:, 0]
@@ -337,11 +425,16 @@ def _audit_losses(
 
 
 def _losses(loss: str, read: Decisions) -> Floats:
-    """Each row's loss from probabilities: -log p[label], or half the Brier sum (for two classes (label - p)^2)."""
+    """Each row's loss from probabilities: -log p[label], or half the Brier sum (for two classes
+    (label - p)^2)."""
     if read.probabilities is None or read.labels is None:
         remedy = "Pass labels, and probabilities of shape (rows, classes)."
-        raise InputError(complaint(expected="probabilities", of="prediction", got="decisions", remedy=remedy))
+        raise InputError(
+            complaint(expected="probabilities", of="prediction", got="decisions", remedy=remedy)
+        )
     if loss == "log":
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(read.probabilities[np.arange(len(read.labels)), read.labels]))
-    return np.asarray(((read.probabilities - np.eye(len(read.classes))[read.labels]) ** 2).sum(axis=1) / 2)
+    return np.asarray(
+        ((read.probabilities - np.eye(len(read.classes))[read.labels]) ** 2).sum(axis=1) / 2
+    )

@@ -1,4 +1,5 @@
-"""The group table: counts beside rates, an interval for each rate, small groups flagged, undefined stays undefined."""
+"""The group table: counts beside rates, an interval for each rate, small groups flagged, undefined
+stays undefined."""
 
 from __future__ import annotations
 
@@ -33,13 +34,16 @@ class Estimate:
         """Plain JSON values; undefined is null."""
         defined = not math.isnan(self.value)
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: number if defined else None for name, number in numbers.items()} | {"size": self.size}
+        return {name: number if defined else None for name, number in numbers.items()} | {
+            "size": self.size
+        }
 
 
 @dataclass(frozen=True)
 class GroupRow:
-    """One group. `group` is its key (None for everyone), `rows` how many, `weight` their total weight, `labels` how many of
-    each class, `rates` its rates by name, `small` whether it has too few rows for its rates to mean much."""
+    """One group. `group` is its key (None for everyone), `rows` how many, `weight` their total
+    weight, `labels` how many of each class, `rates` its rates by name, `small` whether it has too
+    few rows for its rates to mean much."""
 
     group: Hashable
     rows: int
@@ -53,10 +57,11 @@ class GroupRow:
 class GroupTable:
     """Exact counts and rates by group. Computed from the rows given: publishing it is not private.
 
-    Rates: `selection_rate[k]` = P(prediction = k), `true_positive_rate[k]` = P(prediction = k | label = k),
-    `false_positive_rate[k]` = P(prediction = k | label not k), `false_negative_rate[k]` = 1 - true_positive_rate[k], `accuracy`
-    and `error`. Intervals are Wilson's at level `confidence`, each on its own (with weights, for Kish's effective number of
-    rows; for probabilities conservative).
+    Rates: `selection_rate[k]` = P(prediction = k), `true_positive_rate[k]` = P(prediction = k |
+    label = k), `false_positive_rate[k]` = P(prediction = k | label not k), `false_negative_rate[k]`
+    = 1 - true_positive_rate[k], `accuracy` and `error`. Intervals are Wilson's at level
+    `confidence`, each on its own (with weights, for Kish's effective number of rows; for
+    probabilities conservative).
     """
 
     rows: tuple[GroupRow, ...]
@@ -71,7 +76,11 @@ class GroupTable:
             if row.group == group:
                 return row
         known = [row.group for row in self.rows]
-        raise InputError(complaint(expected="a known group", of="group", got=group, remedy=f"Known groups: {known}."))
+        raise InputError(
+            complaint(
+                expected="a known group", of="group", got=group, remedy=f"Known groups: {known}."
+            )
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; undefined is null."""
@@ -93,12 +102,20 @@ class GroupTable:
             import pandas as pd
         except ImportError:
             remedy = "Install pandas, or use to_dict()."
-            raise InputError(complaint(expected="pandas to be installed", of="to_pandas", got=None, remedy=remedy)) from None
+            raise InputError(
+                complaint(
+                    expected="pandas to be installed", of="to_pandas", got=None, remedy=remedy
+                )
+            ) from None
         lines = []
         for row in self.rows:
-            counts = {f"label[{keys.shown(k)}]": n for k, n in zip(self.classes, row.labels, strict=True)}
+            counts = {
+                f"label[{keys.shown(k)}]": n for k, n in zip(self.classes, row.labels, strict=True)
+            }
             values = {name: estimate.value for name, estimate in row.rates.items()}
-            lines.append({"group": row.group, "rows": row.rows, "small": row.small} | counts | values)
+            lines.append(
+                {"group": row.group, "rows": row.rows, "small": row.small} | counts | values
+            )
         return pd.DataFrame(lines)
 
     def _lines(self) -> list[list[str]]:
@@ -108,11 +125,25 @@ class GroupTable:
         else:
             named = ("selection_rate", "true_positive_rate", "false_positive_rate")
             shown = [f"{name}[{keys.shown(self.positive)}]" for name in named] + ["accuracy"]
-        head = ["group", "rows", *(f"label {keys.shown(k)}" for k in self.classes), *(name.replace("_", " ") for name in shown)]
+        head = [
+            "group",
+            "rows",
+            *(f"label {keys.shown(k)}" for k in self.classes),
+            *(name.replace("_", " ") for name in shown),
+        ]
         lines = [head]
         for row in (*self.rows, self.overall):
-            title = ("everyone" if row is self.overall else keys.shown(row.group)) + (" *" if row.small else "")
-            lines.append([title, str(row.rows), *map(str, row.labels), *(_percent(row.rates[name]) for name in shown)])
+            title = ("everyone" if row is self.overall else keys.shown(row.group)) + (
+                " *" if row.small else ""
+            )
+            lines.append(
+                [
+                    title,
+                    str(row.rows),
+                    *map(str, row.labels),
+                    *(_percent(row.rates[name]) for name in shown),
+                ]
+            )
         return lines
 
     def _notes(self) -> list[str]:
@@ -130,7 +161,10 @@ class GroupTable:
         head = lines[0]
         widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
         text = [
-            "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
+            "  ".join(
+                cell.ljust(w) if j == 0 else cell.rjust(w)
+                for j, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
             for line in lines
         ]
         return "\n".join([*(line.rstrip() for line in text), *self._notes()])
@@ -161,15 +195,16 @@ def group_table(
 ) -> GroupTable:
     """Exact counts and rates of decisions in every group and in all.
 
-    It reads rows without noise: no guarantee covers it. Groups without a row are listed only when declared
-    (`groups=Cells(...)`).
+    It reads rows without noise: no guarantee covers it. Groups without a row are listed only when
+    declared (`groups=Cells(...)`).
 
     Parameters
     ----------
     y : array
         Labels.
     prediction : array
-        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then
+        expected ones.
     sensitive_features : array or table
         Groups: one column or several.
     groups : {"product", "marginal"} or Cells, default="product"
@@ -203,13 +238,25 @@ def group_table(
     (2, 0.5)
     """
     if y is None:
-        raise InputError(complaint(expected="labels", of="y", got=None, remedy="Pass one label a row."))
+        raise InputError(
+            complaint(expected="labels", of="y", got=None, remedy="Pass one label a row.")
+        )
     read = read_decisions(
-        y, prediction, sensitive_features, classes=classes, groups=groups, missing=missing, sample_weight=sample_weight
+        y,
+        prediction,
+        sensitive_features,
+        classes=classes,
+        groups=groups,
+        missing=missing,
+        sample_weight=sample_weight,
     )
     confidence = _checks.fraction(confidence=confidence, low_open=True, high_open=True)
     small = _checks.whole(small_below=small_below)
-    chosen = positive_class(positive, read.classes) if positive is not None or len(read.classes) == 2 else None
+    chosen = (
+        positive_class(positive, read.classes)
+        if positive is not None or len(read.classes) == 2
+        else None
+    )
     counts, histogram = tally(read)
     rows, squares = _plain_and_squared(read, counts)
     first = slice(0, read.cells.sizes[0]) if read.cells.mode == "marginal" else slice(None)
@@ -234,7 +281,11 @@ def wilson(value: float, size: float, confidence: float) -> tuple[float, float]:
         return math.nan, math.nan
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     centre = (value + z * z / (2 * size)) / (1 + z * z / size)
-    half = z / (1 + z * z / size) * math.sqrt(max(value * (1 - value), 0.0) / size + z * z / (4 * size * size))
+    half = (
+        z
+        / (1 + z * z / size)
+        * math.sqrt(max(value * (1 - value), 0.0) / size + z * z / (4 * size * size))
+    )
     return max(0.0, min(centre - half, value)), min(1.0, max(centre + half, value))
 
 
@@ -243,14 +294,24 @@ def _plain_and_squared(read: Decisions, counts: Floats) -> tuple[Floats, Floats]
     if read.weights is None:
         return counts, counts
     shape = (*counts.shape, 1)
-    return cell_counts(read.labels, read.cell_ids, shape), cell_counts(read.labels, read.cell_ids, shape, read.weights**2)
+    return cell_counts(read.labels, read.cell_ids, shape), cell_counts(
+        read.labels, read.cell_ids, shape, read.weights**2
+    )
 
 
-def _line(key: Hashable, classes: tuple[Hashable, ...], totals: tuple[Floats, ...], confidence: float, small: int) -> GroupRow:
+def _line(
+    key: Hashable,
+    classes: tuple[Hashable, ...],
+    totals: tuple[Floats, ...],
+    confidence: float,
+    small: int,
+) -> GroupRow:
     counts, histogram, rows, squares = totals
 
     def estimate(outcome: Outcome) -> Estimate:
-        given = slice(None) if outcome.labels is None else [classes.index(y) for y in outcome.labels]
+        given = (
+            slice(None) if outcome.labels is None else [classes.index(y) for y in outcome.labels]
+        )
         weight, square = float(counts[given].sum()), float(squares[given].sum())
         effective = weight * weight / square if square > 0 else 0.0
         value = float(outcome_rate(outcome, classes, counts, histogram))
@@ -268,7 +329,9 @@ def _line(key: Hashable, classes: tuple[Hashable, ...], totals: tuple[Floats, ..
     wrong = estimate(Outcome(wrong=True))
     rates["error"], rates["accuracy"] = wrong, _complement(wrong)
     number = int(rows.sum())
-    return GroupRow(key, number, float(counts.sum()), tuple(int(n) for n in rows), rates, number < small)
+    return GroupRow(
+        key, number, float(counts.sum()), tuple(int(n) for n in rows), rates, number < small
+    )
 
 
 def _complement(rate: Estimate) -> Estimate:

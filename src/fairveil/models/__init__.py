@@ -1,4 +1,5 @@
-"""Ring 1: what comes out. Models that predict, explain their randomness, and are saved without pickle."""
+"""Ring 1: what comes out. Models that predict, explain their randomness, and are saved without
+pickle."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from .torch_model import NetworkModel as NetworkModel
     from .torch_network import Skeleton as Skeleton
 
-PLACES = {"NetworkModel": ".torch_model", "Skeleton": ".torch_network"}  # torch is loaded when they are asked for
+# torch is loaded when they are asked for
+PLACES = {"NetworkModel": ".torch_model", "Skeleton": ".torch_network"}
 
 __all__ = [
     "AffineMap",

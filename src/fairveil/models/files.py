@@ -1,7 +1,9 @@
-"""Models on disk: `model.json` (words and numbers) and `arrays.npz` (arrays, to the last bit). Never pickle.
+"""Models on disk: `model.json` (words and numbers) and `arrays.npz` (arrays, to the last bit).
+Never pickle.
 
-A new kind of model takes part by `register(kind, reader)`. What is read is checked before it is used: format, version, kinds,
-the SHA-256 of the arrays, their names, types and shapes. That shows damage, not authorship: anyone can write a model.
+A new kind of model takes part by `register(kind, reader)`. What is read is checked before it is
+used: format, version, kinds, the SHA-256 of the arrays, their names, types and shapes. That shows
+damage, not authorship: anyone can write a model.
 """
 
 from __future__ import annotations
@@ -42,28 +44,43 @@ _readers: dict[str, Reader] = {}
 
 
 def register(kind: str, reader: Reader) -> None:
-    """Say how models of a kind are put together again, from their parts and the models that they are made of."""
+    """Say how models of a kind are put together again, from their parts and the models that they
+    are made of."""
     if kind in _readers:
-        raise InputError(complaint(expected="a kind that is not taken", of="kind", got=kind, remedy="Choose another name."))
+        raise InputError(
+            complaint(
+                expected="a kind that is not taken",
+                of="kind",
+                got=kind,
+                remedy="Choose another name.",
+            )
+        )
     _readers[kind] = reader
 
 
 register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
 register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
-register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]))
+register(
+    DerandomisedModel.kind,
+    lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]),
+)
 register(PostProcessedModel.kind, PostProcessedModel.from_parts)
 register(ShiftedModel.kind, ShiftedModel.from_parts)
-register(GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0]))
+register(
+    GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0])
+)
 register(RegressionModel.kind, lambda parts, models: RegressionModel.from_parts(parts))
 
 
 def save(model: Predictor, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a folder, whole or not at all. An existing one is replaced only if it holds a model and `overwrite=True`."""
+    """Write a folder, whole or not at all. An existing one is replaced only if it holds a model and
+    `overwrite=True`."""
     return write_folder(path, to_files(model), replaces=MODEL_FILE if overwrite else None)
 
 
 def load(path: str | os.PathLike[str], *, model: object = None) -> Any:
-    """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class is never on disk."""
+    """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class
+    is never on disk."""
     files = read_folder(path, (MODEL_FILE,))
     most = largest_arrays(files[MODEL_FILE])
     return from_files(files | read_folder(path, (ARRAYS_FILE,), lambda _: most), model)
@@ -78,7 +95,10 @@ def to_files(model: Predictor) -> dict[str, bytes]:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "model": described,
-        "arrays": {name: {"type": array.dtype.str, "shape": list(array.shape)} for name, array in arrays.items()},
+        "arrays": {
+            name: {"type": array.dtype.str, "shape": list(array.shape)}
+            for name, array in arrays.items()
+        },
         "arrays_sha256": hashlib.sha256(packed).hexdigest(),
     }
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True)
@@ -86,54 +106,94 @@ def to_files(model: Predictor) -> dict[str, bytes]:
 
 
 def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
-    """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one of the networks in it."""
+    """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one
+    of the networks in it."""
     content = _content(files[MODEL_FILE])
     packed = files[ARRAYS_FILE]
     expected = content["arrays_sha256"].text()
     if hashlib.sha256(packed).hexdigest() != expected:
         remedy = "The file is damaged or from another model: save it again."
         got = "another"
-        raise ChecksumError(complaint(expected=f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy))
+        raise ChecksumError(
+            complaint(expected=f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy)
+        )
     arrays = npz.read(packed, npz.declared(content["arrays"]), ARRAYS)
     try:
         return _revive(content["model"], arrays, 0, module)
     except FairveilError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         found = contradiction(error)
     raise _broken("a complete description of a model", found)
 
 
-def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], depth: int = 0) -> dict[str, Any]:
+def _describe(
+    parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], depth: int = 0
+) -> dict[str, Any]:
     if depth > DEEPEST:
         remedy = "Flatten the mixtures."
         raise InputError(
-            complaint(expected=f"at most {DEEPEST} models inside each other", of="model", got=depth, remedy=remedy)
+            complaint(
+                expected=f"at most {DEEPEST} models inside each other",
+                of="model",
+                got=depth,
+                remedy=remedy,
+            )
         )
     if parts.kind not in (*_readers, NETWORK):
         remedy = "Register it with models.files.register."
-        raise InputError(complaint(expected=f"one of {sorted(_readers)}", of="kind of model", got=parts.kind, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"one of {sorted(_readers)}",
+                of="kind of model",
+                got=parts.kind,
+                remedy=remedy,
+            )
+        )
     for name, array in parts.arrays.items():
         if array.dtype.str not in TYPES:
             remedy = "Convert the array first."
-            raise InputError(complaint(expected=f"one of {TYPES}", of=f"type of {name}", got=array.dtype.str, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"one of {TYPES}",
+                    of=f"type of {name}",
+                    got=array.dtype.str,
+                    remedy=remedy,
+                )
+            )
         arrays[f"{place}{name}"] = array
-    inner = [_describe(model, f"{place}{t}.", arrays, depth + 1) for t, model in enumerate(parts.models)]
+    inner = [
+        _describe(model, f"{place}{t}.", arrays, depth + 1) for t, model in enumerate(parts.models)
+    ]
     names = {name: f"{place}{name}" for name in parts.arrays}
     return {"kind": parts.kind, "values": dict(parts.values), "arrays": names, "models": inner}
 
 
-def _revive(described: Node, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Predictor:
+def _revive(
+    described: Node, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any
+) -> Predictor:
     described.only(("kind", "values", "arrays", "models"))
     if depth > DEEPEST:
         described.refuse(f"at most {DEEPEST} models inside each other", depth)
     kind = described["kind"].text()
     reader = _readers.get(kind)
     if reader is None and kind != NETWORK:
-        remedy = "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
+        remedy = (
+            "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
+        )
         expected = f"one of {sorted(_readers)}"
         raise InputError(complaint(expected=expected, of="kind of model", got=kind, remedy=remedy))
-    models = tuple(_revive(inner, arrays, depth + 1, module) for inner in described["models"].list())
+    models = tuple(
+        _revive(inner, arrays, depth + 1, module) for inner in described["models"].list()
+    )
     places = described["arrays"]
     named = {name: arrays[places[name].one_of(arrays)] for name in places.mapping()}
     inner_parts = tuple(model.to_parts() for model in models)
@@ -158,12 +218,17 @@ def _content(raw: bytes) -> Node:
     if type(version) is not int or version != FORMAT_VERSION:
         remedy = "Read it with the version of Fairveil that wrote it."
         expected = f"version {FORMAT_VERSION}"
-        raise InputError(complaint(expected=expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected=expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False
+            )
+        )
     return content.only(("format", "version", "model", "arrays", "arrays_sha256"))
 
 
 def contradiction(error: Exception) -> str:
-    """What is wrong with a description whose parts do not fit, of the error that came of it; never the error's own words."""
+    """What is wrong with a description whose parts do not fit, of the error that came of it; never
+    the error's own words."""
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
         return f"one without {shown(error.args[0])}"
     return f"one whose parts do not fit ({type(error).__name__})"

@@ -1,4 +1,5 @@
-"""Folders of files that are written whole or not at all, and read without following anything out of them."""
+"""Folders of files that are written whole or not at all, and read without following anything out of
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .._reading import MIB, read_bytes
 from ..errors import DataNotFoundError, InputError, complaint
 
 LARGEST_TEXT = 256 * MIB
-# What the library writes into folders: of models, estimators (of one inside another with "base." before), and commands.
+# What the library writes into folders: of models, estimators (of one inside another with "base."
+# before), and commands.
 OWN = re.compile(
     r"(base\.)*((model|estimator|groups|statement|certificate|report|frontier|all_models)\.json|arrays\.npz|report\.html"
     r"|frontier\.svg)"
@@ -29,11 +31,15 @@ def largest_text(name: str) -> int:
     return LARGEST_TEXT
 
 
-def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], *, replaces: str | None = None) -> Path:
-    """A new folder with these files, made under another name beside it and moved into place when all is on disk.
+def write_folder(
+    path: str | os.PathLike[str], files: Mapping[str, bytes], *, replaces: str | None = None
+) -> Path:
+    """A new folder with these files, made under another name beside it and moved into place when
+    all is on disk.
 
-    An existing folder is an error, unless `replaces` names a file that it holds (so that only a folder of the same kind is
-    ever replaced) and it holds nothing but what the library writes; that is then gone. An empty folder is taken over.
+    An existing folder is an error, unless `replaces` names a file that it holds (so that only a
+    folder of the same kind is ever replaced) and it holds nothing but what the library writes; that
+    is then gone. An empty folder is taken over.
     """
     for name in files:
         _check_name(name)
@@ -46,12 +52,15 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], *, re
 
 
 class Staged:
-    """A place for a folder, taken before the work: beside `path`, with so many bytes of room; moved there after the work.
+    """A place for a folder, taken before the work: beside `path`, with so many bytes of room; moved
+    there after the work.
 
     Whoever makes `folder` and calls `move` has a whole folder at `path`; else nothing is left.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, replaces: str | None = None, room: int = 0) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, replaces: str | None = None, room: int = 0
+    ) -> None:
         self._target, self._replaces, self._room = Path(path), replaces, room
         self._parents: list[Path] = []
         self._made: Path | None = None
@@ -96,7 +105,9 @@ class Staged:
 
     def _take(self) -> None:
         parent = self._target.parent
-        self._parents = [folder for folder in (*reversed(parent.parents), parent) if not folder.exists()]
+        self._parents = [
+            folder for folder in (*reversed(parent.parents), parent) if not folder.exists()
+        ]
         parent.mkdir(parents=True, exist_ok=True)
         made = self._target.with_name(f".{self._target.name}.{secrets.token_hex(6)}.part")
         made.mkdir()
@@ -125,7 +136,11 @@ def _reserve(descriptor: int, size: int) -> None:
 
 def strangers(folder: Path) -> list[str]:
     """Names of what the library did not write there."""
-    return sorted(entry.name for entry in folder.iterdir() if not OWN.fullmatch(entry.name) or not _is_plain(entry))
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if not OWN.fullmatch(entry.name) or not _is_plain(entry)
+    )
 
 
 def _is_plain(entry: Path) -> bool:
@@ -133,23 +148,33 @@ def _is_plain(entry: Path) -> bool:
 
 
 def read_folder(
-    path: str | os.PathLike[str], names: tuple[str, ...], largest: Callable[[str], int] = largest_text
+    path: str | os.PathLike[str],
+    names: tuple[str, ...],
+    largest: Callable[[str], int] = largest_text,
 ) -> dict[str, bytes]:
-    """The named files of a folder, each of at most `largest(name)` bytes. Links are refused: a folder from elsewhere must not
-    make us read other files."""
+    """The named files of a folder, each of at most `largest(name)` bytes. Links are refused: a
+    folder from elsewhere must not make us read other files."""
     folder = Path(path)
     if not folder.is_dir():
         remedy = "Pass the folder that was saved."
-        raise DataNotFoundError(complaint(expected="a folder", of="path", got=str(folder), remedy=remedy))
+        raise DataNotFoundError(
+            complaint(expected="a folder", of="path", got=str(folder), remedy=remedy)
+        )
     found = {}
     for name in names:
         file = folder / _check_name(name)
         if file.is_symlink():
             remedy = "Copy the file itself into the folder."
-            raise InputError(complaint(expected="a plain file, not a link", of="path", got=str(file), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a plain file, not a link", of="path", got=str(file), remedy=remedy
+                )
+            )
         if not file.exists():
             remedy = "Part of the folder is missing: save it again."
-            raise DataNotFoundError(complaint(expected=f"a file {name}", of="path", got=str(folder), remedy=remedy))
+            raise DataNotFoundError(
+                complaint(expected=f"a file {name}", of="path", got=str(folder), remedy=remedy)
+            )
         remedy = "It is not what was saved: save the model again."
         found[name] = read_bytes(file, what="a plain file", most=largest(name), remedy=remedy)
     return found
@@ -158,20 +183,31 @@ def read_folder(
 def _check_name(name: str) -> str:
     if not FILE_NAME.fullmatch(name):
         remedy = "Pass a name like model.json."
-        raise InputError(complaint(expected="a plain file name", of="file name", got=name, remedy=remedy))
+        raise InputError(
+            complaint(expected="a plain file name", of="file name", got=name, remedy=remedy)
+        )
     return name
 
 
 def _may_replace(target: Path, replaces: str | None) -> bool:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         remedy = "Pass a path that is free, or a folder."
-        raise InputError(complaint(expected="a folder to write", of="path", got=str(target), remedy=remedy))
+        raise InputError(
+            complaint(expected="a folder to write", of="path", got=str(target), remedy=remedy)
+        )
     if not target.exists():
         return False
     if any(target.iterdir()):
         if replaces is None or not (target / replaces).is_file():
             remedy = "Pass another path, or overwrite=True where it holds an earlier model."
-            raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a folder that is not there yet",
+                    of="path",
+                    got=str(target),
+                    remedy=remedy,
+                )
+            )
         require_own(target, of="path")
     return True
 
@@ -182,7 +218,10 @@ def require_own(folder: Path, *, of: str) -> None:
     if others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         shown = ", ".join(name if name.isprintable() else repr(name) for name in others[:5])
-        remedy = "Move them to another folder, or name another one: only what Fairveil wrote is replaced."
+        remedy = (
+            "Move them to another folder, or name another one: only what Fairveil wrote is "
+            "replaced."
+        )
         expected = f"only files that Fairveil wrote in {folder}"
         raise InputError(complaint(expected=expected, of=of, got=f"{shown}{more}", remedy=remedy))
 
@@ -199,7 +238,8 @@ def _move_into_place(made: Path, target: Path, replaced: bool) -> None:
             os.rename(old, target)
             raise
         _remove_own(old)
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and renames are durable by other means
+    # elsewhere a folder cannot be opened, and renames are durable by other means
+    if os.name == "posix":
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -20,9 +20,11 @@ from .model import Codes, Model, Parts, RandomState, fixed_array, one_hot
 
 @dataclass(frozen=True, eq=False, init=False)
 class GroupedLinearModel(Model):
-    """score = linear score + offsets[group]. `offsets` (groups, outputs), of product cells; rows carry their sensitive codes.
+    """score = linear score + offsets[group]. `offsets` (groups, outputs), of product cells; rows
+    carry their sensitive codes.
 
-    With zero weights it decides by the group alone: the paper's maximally discriminatory classifiers (its Assumption 4.1).
+    With zero weights it decides by the group alone: the paper's maximally discriminatory
+    classifiers (its Assumption 4.1).
     """
 
     kind: ClassVar[str] = "grouped-linear"
@@ -33,8 +35,14 @@ class GroupedLinearModel(Model):
     def __init__(self, linear: LinearModel, offsets: npt.ArrayLike, cells: Cells) -> None:
         if cells.mode != "product":
             remedy = "Take the cells of combined values."
-            raise InputError(complaint(expected="product groups", of="cells", got=cells.mode, remedy=remedy))
-        _checks.normalise(self, linear=linear, offsets=fixed_array(offsets, (cells.count, len(linear.intercept)), "offsets"))
+            raise InputError(
+                complaint(expected="product groups", of="cells", got=cells.mode, remedy=remedy)
+            )
+        _checks.normalise(
+            self,
+            linear=linear,
+            offsets=fixed_array(offsets, (cells.count, len(linear.intercept)), "offsets"),
+        )
         _checks.normalise(self, cells=cells)
 
     @property
@@ -63,16 +71,27 @@ class GroupedLinearModel(Model):
     def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """The class with the largest score; ties go to the first."""
         scores = self.linear.decision_scores(rows) + self.offsets[cell_ids(rows, self.cells)]
-        return np.asarray((scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1), np.intp)
+        return np.asarray(
+            (scores[:, 0] > 0) if scores.shape[1] == 1 else scores.argmax(axis=1), np.intp
+        )
 
     def to_parts(self) -> Parts:
         """The cells as values, the offsets as an array, and the linear model's parts."""
-        return Parts(self.kind, cells_to_values(self.cells), {"offsets": self.offsets}, (self.linear.to_parts(),))
+        return Parts(
+            self.kind,
+            cells_to_values(self.cells),
+            {"offsets": self.offsets},
+            (self.linear.to_parts(),),
+        )
 
     @staticmethod
     def from_parts(parts: Parts, linear: Model) -> GroupedLinearModel:
         """The inverse of `to_parts`."""
         if not isinstance(linear, LinearModel):
             remedy = "It is not what was saved: save the model again."
-            raise InputError(complaint(expected="a linear model", of="model", got=type(linear).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a linear model", of="model", got=type(linear).__name__, remedy=remedy
+                )
+            )
         return GroupedLinearModel(linear, parts.arrays["offsets"], cells_from_values(parts.values))

@@ -16,7 +16,14 @@ def cell_ids(rows: object, cells: Cells) -> npt.NDArray[np.integer]:
     """The product cell of each row, from the sensitive codes that the rows carry."""
     if not isinstance(rows, RowBlock) or rows.sensitive is None:
         remedy = "Pass a RowBlock with sensitive codes: this model is group-aware."
-        raise InputError(complaint(expected="rows with sensitive codes", of="rows", got=type(rows).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="rows with sensitive codes",
+                of="rows",
+                got=type(rows).__name__,
+                remedy=remedy,
+            )
+        )
     return np.asarray(cells.ids(rows.sensitive)[0])
 
 
@@ -27,7 +34,11 @@ def cells_to_values(cells: Cells) -> dict[str, Any]:
 
 def cells_from_values(values: Mapping[str, Any]) -> Cells:
     """The inverse of `cells_to_values`, as product cells."""
-    return Cells(tuple(tuple(map(_hashable, column)) for column in values["columns"]), "product", tuple(values["names"]))
+    return Cells(
+        tuple(tuple(map(_hashable, column)) for column in values["columns"]),
+        "product",
+        tuple(values["names"]),
+    )
 
 
 def _hashable(value: object) -> Hashable:

@@ -1,4 +1,5 @@
-"""A mixture of models: one is drawn anew for each row, and decides. What games, oracles and post-processors return."""
+"""A mixture of models: one is drawn anew for each row, and decides. What games, oracles and
+post-processors return."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, on
 
 @dataclass(frozen=True, eq=False, init=False)
 class MixtureModel(Model):
-    """P(decision = k | row) = sum_t weights_t P(model t decides k | row): exact, and the law of `predict`.
+    """P(decision = k | row) = sum_t weights_t P(model t decides k | row): exact, and the law of
+    `predict`.
 
-    Rows are drawn independently of each other, so a rate over many rows is close to its expectation. Weights are divided by
-    their sum; models of weight 0 are kept but not asked.
+    Rows are drawn independently of each other, so a rate over many rows is close to its
+    expectation. Weights are divided by their sum; models of weight 0 are kept but not asked.
     """
 
     kind: ClassVar[str] = "mixture"
@@ -33,19 +35,33 @@ class MixtureModel(Model):
             got = [model.classes for model in listed][:5]
             remedy = "Mix models that were made for the same classes."
             raise InputError(
-                complaint(expected="at least one model, all of the same classes", of="models", got=got, remedy=remedy)
+                complaint(
+                    expected="at least one model, all of the same classes",
+                    of="models",
+                    got=got,
+                    remedy=remedy,
+                )
             )
-        given = fixed_array(np.ones(len(listed)) if weights is None else weights, (len(listed),), "weights")
+        given = fixed_array(
+            np.ones(len(listed)) if weights is None else weights, (len(listed),), "weights"
+        )
         total = float(given.sum())
         if given.min() < 0 or total <= 0:
             remedy = "Pass probabilities."
             raise InputError(
-                complaint(expected="weights of at least 0, not all 0", of="weights", got=given.tolist(), remedy=remedy)
+                complaint(
+                    expected="weights of at least 0, not all 0",
+                    of="weights",
+                    got=given.tolist(),
+                    remedy=remedy,
+                )
             )
         _checks.normalise(self, models=listed)
         # A sum within rounding of 1 is left alone, so that weights survive a file to the last bit.
         near = abs(total - 1.0) <= 4 * len(listed) * np.finfo(np.float64).eps
-        _checks.normalise(self, weights=given if near else fixed_array(given / total, given.shape, "weights"))
+        _checks.normalise(
+            self, weights=given if near else fixed_array(given / total, given.shape, "weights")
+        )
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -63,12 +79,17 @@ class MixtureModel(Model):
         return any(model.reads_groups for model in self.models)
 
     def predict_proba(self, rows: object) -> Floats:
-        """The law of the decision: the mixture's, not an average of the models' own probabilities."""
+        """The law of the decision: the mixture's, not an average of the models' own
+        probabilities."""
         return self.decision_proba(rows)
 
     def decision_proba(self, rows: object) -> Floats:
         """sum_t weights_t x the law of model t's decision, (rows, classes)."""
-        laws = (weight * model.decision_proba(rows) for weight, model in zip(self.weights, self.models, strict=True) if weight)
+        laws = (
+            weight * model.decision_proba(rows)
+            for weight, model in zip(self.weights, self.models, strict=True)
+            if weight
+        )
         return np.asarray(sum(laws))
 
     def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
@@ -78,20 +99,28 @@ class MixtureModel(Model):
     def derandomise(self, threshold: float | None = None) -> DerandomisedModel:
         """One deterministic model: for every row the class that the mixture decides on most often.
 
-        Its gap and error are its own and must be measured: a mixture that meets a constraint says nothing about them.
+        Its gap and error are its own and must be measured: a mixture that meets a constraint says
+        nothing about them.
         """
         return DerandomisedModel(self, threshold)
 
     def to_parts(self) -> Parts:
         """The weights, and the parts of each model."""
-        return Parts(self.kind, {}, {"weights": self.weights}, tuple(model.to_parts() for model in self.models))
+        return Parts(
+            self.kind,
+            {},
+            {"weights": self.weights},
+            tuple(model.to_parts() for model in self.models),
+        )
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class DerandomisedModel(Model):
-    """The class of largest probability under a model's own law of decisions; ties go to the first class.
+    """The class of largest probability under a model's own law of decisions; ties go to the first
+    class.
 
-    With two classes and a `threshold` the second class where its probability is above it (0.5 is the same rule).
+    With two classes and a `threshold` the second class where its probability is above it (0.5 is
+    the same rule).
     """
 
     kind: ClassVar[str] = "derandomised"
@@ -103,7 +132,14 @@ class DerandomisedModel(Model):
             threshold = _checks.fraction(threshold=threshold)
             if len(model.classes) != 2:
                 remedy = "Leave threshold=None: the likeliest class is taken."
-                raise InputError(complaint(expected="two classes", of="threshold", got=len(model.classes), remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="two classes",
+                        of="threshold",
+                        got=len(model.classes),
+                        remedy=remedy,
+                    )
+                )
         _checks.normalise(self, model=model, threshold=threshold)
 
     @property

@@ -1,12 +1,15 @@
-"""Arrays in an .npz file, as this library writes them: stored members, plain numbers, no more than what was declared.
+"""Arrays in an .npz file, as this library writes them: stored members, plain numbers, no more than
+what was declared.
 
-The file may come from anybody. Nothing is allocated for a size that the file only claims: a member's bytes must be there, and
-must be as many as its declared type and shape need, before an array is made of them.
+The file may come from anybody. Nothing is allocated for a size that the file only claims: a
+member's bytes must be there, and must be as many as its declared type and shape need, before an
+array is made of them.
 
 Guarantees (tests/models/test_models_npz.py):
 1. What `packed` wrote, and what `numpy.savez` wrote of such arrays, reads back to the last bit.
-2. Everything else is an `InputError`: compressed, encrypted, overlapping, repeated or undeclared members, unknown versions of
-   the container or of its headers, objects, headers that do not say what was declared.
+2. Everything else is an `InputError`: compressed, encrypted, overlapping, repeated or undeclared
+   members, unknown versions of the container or of its headers, objects, headers that do not say
+   what was declared.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ MOST_AXES = 8
 _OVERHEAD = 1024  # of one member, beside its bytes and its name
 _NEWEST = 45  # version of the container: 4.5 has sizes of 64 bits, which numpy asks for
 _HEADER = re.compile(
-    r"\{'descr': '([<>|=][a-zA-Z][0-9]{1,3})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \} *\n?", re.ASCII
+    r"\{'descr': '([<>|=][a-zA-Z][0-9]{1,3})', 'fortran_order': (True|False), 'shape': \(([0-9, "
+    r"]*)\), \} *\n?",
+    re.ASCII,
 )
 _NUMBERS = re.compile(r"[<>|](?:b1|[iu][1248]|f[248])")
 _LONGEST_HEADER = 1024
@@ -73,7 +78,9 @@ def declared(node: Node) -> Facts:
 
 def largest_file(facts: Facts) -> int:
     """Bytes that a file of these arrays may have."""
-    return 1024 + sum(_bytes_of(one) + 4 * len(name.encode()) + _OVERHEAD for name, one in facts.items())
+    return 1024 + sum(
+        _bytes_of(one) + 4 * len(name.encode()) + _OVERHEAD for name, one in facts.items()
+    )
 
 
 def read(raw: bytes, facts: Facts, of: Document) -> Arrays:
@@ -82,7 +89,8 @@ def read(raw: bytes, facts: Facts, of: Document) -> Arrays:
 
 
 def read_undeclared(raw: bytes, names: Collection[str], of: Document) -> Arrays:
-    """The same where only the names are declared: numbers of any type and shape, of all the bytes that are there."""
+    """The same where only the names are declared: numbers of any type and shape, of all the bytes
+    that are there."""
     return _read(raw, dict.fromkeys(names), of)
 
 
@@ -91,9 +99,21 @@ def _read(raw: bytes, facts: Mapping[str, Told | None], of: Document) -> Arrays:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             members = archive.infolist()
             _check_members(members, facts, len(raw), of)
-            return {name: array_of(archive.read(f"{name}.npy"), name, one, of) for name, one in facts.items()}
+            return {
+                name: array_of(archive.read(f"{name}.npy"), name, one, of)
+                for name, one in facts.items()
+            }
     # A stranger's container may be wrong in any way that the standard library knows of.
-    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, LookupError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        OSError,
+        ValueError,
+        LookupError,
+        RuntimeError,
+    ) as error:
         if isinstance(error, FairveilError):
             raise
         found = type(error).__name__
@@ -102,15 +122,22 @@ def _read(raw: bytes, facts: Mapping[str, Told | None], of: Document) -> Arrays:
     of.refuse("an .npz file of plain arrays", f"what cannot be read ({found})")
 
 
-def _check_members(members: list[zipfile.ZipInfo], facts: Collection[str], size: int, of: Document) -> None:
+def _check_members(
+    members: list[zipfile.ZipInfo], facts: Collection[str], size: int, of: Document
+) -> None:
     names = [member.filename for member in members]
     if sorted(names) != sorted(f"{name}.npy" for name in facts):
         of.refuse(f"the arrays {shown(sorted(facts))}", names)
     for member in members:
         if member.flag_bits & ~0x800:  # 0x800: the name is in UTF-8
-            of.refuse("members that are neither encrypted nor streamed", f"{member.filename}, flags {member.flag_bits:#x}")
+            of.refuse(
+                "members that are neither encrypted nor streamed",
+                f"{member.filename}, flags {member.flag_bits:#x}",
+            )
         if max(member.extract_version, member.create_version) > _NEWEST:
-            of.refuse("a container of version 4.5 at most", f"version {member.extract_version / 10:g}")
+            of.refuse(
+                "a container of version 4.5 at most", f"version {member.extract_version / 10:g}"
+            )
         if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
             of.refuse("stored arrays", f"{member.filename}, compressed")
     if sum(member.file_size for member in members) > size:

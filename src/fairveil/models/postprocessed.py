@@ -1,4 +1,5 @@
-"""A classifier whose decisions are changed by chance, by group: the derived predictor of Hardt, Price and Srebro (2016)."""
+"""A classifier whose decisions are changed by chance, by group: the derived predictor of Hardt,
+Price and Srebro (2016)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
-from .model import Codes, Model, Parts, RandomState, ScoredModel, draw_codes, fixed_array, known_classes, one_hot
+from .model import (
+    Codes,
+    Model,
+    Parts,
+    RandomState,
+    ScoredModel,
+    draw_codes,
+    fixed_array,
+    known_classes,
+    one_hot,
+)
 
 ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
 SURE = 40.0
@@ -22,14 +33,16 @@ SURE = 40.0
 
 @dataclass(frozen=True, eq=False, init=False)
 class PostProcessedModel(Model):
-    """P(decision = k | row) = mixing[c, j, k], for a row of group cell c on which the base decides j.
+    """P(decision = k | row) = mixing[c, j, k], for a row of group cell c on which the base decides
+    j.
 
-    `base`: a model, or None for a classifier made elsewhere, whose decisions are handed in: see `law`. `mixing`: (cells,
-    classes, classes), each row a probability vector. `cells`: product cells, which tell a row's group by its sensitive codes;
-    None: one cell for everybody, and no group is needed. A base that decides by chance is followed in law.
+    `base`: a model, or None for a classifier made elsewhere, whose decisions are handed in: see
+    `law`. `mixing`: (cells, classes, classes), each row a probability vector. `cells`: product
+    cells, which tell a row's group by its sensitive codes; None: one cell for everybody, and no
+    group is needed. A base that decides by chance is followed in law.
 
-    `edges`: rising numbers. Then j is the bin of the base's score (how many edges it is above), of two classes, and mixing is
-    (cells, 1 + edges, 2): thresholds, or mixtures of some.
+    `edges`: rising numbers. Then j is the bin of the base's score (how many edges it is above), of
+    two classes, and mixing is (cells, 1 + edges, 2): thresholds, or mixtures of some.
 
     >>> flip = [[[1.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]]
     >>> model = PostProcessedModel(flip, ("no", "yes"), Cells((("f", "m"),)))
@@ -55,19 +68,44 @@ class PostProcessedModel(Model):
         listed = known_classes(classes)
         if cells is not None and cells.mode != "product":
             remedy = "A person is in one product cell: build marginal groups from those."
-            raise InputError(complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy))
+            raise InputError(
+                complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy)
+            )
         if base is not None and base.classes != listed:
             remedy = "Give the base's own classes, in its order."
-            raise InputError(complaint(expected=f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"the base's classes {base.classes}",
+                    of="classes",
+                    got=listed,
+                    remedy=remedy,
+                )
+            )
         bins = None if edges is None else fixed_array(edges, (len(np.atleast_1d(edges)),), "edges")
         if bins is not None and (len(listed) != 2 or not (np.diff(bins) > 0).all()):
             remedy = "Give thresholds to a classifier of two classes."
-            raise InputError(complaint(expected="rising edges of scores", of="edges", got=bins.tolist()[:4], remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rising edges of scores",
+                    of="edges",
+                    got=bins.tolist()[:4],
+                    remedy=remedy,
+                )
+            )
         answers = len(listed) if bins is None else 1 + len(bins)
-        table = fixed_array(mixing, (1 if cells is None else cells.count, answers, len(listed)), "mixing")
+        table = fixed_array(
+            mixing, (1 if cells is None else cells.count, answers, len(listed)), "mixing"
+        )
         if table.min() < 0 or np.abs(table.sum(axis=2) - 1.0).max() > ROUNDING:
             remedy = "Give a distribution over classes for each cell and base decision."
-            raise InputError(complaint(expected="rows of probabilities", of="mixing", got=table.tolist()[:2], remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rows of probabilities",
+                    of="mixing",
+                    got=table.tolist()[:2],
+                    remedy=remedy,
+                )
+            )
         _checks.normalise(self, base=base, mixing=table, cells=cells, edges=bins, _classes=listed)
 
     @property
@@ -78,7 +116,9 @@ class PostProcessedModel(Model):
     @property
     def is_randomised(self) -> bool:
         """Whether some base decision is changed by chance, or the base itself decides by chance."""
-        return bool(((self.mixing > 0) & (self.mixing < 1)).any()) or (self.base is not None and self.base.is_randomised)
+        return bool(((self.mixing > 0) & (self.mixing < 1)).any()) or (
+            self.base is not None and self.base.is_randomised
+        )
 
     @property
     def reads_groups(self) -> bool:
@@ -86,7 +126,8 @@ class PostProcessedModel(Model):
         return self.cells is not None
 
     def law(self, decisions: Codes, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
-        """The law of the decision, (rows, classes), from the base's decisions (or bins, rows,) and the rows' cells (rows,)."""
+        """The law of the decision, (rows, classes), from the base's decisions (or bins, rows,) and
+        the rows' cells (rows,)."""
         return np.asarray(self.mixing[0 if cell_ids is None else cell_ids, decisions])
 
     def bins(self, scores: Floats) -> Codes:
@@ -94,12 +135,20 @@ class PostProcessedModel(Model):
         if self.edges is None or np.isnan(scores).any():
             remedy = "Fill in missing features, or see why the base has no score for some rows."
             got = "NaN" if self.edges is not None else "decisions"
-            raise InputError(complaint(expected="scores of the base classifier", of="scores", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="scores of the base classifier", of="scores", got=got, remedy=remedy
+                )
+            )
         return np.searchsorted(self.edges, scores, side="left").astype(np.intp)
 
     def mixed(self, base_law: Floats, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
         """The same from the law of a base that decides by chance, (rows, classes)."""
-        tables = np.broadcast_to(self.mixing[0], (1, *self.mixing.shape[1:])) if cell_ids is None else self.mixing[cell_ids]
+        tables = (
+            np.broadcast_to(self.mixing[0], (1, *self.mixing.shape[1:]))
+            if cell_ids is None
+            else self.mixing[cell_ids]
+        )
         return np.asarray((base_law[:, np.newaxis, :] @ tables)[:, 0, :])
 
     def predict_proba(self, rows: object) -> Floats:
@@ -123,9 +172,11 @@ class PostProcessedModel(Model):
         return draw_codes(self.decision_proba(rows), random_state)
 
     def derandomise(self) -> PostProcessedModel:
-        """For each cell and base decision the likeliest class. Its gap and error are its own and must be measured:
-        `learning.mixing.deterministic` looks for the best such table."""
-        likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(self.mixing.shape)
+        """For each cell and base decision the likeliest class. Its gap and error are its own and
+        must be measured: `learning.mixing.deterministic` looks for the best such table."""
+        likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(
+            self.mixing.shape
+        )
         return PostProcessedModel(likeliest, self.classes, self.cells, self.base, self.edges)
 
     def to_parts(self) -> Parts:
@@ -149,7 +200,8 @@ class PostProcessedModel(Model):
 
 
 def scores_of(base: Model, rows: object) -> Floats:
-    """The score by which a model of two classes decides for the second, above 0: its own, or the logit of its probability."""
+    """The score by which a model of two classes decides for the second, above 0: its own, or the
+    logit of its probability."""
     if isinstance(base, ScoredModel):
         return np.asarray(base.decision_scores(rows)[:, 0])
     return logits(base.predict_proba(rows)[:, 1])

@@ -17,14 +17,17 @@ from .model import NumberModel, Parts, fixed_array
 
 @dataclass(frozen=True, eq=False, init=False)
 class RegressionModel(NumberModel):
-    """prediction = intercept + sum of number x weight + sum over category columns of weight[offset + code].
+    """prediction = intercept + sum of number x weight + sum over category columns of weight[offset
+    + code].
 
-    `weights` (width,), in the order of `RowLayout`. A row's prediction is one fixed sequence of operations, as a
-    `LinearModel`'s score is.
+    `weights` (width,), in the order of `RowLayout`. A row's prediction is one fixed sequence of
+    operations, as a `LinearModel`'s score is.
 
     >>> from fairveil.facts import RowBlock
     >>> model = RegressionModel([2.0, -1.0, 1.0], 0.5, layout=RowLayout(1, (2,)))
-    >>> model.predict_numbers(RowBlock(numbers=np.array([[1.0, -1.0]]), codes=np.array([[0, 1]]))).tolist()
+    >>> model.predict_numbers(
+    ...     RowBlock(numbers=np.array([[1.0, -1.0]]), codes=np.array([[0, 1]]))
+    ... ).tolist()
     [1.5, -0.5]
     """
 
@@ -34,12 +37,21 @@ class RegressionModel(NumberModel):
     numbers: int
     code_sizes: tuple[int, ...]
 
-    def __init__(self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, layout: RowLayout) -> None:
+    def __init__(
+        self, weights: npt.ArrayLike, intercept: npt.ArrayLike, *, layout: RowLayout
+    ) -> None:
         _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
-        _checks.normalise(self, code_sizes=tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        _checks.normalise(
+            self,
+            code_sizes=tuple(
+                _checks.whole(at_least=1, code_size=size) for size in layout.code_sizes
+            ),
+        )
         width = self.numbers + sum(self.code_sizes)
         _checks.normalise(self, weights=fixed_array(np.atleast_1d(weights), (width,), "weights"))
-        _checks.normalise(self, intercept=float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0]))
+        _checks.normalise(
+            self, intercept=float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0])
+        )
 
     def predict_numbers(self, rows: object) -> Floats:
         """(rows,)."""
@@ -49,7 +61,9 @@ class RegressionModel(NumberModel):
     def to_parts(self) -> Parts:
         """The layout as values, weights and intercept as arrays."""
         arrays = {"weights": self.weights, "intercept": np.array([self.intercept])}
-        return Parts(self.kind, {"numbers": self.numbers, "code_sizes": list(self.code_sizes)}, arrays)
+        return Parts(
+            self.kind, {"numbers": self.numbers, "code_sizes": list(self.code_sizes)}, arrays
+        )
 
     @staticmethod
     def from_parts(parts: Parts) -> RegressionModel:

@@ -1,4 +1,5 @@
-"""A classifier whose probabilities are moved by group before it decides (after DP2DP, Say, Denis and Pinot 2025)."""
+"""A classifier whose probabilities are moved by group before it decides (after DP2DP, Say, Denis
+and Pinot 2025)."""
 
 from __future__ import annotations
 
@@ -21,10 +22,13 @@ from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, kn
 class ShiftedModel(Model):
     """Decide by p(k | row) - offsets[c, k], for a row of group cell c.
 
-    `base`: a model, or None for a classifier made elsewhere, whose probabilities are handed in: see `law`. `offsets`: (cells,
-    classes). `temperature`: decisions are drawn from the softmax of these differences over it; None: the largest decides.
+    `base`: a model, or None for a classifier made elsewhere, whose probabilities are handed in: see
+    `law`. `offsets`: (cells, classes). `temperature`: decisions are drawn from the softmax of these
+    differences over it; None: the largest decides.
 
-    >>> model = ShiftedModel([[0.0, 0.0], [0.2, -0.2]], ("no", "yes"), Cells((("f", "m"),)), temperature=None)
+    >>> model = ShiftedModel(
+    ...     [[0.0, 0.0], [0.2, -0.2]], ("no", "yes"), Cells((("f", "m"),)), temperature=None
+    ... )
     >>> model.law(np.array([[0.6, 0.4], [0.6, 0.4]]), np.array([0, 1])).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -47,13 +51,24 @@ class ShiftedModel(Model):
         listed = known_classes(classes)
         if cells.mode != "product":
             remedy = "A person is in one product cell: build marginal groups from those."
-            raise InputError(complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy))
+            raise InputError(
+                complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy)
+            )
         if base is not None and base.classes != listed:
             remedy = "Give the base's own classes, in its order."
-            raise InputError(complaint(expected=f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"the base's classes {base.classes}",
+                    of="classes",
+                    got=listed,
+                    remedy=remedy,
+                )
+            )
         table = fixed_array(offsets, (cells.count, len(listed)), "offsets")
         heat = None if temperature is None else _checks.positive(temperature=temperature)
-        _checks.normalise(self, base=base, offsets=table, cells=cells, temperature=heat, _classes=listed)
+        _checks.normalise(
+            self, base=base, offsets=table, cells=cells, temperature=heat, _classes=listed
+        )
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -71,7 +86,8 @@ class ShiftedModel(Model):
         return True
 
     def law(self, probabilities: Floats, ids: npt.NDArray[np.integer]) -> Floats:
-        """The law of the decision, (rows, classes), from the base's probabilities and the rows' cells."""
+        """The law of the decision, (rows, classes), from the base's probabilities and the rows'
+        cells."""
         moved = np.asarray(probabilities, np.float64) - self.offsets[ids]
         if self.temperature is None:
             return one_hot(moved.argmax(axis=1), len(self.classes))
@@ -94,7 +110,11 @@ class ShiftedModel(Model):
 
     def to_parts(self) -> Parts:
         """Offsets, classes, cells and temperature, and the parts of the base."""
-        values = {"classes": list(self.classes), "cells": cells_to_values(self.cells), "temperature": self.temperature}
+        values = {
+            "classes": list(self.classes),
+            "cells": cells_to_values(self.cells),
+            "temperature": self.temperature,
+        }
         models = () if self.base is None else (self.base.to_parts(),)
         return Parts(self.kind, values, {"offsets": self.offsets}, models)
 
@@ -103,7 +123,9 @@ class ShiftedModel(Model):
         """The inverse of `to_parts`."""
         values = parts.values
         cells, base = cells_from_values(values["cells"]), models[0] if models else None
-        return ShiftedModel(parts.arrays["offsets"], tuple(values["classes"]), cells, values["temperature"], base)
+        return ShiftedModel(
+            parts.arrays["offsets"], tuple(values["classes"]), cells, values["temperature"], base
+        )
 
 
 def softened(moved: Floats, temperature: float) -> Floats:

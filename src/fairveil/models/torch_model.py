@@ -23,10 +23,11 @@ from .torch_network import Skeleton, check_module, row_major
 
 @dataclass(frozen=True, eq=False, init=False)
 class NetworkModel(ScoredModel):
-    """A network and its parameters. Two classes: the second where its probability is above one half.
+    """A network and its parameters. Two classes: the second where its probability is above one
+    half.
 
-    Reads RowBlocks, or dense or sparse arrays (rows, width) where there are no category codes. float32 inside, so a row's
-    last bits may differ with the rows beside it.
+    Reads RowBlocks, or dense or sparse arrays (rows, width) where there are no category codes.
+    float32 inside, so a row's last bits may differ with the rows beside it.
     """
 
     kind: ClassVar[str] = "network"
@@ -37,11 +38,21 @@ class NetworkModel(ScoredModel):
     _classes: tuple[Hashable, ...]
 
     def __init__(
-        self, skeleton: Skeleton, parameters: npt.ArrayLike, *, classes: Sequence[Hashable], layout: RowLayout
+        self,
+        skeleton: Skeleton,
+        parameters: npt.ArrayLike,
+        *,
+        classes: Sequence[Hashable],
+        layout: RowLayout,
     ) -> None:
         _checks.normalise(self, skeleton=skeleton, _classes=known_classes(classes))
         _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
-        _checks.normalise(self, code_sizes=tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        _checks.normalise(
+            self,
+            code_sizes=tuple(
+                _checks.whole(at_least=1, code_size=size) for size in layout.code_sizes
+            ),
+        )
         for name, got, wanted in (
             ("classes", len(self._classes), skeleton.classes),
             ("width of the layout", layout.width, skeleton.width),
@@ -49,7 +60,8 @@ class NetworkModel(ScoredModel):
             if got != wanted:
                 remedy = "Make the skeleton for these rows and classes."
                 raise InputError(complaint(expected=f"{wanted}", of=name, got=got, remedy=remedy))
-        singles = skeleton.check_parameters(parameters).astype(np.float32)  # what the module computes with
+        # what the module computes with
+        singles = skeleton.check_parameters(parameters).astype(np.float32)
         _checks.normalise(self, parameters=fixed_array(singles, (skeleton.size,), "parameters"))
 
     @property
@@ -64,7 +76,8 @@ class NetworkModel(ScoredModel):
 
     def __repr__(self) -> str:
         return (
-            f"<NetworkModel of {type(self.skeleton.module).__name__}: {self.skeleton.size} parameters, classes {self.classes}>"
+            f"<NetworkModel of {type(self.skeleton.module).__name__}: {self.skeleton.size} "
+            f"parameters, classes {self.classes}>"
         )
 
     def decision_scores(self, rows: object) -> Floats:
@@ -79,15 +92,21 @@ class NetworkModel(ScoredModel):
                 out[a : a + step] = self.skeleton.logits(self.skeleton.tensor(part)).cpu().numpy()
         if not np.isfinite(out).all():
             remedy = "Encode missing and unbounded values by a schema."
-            raise InputError(complaint(expected="finite logits", of="rows", got="NaN or inf", remedy=remedy))
+            raise InputError(
+                complaint(expected="finite logits", of="rows", got="NaN or inf", remedy=remedy)
+            )
         return out
 
     def to_parts(self) -> Parts:
-        """Classes, layout and a printed description as values; the state dict as arrays, by name. Never the module itself."""
+        """Classes, layout and a printed description as values; the state dict as arrays, by name.
+        Never the module itself."""
         with self.skeleton.lock:
             self.skeleton.load(self.parameters)
             state = self.skeleton.module.state_dict()
-            arrays = {name: np.array(tensor.detach().cpu().numpy(), order="C") for name, tensor in state.items()}
+            arrays = {
+                name: np.array(tensor.detach().cpu().numpy(), order="C")
+                for name, tensor in state.items()
+            }
         shape = self.skeleton.input_shape
         values = {
             "classes": list(self._classes),
@@ -101,16 +120,27 @@ class NetworkModel(ScoredModel):
 
     @staticmethod
     def from_parts(parts: Parts, module: nn.Module | None, *, device: str = "cpu") -> NetworkModel:
-        """The inverse of `to_parts`, with the module handed back in: its state dict must have the same names and shapes."""
+        """The inverse of `to_parts`, with the module handed back in: its state dict must have the
+        same names and shapes."""
         if module is None:
             remedy = (
-                f"Classes of torch are never written to disk: load(path, model=module). It was {parts.values['architecture']}"
+                f"Classes of torch are never written to disk: load(path, model=module). It was "
+                f"{parts.values['architecture']}"
             )
-            raise InputError(complaint(expected="the module that the network was made of", of="model", got=None, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="the module that the network was made of",
+                    of="model",
+                    got=None,
+                    remedy=remedy,
+                )
+            )
         check_module(module)
         twin = copy.deepcopy(module)
         _check_state(twin.state_dict(), parts)
-        twin.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parts.arrays.items()})
+        twin.load_state_dict(
+            {name: torch.from_numpy(np.array(array)) for name, array in parts.arrays.items()}
+        )
         trainable = set(parts.values["trainable"])
         for name, p in twin.named_parameters():
             p.requires_grad_(name in trainable)
@@ -125,12 +155,26 @@ class NetworkModel(ScoredModel):
         if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
             expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
             got = f"{numbers} and {len(block.codes)}"
-            raise InputError(complaint(expected=expected, of="rows", got=got, remedy="Encode rows as those of the fit were."))
+            raise InputError(
+                complaint(
+                    expected=expected,
+                    of="rows",
+                    got=got,
+                    remedy="Encode rows as those of the fit were.",
+                )
+            )
         for j, (line, size) in enumerate(zip(block.codes, self.code_sizes, strict=True)):
             if line.size and (int(line.max()) >= size or int(line.min()) < 0):
                 remedy = "Encode rows by the schema of the fit."
                 of = f"category column {j}"
-                raise InputError(complaint(expected=f"codes from 0 to {size - 1}", of=of, got="a code outside", remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected=f"codes from 0 to {size - 1}",
+                        of=of,
+                        got="a code outside",
+                        remedy=remedy,
+                    )
+                )
         return block
 
 

@@ -1,7 +1,9 @@
-"""Neural networks as models: a checked private copy of a torch module, and the model that it makes with a vector of parameters.
+"""Neural networks as models: a checked private copy of a torch module, and the model that it makes
+with a vector of parameters.
 
-Everything else sees a flat float64 vector of parameters; torch stays in this module and in `curator.torch_gradient`. A
-module computes in float32, and each row's output must depend on that row alone.
+Everything else sees a flat float64 vector of parameters; torch stays in this module and in
+`curator.torch_gradient`. A module computes in float32, and each row's output must depend on that
+row alone.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ BLOCK_NUMBERS = 1 << 22  # inputs and outputs of all layers at a time, for predi
 PROBE_ROWS = 5
 
 
-SAME = 1e-3  # relative: another row beside it may change the last bits of a float32 output, and nothing more
+# relative: another row beside it may change the last bits of a float32 output, and nothing more
+SAME = 1e-3
 
 
 MIXING = (nn.modules.batchnorm._NormBase,)  # BatchNorm, SyncBatchNorm and InstanceNorm
@@ -38,7 +41,8 @@ DROPPING = (nn.modules.dropout._DropoutNd,)
 
 
 def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
-    """Rows as a module reads them, (rows, width) float32: numbers, then the one-hot of each category column.
+    """Rows as a module reads them, (rows, width) float32: numbers, then the one-hot of each
+    category column.
 
     `block` has numbers (columns, rows) or CSR, and codes (coded features, rows).
     """
@@ -46,7 +50,8 @@ def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
     sparse = is_sparse(block.numbers)
     numbers = block.numbers.shape[1] if sparse else block.numbers.shape[0]
     out = np.zeros((codes.shape[1], numbers + sum(code_sizes)), np.float32)
-    with np.errstate(over="ignore"):  # a number beyond float32 is infinite there, and its row's output is refused later
+    # a number beyond float32 is infinite there, and its row's output is refused later
+    with np.errstate(over="ignore"):
         out[:, :numbers] = block.numbers[rows].toarray() if sparse else block.numbers[:, rows].T
     first, at = numbers, np.arange(len(out))
     for line, size in zip(codes, code_sizes, strict=True):
@@ -56,17 +61,32 @@ def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
 
 
 class Skeleton:
-    """A checked private copy of a module, without the question of which parameters: `Skeleton.of(module, width, classes)`.
+    """A checked private copy of a module, without the question of which parameters:
+    `Skeleton.of(module, width, classes)`.
 
-    `width`: numbers of one row (`RowLayout.width`); a row is handed over as float32, numbers first, then the one-hot of each
-    category column, in the shape `input_shape` where that is given. The module gives (rows, classes) logits, or for two classes
-    (rows, 1), the second's. `start` holds the trainable parameters as they were handed in; parameters that ask for no
-    gradient stay as they are. Modules run as in `eval()`.
+    `width`: numbers of one row (`RowLayout.width`); a row is handed over as float32, numbers first,
+    then the one-hot of each category column, in the shape `input_shape` where that is given. The
+    module gives (rows, classes) logits, or for two classes (rows, 1), the second's. `start` holds
+    the trainable parameters as they were handed in; parameters that ask for no gradient stay as
+    they are. Modules run as in `eval()`.
     """
 
-    def __init__(self, module: nn.Module, width: int, classes: int, input_shape: tuple[int, ...] | None, device: str) -> None:
-        self.width, self.classes, self.input_shape, self.device = width, classes, input_shape, torch.device(device)
-        self.lock = threading.RLock()  # the module is one, its parameters change from question to question
+    def __init__(
+        self,
+        module: nn.Module,
+        width: int,
+        classes: int,
+        input_shape: tuple[int, ...] | None,
+        device: str,
+    ) -> None:
+        self.width, self.classes, self.input_shape, self.device = (
+            width,
+            classes,
+            input_shape,
+            torch.device(device),
+        )
+        # the module is one, its parameters change from question to question
+        self.lock = threading.RLock()
         self.module = copy.deepcopy(module).to(self.device).eval()
         named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
         self.names = tuple(name for name, _ in named)
@@ -81,20 +101,34 @@ class Skeleton:
             p.data = self._flat[a:b].view(p.shape)
         self.start: Floats = self._flat.cpu().numpy().astype(np.float64)
         self.start.setflags(write=False)
-        self.numbers_per_row = width  # of a row's inputs and outputs in all layers; found by the probe
+        # of a row's inputs and outputs in all layers; found by the probe
+        self.numbers_per_row = width
         self.kept: dict[str, Any] = {}  # what the curator works out about the module, once
 
     @staticmethod
     def of(
-        module: nn.Module, width: int, classes: int, *, input_shape: Sequence[int] | None = None, device: str = "cpu"
+        module: nn.Module,
+        width: int,
+        classes: int,
+        *,
+        input_shape: Sequence[int] | None = None,
+        device: str = "cpu",
     ) -> Skeleton:
-        """A private copy, checked: no neighbouring row may change a row's output, and the output must fit the classes."""
-        width, classes = _checks.whole(at_least=1, width=width), _checks.whole(at_least=2, classes=classes)
+        """A private copy, checked: no neighbouring row may change a row's output, and the output
+        must fit the classes."""
+        width, classes = (
+            _checks.whole(at_least=1, width=width),
+            _checks.whole(at_least=2, classes=classes),
+        )
         shape = _input_shape(input_shape, width)
         check_module(module)
         if not _is_there(device):
             remedy = "Pass device='cpu'."
-            raise InputError(complaint(expected="a device that there is", of="device", got=str(device), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a device that there is", of="device", got=str(device), remedy=remedy
+                )
+            )
         try:
             skeleton = Skeleton(module, width, classes, shape, str(device))
         except FairveilError:
@@ -102,14 +136,20 @@ class Skeleton:
         except Exception as error:
             remedy = "Fairveil works on a copy: make a module that copy.deepcopy can copy."
             raise InputError(
-                complaint(expected="a module that can be copied", of="model", got=str(error), remedy=remedy)
+                complaint(
+                    expected="a module that can be copied",
+                    of="model",
+                    got=str(error),
+                    remedy=remedy,
+                )
             ) from error
         _probe(skeleton)
         return skeleton
 
     @property
     def outputs(self) -> int:
-        """1 for two classes (the second's logit against the first's 0), else the number of classes."""
+        """1 for two classes (the second's logit against the first's 0), else the number of
+        classes."""
         return 1 if self.classes == 2 else self.classes
 
     @property
@@ -133,24 +173,46 @@ class Skeleton:
 
     def tensor(self, rows: Singles) -> torch.Tensor:
         """Rows as the module reads them."""
-        return torch.from_numpy(rows).to(self.device).reshape(len(rows), *(self.input_shape or (self.width,)))
+        return (
+            torch.from_numpy(rows)
+            .to(self.device)
+            .reshape(len(rows), *(self.input_shape or (self.width,)))
+        )
 
     def padded(self, rows: Singles, shape: int = 0, filler: Singles | None = None) -> torch.Tensor:
-        """A copy of rows as the module reads them, in memory of torch's own; behind them `filler`, up to `shape` rows."""
+        """A copy of rows as the module reads them, in memory of torch's own; behind them `filler`,
+        up to `shape` rows."""
         held = torch.zeros(max(len(rows), shape), self.width)
         held[: len(rows)] = torch.from_numpy(rows)
         if filler is not None:
             held[len(rows) :] = torch.from_numpy(filler)
         return held.to(self.device).reshape(len(held), *(self.input_shape or (self.width,)))
 
-    def logits(self, rows: torch.Tensor, parameters: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
+    def logits(
+        self, rows: torch.Tensor, parameters: dict[str, torch.Tensor] | None = None
+    ) -> torch.Tensor:
         """(rows, outputs), of the parameters that are set, or of those given by name."""
-        out = self.module(rows) if parameters is None else torch.func.functional_call(self.module, parameters, (rows,))
-        if not isinstance(out, torch.Tensor) or out.ndim != 2 or out.shape[0] != len(rows) or out.shape[1] not in self._widths:
+        out = (
+            self.module(rows)
+            if parameters is None
+            else torch.func.functional_call(self.module, parameters, (rows,))
+        )
+        if (
+            not isinstance(out, torch.Tensor)
+            or out.ndim != 2
+            or out.shape[0] != len(rows)
+            or out.shape[1] not in self._widths
+        ):
             got = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-            expected = f"({len(rows)}, " + " or ".join(map(str, self._widths)) + f") for {self.classes} classes"
+            expected = (
+                f"({len(rows)}, "
+                + " or ".join(map(str, self._widths))
+                + f") for {self.classes} classes"
+            )
             remedy = "Let the last layer have one output a class (for two classes one is enough)."
-            raise InputError(complaint(expected=expected, of="output of the network", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="output of the network", got=got, remedy=remedy)
+            )
         return out[:, 1:] - out[:, :1] if self.classes == 2 and out.shape[1] == 2 else out
 
     @property
@@ -164,11 +226,20 @@ class Skeleton:
 
     def __repr__(self) -> str:
         return (
-            f"<Skeleton of {type(self.module).__name__}: {self.size} parameters, {self.width} inputs, {self.classes} classes>"
+            f"<Skeleton of {type(self.module).__name__}: {self.size} parameters, {self.width} "
+            f"inputs, {self.classes} classes>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        again = (self.module, self.width, self.classes, self.input_shape, str(self.device), self.start, self.numbers_per_row)
+        again = (
+            self.module,
+            self.width,
+            self.classes,
+            self.input_shape,
+            str(self.device),
+            self.start,
+            self.numbers_per_row,
+        )
         return _restored, again
 
 
@@ -181,7 +252,13 @@ def _is_there(device: object) -> bool:
 
 
 def _restored(
-    module: nn.Module, width: int, classes: int, shape: tuple[int, ...] | None, device: str, start: Floats, numbers: int
+    module: nn.Module,
+    width: int,
+    classes: int,
+    shape: tuple[int, ...] | None,
+    device: str,
+    start: Floats,
+    numbers: int,
 ) -> Skeleton:
     skeleton = Skeleton(module, width, classes, shape, device)
     skeleton.load(start)
@@ -195,7 +272,11 @@ def _input_shape(shape: Sequence[int] | None, width: int) -> tuple[int, ...] | N
     axes = tuple(_checks.whole(at_least=1, input_shape=axis) for axis in shape)
     if int(np.prod(axes)) != width:
         remedy = "Leave it out for a plain vector."
-        raise InputError(complaint(expected=f"axes whose product is {width}", of="input_shape", got=axes, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"axes whose product is {width}", of="input_shape", got=axes, remedy=remedy
+            )
+        )
     return axes
 
 
@@ -203,38 +284,75 @@ def check_module(module: object) -> None:
     """What can be seen without running the module."""
     if not isinstance(module, nn.Module):
         remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), for example."
-        raise InputError(complaint(expected="a torch.nn.Module", of="model", got=type(module).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a torch.nn.Module", of="model", got=type(module).__name__, remedy=remedy
+            )
+        )
     for name, inner in module.named_modules():
         where = f"model, layer {name or 'itself'!r}"
         if isinstance(inner, MIXING) and (
-            inner.track_running_stats or not isinstance(inner, nn.modules.instancenorm._InstanceNorm)
+            inner.track_running_stats
+            or not isinstance(inner, nn.modules.instancenorm._InstanceNorm)
         ):
             remedy = "Use GroupNorm or LayerNorm: they look at one row."
-            raise InputError(complaint(expected="no layer that mixes rows", of=where, got=type(inner).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="no layer that mixes rows",
+                    of=where,
+                    got=type(inner).__name__,
+                    remedy=remedy,
+                )
+            )
         if isinstance(inner, DROPPING) and inner.p > 0:
-            remedy = "Pass p=0: the noise regularises already, and dropout would draw from a generator of its own."
-            raise InputError(complaint(expected="no dropout", of=where, got=f"p={inner.p:g}", remedy=remedy))
+            remedy = (
+                "Pass p=0: the noise regularises already, and dropout would draw from a generator "
+                "of its own."
+            )
+            raise InputError(
+                complaint(expected="no dropout", of=where, got=f"p={inner.p:g}", remedy=remedy)
+            )
         if getattr(inner, "dropout", 0.0) and isinstance(inner.dropout, float):
             remedy = "Pass dropout=0: the noise regularises already."
-            raise InputError(complaint(expected="no dropout", of=where, got=f"dropout={inner.dropout:g}", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="no dropout", of=where, got=f"dropout={inner.dropout:g}", remedy=remedy
+                )
+            )
     parameters = dict(module.named_parameters())
     if any(isinstance(p, nn.parameter.UninitializedParameter) for p in parameters.values()):
         remedy = "Run the module on one row first, so that lazy layers get their shapes."
-        raise InputError(complaint(expected="parameters with shapes", of="model", got="lazy ones", remedy=remedy))
+        raise InputError(
+            complaint(expected="parameters with shapes", of="model", got="lazy ones", remedy=remedy)
+        )
     for name, p in parameters.items():
         if p.dtype != torch.float32:
             remedy = "Call module.float() first."
-            raise InputError(complaint(expected="float32", of=f"parameter {name!r}", got=str(p.dtype), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="float32", of=f"parameter {name!r}", got=str(p.dtype), remedy=remedy
+                )
+            )
         if not torch.isfinite(p).all():
             remedy = "Initialise it again."
-            raise InputError(complaint(expected="finite numbers", of=f"parameter {name!r}", got="NaN or inf", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="finite numbers",
+                    of=f"parameter {name!r}",
+                    got="NaN or inf",
+                    remedy=remedy,
+                )
+            )
     if not any(p.requires_grad for p in parameters.values()):
         remedy = "Let some ask for gradients: parameter.requires_grad_(True)."
-        raise InputError(complaint(expected="parameters to train", of="model", got="none", remedy=remedy))
+        raise InputError(
+            complaint(expected="parameters to train", of="model", got="none", remedy=remedy)
+        )
 
 
 def probes(width: int, rows: int = PROBE_ROWS) -> Iterator[Singles]:
-    """Rows made up, to try a module on: plain numbers; for modules that look rows up in tables zeros and ones; zeros."""
+    """Rows made up, to try a module on: plain numbers; for modules that look rows up in tables
+    zeros and ones; zeros."""
     rng = np.random.default_rng(20240229)
     yield rng.normal(size=(rows, width)).astype(np.float32)
     yield rng.integers(0, 2, size=(rows, width)).astype(np.float32)
@@ -242,7 +360,8 @@ def probes(width: int, rows: int = PROBE_ROWS) -> Iterator[Singles]:
 
 
 def _probe(skeleton: Skeleton) -> None:
-    """Try the module on made-up rows: it must run, give the right shape, leave no trace, and not mix rows."""
+    """Try the module on made-up rows: it must run, give the right shape, leave no trace, and not
+    mix rows."""
     before = {name: b.clone() for name, b in skeleton.module.named_buffers()}
     trouble: Exception | None = None
     for rows in probes(skeleton.width):
@@ -251,7 +370,10 @@ def _probe(skeleton: Skeleton) -> None:
                 one = skeleton.logits(skeleton.tensor(rows))
             with torch.no_grad():
                 others = np.concatenate([rows[:1], 1.0 - rows[1:]])
-                beside, alone = skeleton.logits(skeleton.tensor(others)), skeleton.logits(skeleton.tensor(rows[:1]))
+                beside, alone = (
+                    skeleton.logits(skeleton.tensor(others)),
+                    skeleton.logits(skeleton.tensor(rows[:1])),
+                )
             break
         except FairveilError:
             raise
@@ -269,12 +391,25 @@ def _probe(skeleton: Skeleton) -> None:
             )
         ) from trouble
     if not all(bool(torch.isfinite(out).all()) for out in (one, beside, alone)):
-        remedy = "Keep it finite whatever a row holds: clamp before a logarithm, a root or a division, for example."
+        remedy = (
+            "Keep it finite whatever a row holds: clamp before a logarithm, a root or a division, "
+            "for example."
+        )
         got = "NaN or inf for some that were made up"
-        raise InputError(complaint(expected="finite outputs for rows of any numbers", of="model", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="finite outputs for rows of any numbers",
+                of="model",
+                got=got,
+                remedy=remedy,
+            )
+        )
     size = SAME * (1.0 + float(one[0].abs().max()))
     if not all(float((out[0] - one[0]).abs().max()) <= size for out in (beside, alone)):
-        remedy = "No layer may look at several rows at a time (GroupNorm and LayerNorm look at one), nor draw random numbers."
+        remedy = (
+            "No layer may look at several rows at a time (GroupNorm and LayerNorm look at one), "
+            "nor draw random numbers."
+        )
         raise InputError(
             complaint(
                 expected="a row's output to depend on that row alone",
@@ -286,7 +421,12 @@ def _probe(skeleton: Skeleton) -> None:
     if any(not torch.equal(before[name], b) for name, b in skeleton.module.named_buffers()):
         remedy = "Keep no running statistics: use GroupNorm or LayerNorm."
         raise InputError(
-            complaint(expected="buffers that stay as they are", of="model", got="some that change with rows", remedy=remedy)
+            complaint(
+                expected="buffers that stay as they are",
+                of="model",
+                got="some that change with rows",
+                remedy=remedy,
+            )
         )
 
 

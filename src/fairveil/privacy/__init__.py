@@ -70,7 +70,8 @@ PLACES = {
     "split": ".accounting.calibration",
     "verify_signature": ".statement.signatures",
 }
-"""Where each public name lives. The block for type checkers above says the same; a test compares them."""
+"""Where each public name lives. The block for type checkers above says the same; a test compares
+them."""
 
 __all__ = [
     "NEIGHBOURS",

@@ -33,15 +33,15 @@ class Promise:
     delta : float
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation. ``"add-remove"``: one record is added or removed, so the number of records is private.
-        ``"replace-one"``: one record is replaced. For sensitive features it is replace-one of the sensitive attributes of one
-        row. None: ``"add-remove"`` for records.
+        Adjacency relation. ``"add-remove"``: one record is added or removed, so the number of
+        records is private. ``"replace-one"``: one record is replaced. For sensitive features it is
+        replace-one of the sensitive attributes of one row. None: ``"add-remove"`` for records.
     unit : Unit, default=None
-        Who is protected where one person may have several rows: neighbours then differ in one person, with all of their rows
-        (theory.md#units). None: rows.
+        Who is protected where one person may have several rows: neighbours then differ in one
+        person, with all of their rows (theory.md#units). None: rows.
 
     Examples
     --------
@@ -66,7 +66,9 @@ class Promise:
         unit: Unit | None = None,
     ) -> None:
         way_out = "Pass epsilon=1.0, for example; epsilon=float('inf') asks for no privacy at all."
-        _checks.normalise(self, epsilon=_checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
+        _checks.normalise(
+            self, epsilon=_checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out)
+        )
         way_out = "Pass delta=1e-6, say: well below one over the rows."
         _checks.normalise(self, delta=_checks.fraction(delta=delta, high_open=True, remedy=way_out))
         _checks.normalise(self, protects=_checks.one_of(PROTECTS, protects=protects))
@@ -76,7 +78,11 @@ class Promise:
         given: object = unit
         if given is not None and not isinstance(given, Unit):
             remedy = "Pass Unit('patient', max_rows=12), or None to protect rows."
-            raise InputError(complaint(expected="a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy
+                )
+            )
         _checks.normalise(self, unit=unit)
         if self.protects == "sensitive_features" and self.neighbours == "add-remove":
             raise InputError(
@@ -84,7 +90,8 @@ class Promise:
                     expected="'replace-one' when only sensitive features are protected",
                     of="neighbours",
                     got=neighbours,
-                    remedy="The rows themselves are public then: pass neighbours=None, or protects='records'.",
+                    remedy="The rows themselves are public then: pass neighbours=None, or "
+                    "protects='records'.",
                 )
             )
 
@@ -99,7 +106,9 @@ class Promise:
 
         It may not under add/remove-one, nor where a replaced person may have more rows, or fewer.
         """
-        return self.units_are_public and (self.protects == "sensitive_features" or self.unit is None)
+        return self.units_are_public and (
+            self.protects == "sensitive_features" or self.unit is None
+        )
 
     @property
     def units_are_public(self) -> bool:
@@ -119,7 +128,14 @@ class Promise:
             return 1
         if self.unit.max_rows is None:
             remedy = "Pass max_rows_per_unit=12, for example."
-            raise InputError(complaint(expected="the most rows of one person", of="max_rows_per_unit", got=None, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="the most rows of one person",
+                    of="max_rows_per_unit",
+                    got=None,
+                    remedy=remedy,
+                )
+            )
         return self.unit.max_rows
 
     @property
@@ -131,8 +147,14 @@ class Promise:
         return self.protects == "sensitive_features" or not self.is_private
 
     def __str__(self) -> str:
-        what = {"records": "records", "sensitive_features": "sensitive features only"}[self.protects]
-        whose = self.neighbours if self.unit is None else f"{self.neighbours}, {self.unit} ({self.unit.name})"
+        what = {"records": "records", "sensitive_features": "sensitive features only"}[
+            self.protects
+        ]
+        whose = (
+            self.neighbours
+            if self.unit is None
+            else f"{self.neighbours}, {self.unit} ({self.unit.name})"
+        )
         if not self.is_private:
             return f"not private (epsilon=inf), {what}, {whose}"
         return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {whose}"

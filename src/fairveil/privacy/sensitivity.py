@@ -1,16 +1,18 @@
 """How far one person moves a bounded sum, under each relation.
 
-For a sum over rows of v(row), with |v| <= norm and |v - v'| <= spread for any two rows (DESIGN: the bound is made where the
-clipping is made, once, rounded outwards):
+For a sum over rows of v(row), with |v| <= norm and |v - v'| <= spread for any two rows (DESIGN: the
+bound is made where the clipping is made, once, rounded outwards):
 
 - add-remove: norm;
 - replace-one: spread (at most 2 norm);
-- sensitive features only: spread, where v and v' are the same public row under two lists of sensitive values.
+- sensitive features only: spread, where v and v' are the same public row under two lists of
+  sensitive values.
 
 Guarantees (tests/privacy/test_sensitivity.py):
-1. `of_histogram`, `of_signed` and `of_gram` are at least the real number that their formula names, and the next float or so.
-2. `sensitivity` and `largest` are above what they are made of by more than all roundings of whoever multiplies them: noise that
-   is a multiple of them is at least that multiple of the real number.
+1. `of_histogram`, `of_signed` and `of_gram` are at least the real number that their formula names,
+   and the next float or so.
+2. `sensitivity` and `largest` are above what they are made of by more than all roundings of whoever
+   multiplies them: noise that is a multiple of them is at least that multiple of the real number.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ from .. import _checks
 from ..errors import PrivacyError, complaint
 from .promise import Neighbours
 
-# Every bound below is computed with a handful of rounded operations; this factor is far above their joint error.
+# Every bound below is computed with a handful of rounded operations; this factor is far above their
+# joint error.
 OUTWARDS = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What one row contributes at most, in the norm of the given order (1 for Laplace noise, 2 for Gaussian)."""
+    """What one row contributes at most, in the norm of the given order (1 for Laplace noise, 2 for
+    Gaussian)."""
 
     norm: float
     spread: float
@@ -43,7 +47,8 @@ class Bound:
                     expected="finite non-negative norm and spread, order 1 or 2",
                     of="Bound",
                     got=(self.norm, self.spread, self.order),
-                    remedy="A question without a finite bound cannot be answered privately: give it a clip.",
+                    remedy="A question without a finite bound cannot be answered privately: give "
+                    "it a clip.",
                 )
             )
 
@@ -53,7 +58,8 @@ class Bound:
 
     @property
     def largest(self) -> float:
-        """The largest norm of one row's contribution, rounded outwards: what noise on a secret batch is a multiple of."""
+        """The largest norm of one row's contribution, rounded outwards: what noise on a secret
+        batch is a multiple of."""
         return self.norm * OUTWARDS
 
     def scaled(self, factor: float) -> Bound:
@@ -62,17 +68,22 @@ class Bound:
 
 
 def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
-    """The bound after every coordinate was rounded to the nearest multiple of `unit` (theory.md#grid).
+    """The bound after every coordinate was rounded to the nearest multiple of `unit`
+    (theory.md#grid).
 
-    One row's contribution grows by at most half a unit in each of its nonzero coordinates, a difference of two by twice that.
+    One row's contribution grows by at most half a unit in each of its nonzero coordinates, a
+    difference of two by twice that.
     """
     _checks.positive(unit=unit)
     slack = (math.sqrt(coordinates) if bound.order == 2 else coordinates) * unit / 2
-    return Bound((bound.norm + slack) * OUTWARDS, (bound.spread + 2 * slack) * OUTWARDS, bound.order)
+    return Bound(
+        (bound.norm + slack) * OUTWARDS, (bound.spread + 2 * slack) * OUTWARDS, bound.order
+    )
 
 
 def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound:
-    """Counts, or rows of a probability vector, in disjoint cells, `per_row` cells a person (theory.md#counts, #columns).
+    """Counts, or rows of a probability vector, in disjoint cells, `per_row` cells a person
+    (theory.md#counts, #columns).
 
     L2: weight sqrt(L) and weight sqrt(2 L). L1: weight L and 2 weight L.
     """
@@ -82,19 +93,25 @@ def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound
 
 
 def of_signed(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
-    """Vectors of norm at most `clip` and any sign: C and 2 C (sqrt(L) times that when a row is in L cells)."""
+    """Vectors of norm at most `clip` and any sign: C and 2 C (sqrt(L) times that when a row is in L
+    cells)."""
     norm = product_up(clip, weight, root=per_row)
     return Bound(norm, 2 * norm)
 
 
 def of_gram(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
-    """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2 (theory.md#gram)."""
-    return Bound(product_up(clip, clip, weight, root=per_row), product_up(clip, clip, weight, root=2 * per_row))
+    """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2
+    (theory.md#gram)."""
+    return Bound(
+        product_up(clip, clip, weight, root=per_row),
+        product_up(clip, clip, weight, root=2 * per_row),
+    )
 
 
 @lru_cache(maxsize=1024)
 def product_up(*factors: float, root: int = 1) -> float:
-    """The product of these and the square root of `root`: the float itself where it is exact, else one above the real number.
+    """The product of these and the square root of `root`: the float itself where it is exact, else
+    one above the real number.
 
     >>> product_up(0.5, root=4), product_up(1.0, root=3) > 3**0.5
     (1.0, True)
@@ -103,7 +120,9 @@ def product_up(*factors: float, root: int = 1) -> float:
         return math.prod(factors)  # which `Bound` refuses
     square = math.prod(Fraction(factor) ** 2 for factor in factors) * root
     shift = 64 + (square.denominator.bit_length() - square.numerator.bit_length()) // 2
-    near = math.isqrt((square.numerator << max(0, 2 * shift)) // (square.denominator << max(0, -2 * shift)))
+    near = math.isqrt(
+        (square.numerator << max(0, 2 * shift)) // (square.denominator << max(0, -2 * shift))
+    )
     try:
         out = float(Fraction(near) / Fraction(2) ** shift)
     except OverflowError:

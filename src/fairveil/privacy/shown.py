@@ -1,9 +1,12 @@
-"""Epsilons in words: a bound rounds up, what is left rounds down, and nothing that is spent stands above its limit.
+"""Epsilons in words: a bound rounds up, what is left rounds down, and nothing that is spent stands
+above its limit.
 
 Guarantees (tests/privacy/test_privacy_shown.py):
-1. What `at_most` shows is at least the value, and what `at_least` shows at most; each but for its last bits.
+1. What `at_most` shows is at least the value, and what `at_least` shows at most; each but for its
+   last bits.
 2. Beside `promised(limit)` a value within the limit never shows a larger number.
-3. One value has one rounding: three significant digits, or the limit's own where that cuts it short.
+3. One value has one rounding: three significant digits, or the limit's own where that cuts it
+   short.
 """
 
 from __future__ import annotations
@@ -13,15 +16,22 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 DIGITS = 3
 WRITTEN = 6
-"""Up to so many significant digits a promise is shown as somebody wrote it; one with more was computed, and rounds up."""
+"""Up to so many significant digits a promise is shown as somebody wrote it; one with more was
+computed, and rounds up."""
 SLACK = 1e-9
-"""A value may exceed its limit by this fraction: the last bits of another processor, as in `statement.checks`."""
+"""A value may exceed its limit by this fraction: the last bits of another processor, as in
+`statement.checks`."""
 
 
 def at_most(value: float, *limits: float | None) -> str:
     """Three significant digits, rounded up, but no further than a limit that the value keeps.
 
-    >>> at_most(0.68613), at_most(0.99997, 1.0), at_most(0.1234, 0.12345), at_most(0.60000000001, 0.6)
+    >>> (
+    ...     at_most(0.68613),
+    ...     at_most(0.99997, 1.0),
+    ...     at_most(0.1234, 0.12345),
+    ...     at_most(0.60000000001, 0.6),
+    ... )
     ('0.687', '1', '0.12345', '0.6')
     >>> at_most(1.0004, 1.0), at_most(float("inf"))
     ('1.01', 'inf')
@@ -60,7 +70,9 @@ def _rounded(value: float, digits: int, how: str) -> Decimal:
 
 def _written(limit: float) -> Decimal:
     exact = Decimal(repr(float(limit))).normalize()
-    return exact if len(exact.as_tuple().digits) <= WRITTEN else _rounded(limit, DIGITS, ROUND_CEILING)
+    return (
+        exact if len(exact.as_tuple().digits) <= WRITTEN else _rounded(limit, DIGITS, ROUND_CEILING)
+    )
 
 
 def _plain(value: Decimal) -> str:

@@ -1,4 +1,5 @@
-"""Ring 5: reports. A page that is read without network and without JavaScript, and a JSON twin of every number on it."""
+"""Ring 5: reports. A page that is read without network and without JavaScript, and a JSON twin of
+every number on it."""
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .audits import AuditSection, privacy_audit

@@ -1,4 +1,5 @@
-"""An audit of privacy as a section of a page: what it found, what it would have found, and its picture."""
+"""An audit of privacy as a section of a page: what it found, what it would have found, and its
+picture."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class Audited(Protocol):
 
 @dataclass(frozen=True)
 class AuditSection:
-    """What an audit found: `facts`, label and words, the verdict first; the claimed and the measured curve; every number as
-    plain JSON values. `report.privacy_audit` makes it."""
+    """What an audit found: `facts`, label and words, the verdict first; the claimed and the
+    measured curve; every number as plain JSON values. `report.privacy_audit` makes it."""
 
     facts: tuple[tuple[str, str], ...]
     curves: CurvesFigure
@@ -37,7 +38,10 @@ class AuditSection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"facts": [{"label": label, "words": words} for label, words in self.facts], **self.numbers}
+        return {
+            "facts": [{"label": label, "words": words} for label, words in self.facts],
+            **self.numbers,
+        }
 
 
 def privacy_audit(found: Audited) -> AuditSection:

@@ -1,4 +1,5 @@
-"""A certificate as a section of a page: what is certified, what is not, and every rate with its interval."""
+"""A certificate as a section of a page: what is certified, what is not, and every rate with its
+interval."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CertificateLine:
-    """One notion: what is asked, the bound that is certified (None: refused), and whether that is enough."""
+    """One notion: what is asked, the bound that is certified (None: refused), and whether that is
+    enough."""
 
     sentence: str
     limit: float
@@ -31,8 +33,9 @@ class CertificateLine:
 
 @dataclass(frozen=True)
 class CertificateSection:
-    """What is certified about people who were not in the table. `report.certificate` makes it from a `Certificate`.
-    `handed_out`: which decisions of the model were replaced, so that it is certified."""
+    """What is certified about people who were not in the table. `report.certificate` makes it from
+    a `Certificate`. `handed_out`: which decisions of the model were replaced, so that it is
+    certified."""
 
     certified: bool
     confidence: float
@@ -59,7 +62,14 @@ class CertificateSection:
             "lines": [vars(one) for one in self.lines],
             "assumptions": list(self.assumptions),
             "rates": [
-                {"label": one.label, "value": one.value, "low": one.low, "high": one.high, "size": one.size} for one in rates
+                {
+                    "label": one.label,
+                    "value": one.value,
+                    "low": one.low,
+                    "high": one.high,
+                    "size": one.size,
+                }
+                for one in rates
             ],
         }
 
@@ -70,7 +80,12 @@ def certificate(found: Certificate) -> CertificateSection:
         CertificateLine(words, one.limit, one.at_most, one.certified, one.people_needed)
         for words, one in zip(found.sentences, found.bounds, strict=True)
     )
-    rates = tuple(Rate(one.name, one.value, one.low, one.high, max(one.people, 0.0), one.fewest < 30) for one in found.rates)
+    rates = tuple(
+        Rate(one.name, one.value, one.low, one.high, max(one.people, 0.0), one.fewest < 30)
+        for one in found.rates
+    )
     figure = RatesFigure("rate in the population", rates, found.confidence) if rates else None
     assumed = tuple(f"{one[:1].upper()}{one[1:]}." for one in found.assumptions)
-    return CertificateSection(found.certified, found.confidence, found.people, lines, assumed, figure, found.handed_out)
+    return CertificateSection(
+        found.certified, found.confidence, found.people, lines, assumed, figure, found.handed_out
+    )

@@ -20,9 +20,9 @@ from .certificates import CertificateSection
 
 @dataclass(frozen=True)
 class GroupSection:
-    """A group table and whose it is: `of`, in the plural and without a number. `exact`: it was computed from their rows
-    without noise, so the page lists it as not covered. `expected`: its rates are expected ones of a model that decides by
-    chance, not those of one draw."""
+    """A group table and whose it is: `of`, in the plural and without a number. `exact`: it was
+    computed from their rows without noise, so the page lists it as not covered. `expected`: its
+    rates are expected ones of a model that decides by chance, not those of one draw."""
 
     table: GroupTable
     of: str = "held-out people"
@@ -50,8 +50,8 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class CertainLine:
-    """One bound: what it is `at_most` (None: not known, for the reason `missing`), and the `released` value, if any. `unit`:
-    how a page shows them, "points", "percent" or "plain"."""
+    """One bound: what it is `at_most` (None: not known, for the reason `missing`), and the
+    `released` value, if any. `unit`: how a page shows them, "points", "percent" or "plain"."""
 
     name: str
     at_most: float | None
@@ -68,8 +68,9 @@ class CertainLine:
 
 @dataclass(frozen=True)
 class Certainty:
-    """What theory says of one fit: a sentence, its bounds, what they are conditional on, and every number of it as plain JSON
-    values. `report.certain` makes it from an estimator's `guarantee_`."""
+    """What theory says of one fit: a sentence, its bounds, what they are conditional on, and every
+    number of it as plain JSON values. `report.certain` makes it from an estimator's
+    `guarantee_`."""
 
     sentence: str
     confidence: float
@@ -86,8 +87,8 @@ class Certainty:
 
 @dataclass(frozen=True)
 class GroupPayment:
-    """What one group was given of a budget and what its people pay: `share` of the last stage, `epsilon` of the whole fit.
-    `standard_error`, `count`: as released, None where they were not."""
+    """What one group was given of a budget and what its people pay: `share` of the last stage,
+    `epsilon` of the whole fit. `standard_error`, `count`: as released, None where they were not."""
 
     group: str
     share: float
@@ -104,8 +105,8 @@ class GroupPayment:
 
 @dataclass(frozen=True)
 class Payments:
-    """How a budget was shared among groups: by which `rule`, in words, a line for each group, and what their epsilons mean.
-    `report.payments` makes it from an estimator's `tailoring_`."""
+    """How a budget was shared among groups: by which `rule`, in words, a line for each group, and
+    what their epsilons mean. `report.payments` makes it from an estimator's `tailoring_`."""
 
     rule: str
     lines: tuple[GroupPayment, ...]
@@ -119,9 +120,10 @@ class Payments:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the model is held against in training: its `error`, and the model's error minus that (`difference`), with the
-    standard deviation of its `noise`; None: not known. `verdict`: "better", "worse" or "cannot be told"; `worse`: whether the
-    fit warns; `fair`: whether it keeps the constraints as well as the model does."""
+    """What the model is held against in training: its `error`, and the model's error minus that
+    (`difference`), with the standard deviation of its `noise`; None: not known. `verdict`:
+    "better", "worse" or "cannot be told"; `worse`: whether the fit warns; `fair`: whether it keeps
+    the constraints as well as the model does."""
 
     name: str
     remark: str
@@ -140,10 +142,12 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Baselines:
-    """The model's own training `error`, through noise, and what it is held against; None: not known.
+    """The model's own training `error`, through noise, and what it is held against; None: not
+    known.
 
-    `unit`: "error" (a share) or the name of another measure. `handed_out`: "model", or the name of what is
-    in its place, and `remark` what that is in words. `report.baselines` makes it from `baselines_`.
+    `unit`: "error" (a share) or the name of another measure. `handed_out`: "model", or the name of
+    what is in its place, and `remark` what that is in words. `report.baselines` makes it from
+    `baselines_`.
     """
 
     error: float | None
@@ -161,8 +165,9 @@ class Baselines:
 
 @dataclass(frozen=True)
 class LedgerSection:
-    """One ledger: where it is (`place`, without a password), its terms in numbers and words, what is spent, how it came to
-    that, and what a check of it found. `report.ledger` makes it from a handle."""
+    """One ledger: where it is (`place`, without a password), its terms in numbers and words, what
+    is spent, how it came to that, and what a check of it found. `report.ledger` makes it from a
+    handle."""
 
     place: str
     terms: Terms
@@ -176,12 +181,15 @@ class LedgerSection:
         several(Terms, "terms", (self.terms,))
         several(Balance, "balance", (self.balance,))
         several(Account, "account", (self.account,))
-        _checks.normalise(self, findings=several(Finding, "findings", self.findings) if self.findings else ())
+        _checks.normalise(
+            self, findings=several(Finding, "findings", self.findings) if self.findings else ()
+        )
 
 
 @dataclass(frozen=True)
 class PrivateTableSection:
-    """Rates by group with noise. `how`: what the intervals hold; `gaps`: a sentence each. `report.private_table` makes it."""
+    """Rates by group with noise. `how`: what the intervals hold; `gaps`: a sentence each.
+    `report.private_table` makes it."""
 
     how: str
     gaps: tuple[str, ...]
@@ -190,11 +198,18 @@ class PrivateTableSection:
 
     def __post_init__(self) -> None:
         line(how=self.how)
-        _checks.normalise(self, gaps=sentences("gaps", self.gaps), rates=several(RatesFigure, "rates", self.rates))
+        _checks.normalise(
+            self, gaps=sentences("gaps", self.gaps), rates=several(RatesFigure, "rates", self.rates)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"how": self.how, "gaps": list(self.gaps), "names": [one.name for one in self.rates], **self.numbers}
+        return {
+            "how": self.how,
+            "gaps": list(self.gaps),
+            "names": [one.name for one in self.rates],
+            **self.numbers,
+        }
 
 
 @dataclass(frozen=True)
@@ -251,10 +266,17 @@ class ReportContents:
             several(LedgerSection, "ledger", (self.ledger,))
         if self.baselines is not None:
             several(Baselines, "baselines", (self.baselines,))
-        kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
+        kinds = {
+            "gaps": GapFigure,
+            "tables": GroupSection,
+            "frontiers": FrontierFigure,
+            "coefficients": Coefficient,
+        }
         kinds["terms"] = CurvesFigure
         for name, kind in kinds.items():
             values = getattr(self, name)
-            _checks.normalise(self, **{name: several(kind, name, values) if values != () and values != [] else ()})
+            _checks.normalise(
+                self, **{name: several(kind, name, values) if values != () and values != [] else ()}
+            )
         for name in ("not_covered", "verify", "notes", "warnings"):
             _checks.normalise(self, **{name: sentences(name, getattr(self, name))})

@@ -1,7 +1,8 @@
-"""The first lines of a page: warnings, fairness, privacy, error, other gaps, and what a ledger or a frontier says, in words.
+"""The first lines of a page: warnings, fairness, privacy, error, other gaps, and what a ledger or a
+frontier says, in words.
 
-Above all else, a line each, so that nobody has to look for what went wrong. `report.verdict`, the JSON twin and the command
-line say the same words.
+Above all else, a line each, so that nobody has to look for what went wrong. `report.verdict`, the
+JSON twin and the command line say the same words.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ class FirstLine:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        told = [[{"words": part.words, "verdict": part.verdict} for part in one] for one in self.paragraphs]
+        told = [
+            [{"words": part.words, "verdict": part.verdict} for part in one]
+            for one in self.paragraphs
+        ]
         return {"label": self.label, "words": str(self), "paragraphs": told}
 
 
@@ -73,7 +77,8 @@ class _Lines:
 
 
 def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
-    """What a reader is told first, in this order; lines about which nothing is known are left out, but for a model's error."""
+    """What a reader is told first, in this order; lines about which nothing is known are left out,
+    but for a model's error."""
     lines = _Lines()
     lines.add("Warning", [[Part(sentence)] for sentence in warnings(report)])
     fairness = [list(_fairness(figure)) for figure in report.gaps]
@@ -84,25 +89,38 @@ def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
     lines.add("Error", list(_errors(report)))
     lines.add("Other gaps", [list(_other_gaps(report, section)) for section in report.tables])
     if report.ledger is not None:
-        lines.add("Budget", [[Part(ledger_verdict(report.ledger)), Part(ledger_left(report.ledger))]])
+        lines.add(
+            "Budget", [[Part(ledger_verdict(report.ledger)), Part(ledger_left(report.ledger))]]
+        )
     lines.add("Frontier", [list(_frontiers(report))])
     return tuple(lines.found)
 
 
 def verdict(report: ReportContents) -> str:
     """The page in one paragraph: its own verdict, else the first lines one after another."""
-    return report.verdict or " ".join(map(str, first_lines(report))) or "This page holds no results."
+    return (
+        report.verdict or " ".join(map(str, first_lines(report))) or "This page holds no results."
+    )
 
 
 def warnings(report: ReportContents) -> tuple[str, ...]:
-    """What must not be overlooked, in whole sentences: a model that is worse than a constant first, then the stamps."""
+    """What must not be overlooked, in whole sentences: a model that is worse than a constant first,
+    then the stamps."""
     found = list(report.warnings)
     if report.baselines is not None:
         found += _worse_in_training(report.baselines)
     for section in report.tables:
         found += _worse_held_out(section)
     return tuple(
-        dict.fromkeys([*found, *(f"{words}." for words in stamps(report.statement, report.all_models, of=report.ledger))])
+        dict.fromkeys(
+            [
+                *found,
+                *(
+                    f"{words}."
+                    for words in stamps(report.statement, report.all_models, of=report.ledger)
+                ),
+            ]
+        )
     )
 
 
@@ -110,19 +128,29 @@ def warnings(report: ReportContents) -> tuple[str, ...]:
 
 
 def _fairness(figure: GapFigure) -> Iterator[Part]:
-    """What is required, and whether it is met: in training, through the noise, and by the people who were held out."""
+    """What is required, and whether it is met: in training, through the noise, and by the people
+    who were held out."""
     unit = figure.measure.unit
     if figure.sentence:
         yield Part(f"Required: {figure.sentence}.")
     else:
-        required = "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
+        required = (
+            "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
+        )
         yield Part(f"{capital(figure.name)}{required}.")
     if figure.population_verdict is not None:
         yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:
         ends = figure.training_ends
-        over = "noise unknown" if ends is None else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
-        yield _part(f"Training rows: {with_unit(figure.training_noisy, unit)} ({over})", figure.training_verdict)
+        over = (
+            "noise unknown"
+            if ends is None
+            else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
+        )
+        yield _part(
+            f"Training rows: {with_unit(figure.training_noisy, unit)} ({over})",
+            figure.training_verdict,
+        )
     if figure.held_out is None:
         yield Part(NOT_HELD_OUT)
         return
@@ -152,24 +180,32 @@ def _privacy(report: ReportContents) -> Iterator[Part]:
         yield from _strength(report.statement)
     whole = report.all_models or report.statement
     if whole is not None and whole.ledger is not None:
-        yield Part(f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}.")
+        yield Part(
+            f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}."
+        )
 
 
 def _strength(statement: PrivacyStatement) -> Iterator[Part]:
     """Nothing is rated where the noise can be taken away."""
     if statement.is_private:
         rated = statement.noise == "secure"
-        yield Part(strength(statement.epsilon, statement.delta, statement.promise) if rated else NOT_RATED)
+        yield Part(
+            strength(statement.epsilon, statement.delta, statement.promise) if rated else NOT_RATED
+        )
 
 
 def _of_all(report: ReportContents, whole: PrivacyStatement) -> str:
-    """What looking at the page has cost comes first, what one of its models costs alone stands beside it."""
+    """What looking at the page has cost comes first, what one of its models costs alone stands
+    beside it."""
     if whole.is_private:
         guarded, at = GUARDED[whole.promise.protects], delta_words(whole.delta)
         spent = at_most(whole.epsilon, whole.promise.epsilon)
         cost = f"Looking at all models of this page costs epsilon = {spent} at delta = {at}"
     else:
-        guarded, cost = "nothing", "Some models of this page are not private: nobody has a guarantee"
+        guarded, cost = (
+            "nothing",
+            "Some models of this page are not private: nobody has a guarantee",
+        )
     which = "the one shown in full" if names_in_full(report) else "one of them"
     return f"{cost}; {which} alone: {alone(report).replace('ε', 'epsilon')}; protected: {guarded}."
 
@@ -177,7 +213,11 @@ def _of_all(report: ReportContents, whole: PrivacyStatement) -> str:
 def _of_one(statement: PrivacyStatement) -> str:
     if not statement.is_private:
         return "Epsilon is infinite: nobody has a guarantee."
-    of = "" if not statement.promise.is_private else f" of a budget of {promised(statement.promise.epsilon)}"
+    of = (
+        ""
+        if not statement.promise.is_private
+        else f" of a budget of {promised(statement.promise.epsilon)}"
+    )
     epsilon = at_most(statement.epsilon, statement.promise.epsilon)
     spent = f"Epsilon = {epsilon}{of} was spent at delta = {delta_words(statement.delta)}"
     return f"{spent}; protected: {GUARDED[statement.promise.protects]}."
@@ -191,9 +231,19 @@ def _errors(report: ReportContents) -> Iterator[list[Part]]:
         error = section.table.overall.rates["error"]
         if math.isnan(error.value):
             continue
-        ends = f"{percent(section.table.confidence)} interval {_ends(error.low, error.high, 'percent')}"
-        rows = f"Of {section.table.overall.rows:,} {section.of}, {with_unit(error.value, 'percent')} are decided wrongly"
-        yield [Part(f"{rows} ({ends})."), *_against(against_constant(section.table)), *_small(section)]
+        ends = (
+            f"{percent(section.table.confidence)} interval "
+            f"{_ends(error.low, error.high, 'percent')}"
+        )
+        rows = (
+            f"Of {section.table.overall.rows:,} {section.of}, {with_unit(error.value, 'percent')} "
+            f"are decided wrongly"
+        )
+        yield [
+            Part(f"{rows} ({ends})."),
+            *_against(against_constant(section.table)),
+            *_small(section),
+        ]
     if report.baselines is not None:
         yield list(_in_training(report.baselines))
     elif not report.tables and report.method is not None:
@@ -203,11 +253,17 @@ def _errors(report: ReportContents) -> Iterator[list[Part]]:
 def _against(found: AgainstConstant | None) -> Iterator[Part]:
     if found is None:
         return
-    constant = f"the best constant on these rows, always {_cut(found.answer)}, {with_unit(found.error, 'percent')}"
+    constant = (
+        f"the best constant on these rows, always {_cut(found.answer)}, "
+        f"{with_unit(found.error, 'percent')}"
+    )
     if found.verdict == SAME:
         yield Part(f"They are the decisions of {constant}.")
         return
-    ends = f"difference {number(found.difference, 'points')} points, {_ends(found.low, found.high, 'points')}"
+    ends = (
+        f"difference {number(found.difference, 'points')} points, "
+        f"{_ends(found.low, found.high, 'points')}"
+    )
     yield Part(f"Against {constant} ({ends})", found.verdict)
 
 
@@ -215,18 +271,24 @@ def _small(section: GroupSection) -> Iterator[Part]:
     small = sum(row.small for row in section.table.rows)
     if small:
         which = "1 group has" if small == 1 else f"{small} groups have"
-        yield Part(f"{which} fewer than {section.table.small_below} rows: rates of so few mean little.")
+        yield Part(
+            f"{which} fewer than {section.table.small_below} rows: rates of so few mean little."
+        )
 
 
 def _in_training(found: Baselines) -> Iterator[Part]:
     unit: Unit = "percent" if found.unit == "error" else "plain"
     if found.error is not None:
-        between = "noise unknown" if found.noise is None else _between(found.error, found.noise, unit)
+        between = (
+            "noise unknown" if found.noise is None else _between(found.error, found.noise, unit)
+        )
         what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
         rows = "Of the training rows" if found.unit == "error" else "On the training rows"
         yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
     if found.handed_out != "model":
-        yield Part(f"Handed out is not the model that was found, but {found.remark or found.handed_out}.")
+        yield Part(
+            f"Handed out is not the model that was found, but {found.remark or found.handed_out}."
+        )
     for one in found.lines:
         told = [f"Against {one.name}", *([one.remark] if one.remark else [])]
         told += [] if one.error is None else [with_unit(one.error, unit)]
@@ -246,7 +308,10 @@ def _worse_in_training(found: Baselines) -> Iterator[str]:
         if one.worse and one.error is not None and found.error is not None:
             remark = f" ({one.remark})" if one.remark else ""
             told = f"{with_unit(found.error, unit)} against {with_unit(one.error, unit)}"
-            yield f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {told} on the training rows, through noise."
+            yield (
+                f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {told} on the training rows, "
+                f"through noise."
+            )
 
 
 def _worse_held_out(section: GroupSection) -> Iterator[str]:
@@ -254,10 +319,16 @@ def _worse_held_out(section: GroupSection) -> Iterator[str]:
     if found is None:
         return
     if found.verdict == SAME:
-        yield f"A CONSTANT: the model decides all {section.table.overall.rows:,} {section.of} alike, {_cut(found.answer)}."
+        yield (
+            f"A CONSTANT: the model decides all {section.table.overall.rows:,} {section.of} alike, "
+            f"{_cut(found.answer)}."
+        )
     elif found.verdict == "worse":
         error = with_unit(section.table.overall.rates["error"].value, "percent")
-        told = f"{error} of {section.of} are decided wrongly, {with_unit(found.error, 'percent')} by answering"
+        told = (
+            f"{error} of {section.of} are decided wrongly, {with_unit(found.error, 'percent')} by "
+            f"answering"
+        )
         yield f"WORSE THAN THE BEST CONSTANT: {told} always {_cut(found.answer)}."
 
 
@@ -270,15 +341,25 @@ def _other_gaps(report: ReportContents, section: GroupSection) -> Iterator[Part]
         return
     told = []
     for one in found[:MOST_GAPS]:
-        name = rate_words(one.rate) if section.table.positive is None else rate_words(one.rate.partition("[")[0])
+        name = (
+            rate_words(one.rate)
+            if section.table.positive is None
+            else rate_words(one.rate.partition("[")[0])
+        )
         most, least = (_cut(printable(row.group)) for row in (one.most, one.least))
         rates = [with_unit(row.rates[one.rate].value, "percent") for row in (one.most, one.least)]
         ends = f"{number(one.low, 'points')} to {number(one.high, 'points')}"
         told.append(
-            f"{name[:1].lower()}{name[1:]} {with_unit(one.gap, 'points')} ({ends}; {most} {rates[0]}, {least} {rates[1]})"
+            f"{name[:1].lower()}{name[1:]} {with_unit(one.gap, 'points')} ({ends}; {most} "
+            f"{rates[0]}, {least} {rates[1]})"
         )
-    beside = "other gaps" if any(one.required for one in gaps_of(section.table, report.gaps)) else "gaps"
-    yield Part(f"Largest {beside} on {section.of}, with {percent(section.table.confidence)} intervals: {', '.join(told)}.")
+    beside = (
+        "other gaps" if any(one.required for one in gaps_of(section.table, report.gaps)) else "gaps"
+    )
+    yield Part(
+        f"Largest {beside} on {section.of}, with {percent(section.table.confidence)} intervals: "
+        f"{', '.join(told)}."
+    )
 
 
 def _cut(name: str) -> str:
@@ -292,4 +373,6 @@ def _frontiers(report: ReportContents) -> Iterator[Part]:
     if report.frontiers:
         published = sum(one.published for figure in report.frontiers for one in figure.series)
         beside = f", beside {count(published, 'published one')}" if published else ""
-        yield Part(f"The frontiers show {count(len(own_curves(report)), 'curve')} of this work{beside}.")
+        yield Part(
+            f"The frontiers show {count(len(own_curves(report)), 'curve')} of this work{beside}."
+        )

@@ -1,6 +1,8 @@
-"""One ledger on a page: what it promises, what was spent of it and by whom, and whether its lines agree.
+"""One ledger on a page: what it promises, what was spent of it and by whom, and whether its lines
+agree.
 
-Everything here is in the ledger: names, purposes and plans, never a row or an answer. Who reads the page reads them.
+Everything here is in the ledger: names, purposes and plans, never a row or an answer. Who reads the
+page reads them.
 """
 
 from __future__ import annotations
@@ -38,13 +40,18 @@ MOST_PURPOSES = 50
 CONTRADICTS = "THE LEDGER CONTRADICTS ITSELF"
 AGREES = "Its lines agree with each other: chain, sums and prices were recomputed."
 NOT_RECORDED = (
-    "What was released from the same people and not recorded in this ledger: without one, in another, or by other means."
+    "What was released from the same people and not recorded in this ledger: without one, in "
+    "another, or by other means."
 )
-TO_CHECK = "Recompute whether the lines of the ledger agree; give it statements that were kept elsewhere, too."
+TO_CHECK = (
+    "Recompute whether the lines of the ledger agree; give it statements that were kept elsewhere, "
+    "too."
+)
 
 
 def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerSection:
-    """A ledger as it is now, for `Report(ledger=...)`. `findings`: of its `check()`, which is made here where it was not.
+    """A ledger as it is now, for `Report(ledger=...)`. `findings`: of its `check()`, which is made
+    here where it was not.
 
     >>> from fairveil.privacy.ledger import Ledger
     >>> from fairveil.privacy.events import Gaussian
@@ -58,12 +65,16 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
     given: object = ledger
     if not isinstance(given, Ledger):
         remedy = "Pass Ledger.open('budget.db', read_only=True), for example."
-        raise InputError(complaint(expected="a Ledger", of="ledger", got=type(given).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="a Ledger", of="ledger", got=type(given).__name__, remedy=remedy)
+        )
     first = next(ledger.history(0, 1))
     place = ledger.shown if "://" in ledger.shown else PurePath(ledger.shown).name
     found = ledger.check() if findings is None else findings
     account = account_of(ledger.history())
-    return LedgerSection(place, ledger.terms, items(ledger.terms, first), ledger.balance(), account, tuple(found))
+    return LedgerSection(
+        place, ledger.terms, items(ledger.terms, first), ledger.balance(), account, tuple(found)
+    )
 
 
 def budget_figure(section: LedgerSection) -> BudgetFigure:
@@ -75,7 +86,11 @@ def budget_figure(section: LedgerSection) -> BudgetFigure:
 
 def _name(spend: Told) -> str:
     waiting = " (not settled)" if is_open(spend) else ""
-    return _printable(spend.purpose).strip() + waiting if spend.purpose.strip() else f"line {spend.entry}{waiting}"
+    return (
+        _printable(spend.purpose).strip() + waiting
+        if spend.purpose.strip()
+        else f"line {spend.entry}{waiting}"
+    )
 
 
 def course_figure(section: LedgerSection) -> CourseFigure | None:
@@ -84,7 +99,11 @@ def course_figure(section: LedgerSection) -> CourseFigure | None:
     if len(steps) < 2:
         return None
     try:
-        return CourseFigure(section.balance.dataset, steps[0].at, tuple(Moment(one.days, one.share) for one in steps))
+        return CourseFigure(
+            section.balance.dataset,
+            steps[0].at,
+            tuple(Moment(one.days, one.share) for one in steps),
+        )
     except InputError:
         return None
 
@@ -97,7 +116,10 @@ def ledger_verdict(section: LedgerSection) -> str:
     spends = "one release" if made == 1 else f"{made:,} releases"
     waiting = f" Of them {unsettled(balance.open)}" if balance.open else ""
     whole = f"epsilon = {promised(promise.epsilon)} at delta = {delta_words(promise.delta)}"
-    spent = f"Of the budget of {balance.dataset}, {whole}, {spent_share(balance.spent_share)} is spent by {spends}.{waiting}"
+    spent = (
+        f"Of the budget of {balance.dataset}, {whole}, {spent_share(balance.spent_share)} is spent "
+        f"by {spends}.{waiting}"
+    )
     return f"{CONTRADICTS}. {spent}" if contradicts else f"{spent} {AGREES}"
 
 
@@ -105,7 +127,8 @@ def ledger_left(section: LedgerSection) -> str:
     """What is left, in one sentence."""
     balance = section.balance
     release = (
-        f"one more release may cost at most epsilon = {left_epsilon(balance.left)} at delta = {delta_words(balance.delta)}"
+        f"one more release may cost at most epsilon = {left_epsilon(balance.left)} at delta = "
+        f"{delta_words(balance.delta)}"
     )
     return f"Left: {left_share(balance.left_share)}; {release}."
 
@@ -113,15 +136,26 @@ def ledger_left(section: LedgerSection) -> str:
 def ledger_facts(section: LedgerSection) -> list[tuple[str, str, str]]:
     """(name, value, remark) for the head of the page."""
     balance = section.balance
-    at, spent = f"at δ = {delta_words(balance.delta)}", spent_epsilon(balance.spent, balance.epsilon)
+    at, spent = (
+        f"at δ = {delta_words(balance.delta)}",
+        spent_epsilon(balance.spent, balance.epsilon),
+    )
     return [
         (
             "Budget spent",
             spent_share(balance.spent_share),
             f"as one release ε = {spent} {at}",
         ),
-        ("Budget left", left_share(balance.left_share), f"as one release ε = {left_epsilon(balance.left)} {at}"),
-        ("Releases", f"{balance.committed + balance.open:,}", f"{balance.open:,} not settled, {balance.refunded:,} given back"),
+        (
+            "Budget left",
+            left_share(balance.left_share),
+            f"as one release ε = {left_epsilon(balance.left)} {at}",
+        ),
+        (
+            "Releases",
+            f"{balance.committed + balance.open:,}",
+            f"{balance.open:,} not settled, {balance.refunded:,} given back",
+        ),
     ]
 
 
@@ -134,11 +168,20 @@ def ledger_numbers(section: LedgerSection) -> dict[str, Any]:
         "dataset": section.balance.dataset,
         "place": section.place,
         "terms": section.terms.to_dict(),
-        "terms_words": [{"heading": heading, "words": words} for heading, words in section.terms_words],
+        "terms_words": [
+            {"heading": heading, "words": words} for heading, words in section.terms_words
+        ],
         "balance": section.balance.to_dict(),
-        "budget": {"title": budget.title, "description": budget.description, "ticks": list(share_scale().ticks)},
+        "budget": {
+            "title": budget.title,
+            "description": budget.description,
+            "ticks": list(share_scale().ticks),
+        },
         "course": None if course is None else _course(course),
-        "steps": [{"entry": one.entry, "at": one.at, "days": one.days, "share": one.share} for one in account.steps],
+        "steps": [
+            {"entry": one.entry, "at": one.at, "days": one.days, "share": one.share}
+            for one in account.steps
+        ],
         "by_purpose": [dict(vars(one)) for one in purposes],
         "purposes": len(account.by_purpose),
         "purposes_shown": len(purposes),
@@ -147,18 +190,34 @@ def ledger_numbers(section: LedgerSection) -> dict[str, Any]:
         "spends_in_all": len(account.spends),
         "spends_shown": len(spends),
         "open": [_spend(one) for one in waiting[:MOST_SPENDS]],
-        "findings": [{"grave": one.grave, "sentence": _printable(one.sentence)} for one in section.findings],
-        "sentences": {"apart": APART, "no_sum": NO_SUM, "unsettled": unsettled(section.balance.open), "agrees": AGREES},
+        "findings": [
+            {"grave": one.grave, "sentence": _printable(one.sentence)} for one in section.findings
+        ],
+        "sentences": {
+            "apart": APART,
+            "no_sum": NO_SUM,
+            "unsettled": unsettled(section.balance.open),
+            "agrees": AGREES,
+        },
     }
 
 
 def _course(figure: CourseFigure) -> dict[str, Any]:
     ticks = [{"days": days, "text": text} for days, text in figure.ticks()]
-    return {"title": figure.title, "description": figure.description, "begun": figure.begun, "ticks": ticks}
+    return {
+        "title": figure.title,
+        "description": figure.description,
+        "begun": figure.begun,
+        "ticks": ticks,
+    }
 
 
 def _spend(one: Told) -> dict[str, Any]:
-    return {**vars(one), "when": one.at[:19].replace("T", " "), "state_words": STATES.get(one.state, one.state)}
+    return {
+        **vars(one),
+        "when": one.at[:19].replace("T", " "),
+        "state_words": STATES.get(one.state, one.state),
+    }
 
 
 def _printable(text: str) -> str:

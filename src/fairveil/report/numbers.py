@@ -1,4 +1,5 @@
-"""The JSON twin: every number and every sentence of the page. The page is written from it, so that the two cannot differ."""
+"""The JSON twin: every number and every sentence of the page. The page is written from it, so that
+the two cannot differ."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from ..figures.gaps import row_scale
 from ..figures.panels import frontier_scales
 from ..figures.rate_panels import panel_scale
 from ..figures.scales import Scale
-from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title
+from ..figures.words import (
+    PROTECTED,
+    frontier_description,
+    frontier_title,
+    gap_description,
+    gap_title,
+)
 from ..privacy.statement.checks import versions_now
 from ..privacy.statement.words import HEADS, MOST_RELEASES, items, table
 from .baselines import against_constant
@@ -24,16 +31,19 @@ from .words import how_to_verify, key_facts, not_covered, stamps, verdict
 
 FORMAT, VERSION = "fairveil-report", 1
 UNITS_SHOWN = (
-    "Errors, rates and gaps are fractions here; the page shows per cent and percentage points, rounded to one decimal."
+    "Errors, rates and gaps are fractions here; the page shows per cent and percentage points, "
+    "rounded to one decimal."
 )
 NO_GROUPS = (
-    "Rates by group are not known: no rows were held out, and the fit released no group's rates. Hold out rows, or pass a test "
+    "Rates by group are not known: no rows were held out, and the fit released no group's rates. "
+    "Hold out rows, or pass a test "
     "table, to see them; what is measured on such rows is exact, and not private."
 )
 
 
 def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, Any]:
-    """Plain JSON values: what the page shows and more, numbers unrounded; undefined is null, an infinite epsilon "inf".
+    """Plain JSON values: what the page shows and more, numbers unrounded; undefined is null, an
+    infinite epsilon "inf".
 
     `twin`: the name of the file that they go to, which the page mentions.
     """
@@ -52,7 +62,10 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
         "stamps": stamps(statement, report.all_models, of=report.ledger),
         "verdict": verdict(report),
         "own_verdict": report.verdict is not None,
-        "key_facts": [{"name": name, "value": value, "remark": remark} for name, value, remark in key_facts(report)],
+        "key_facts": [
+            {"name": name, "value": value, "remark": remark}
+            for name, value, remark in key_facts(report)
+        ],
         "frontiers": [_frontier(figure) for figure in report.frontiers],
         "gaps": [_gap(figure) for figure in report.gaps],
         "tables": [_table(section, report.gaps) for section in report.tables],
@@ -61,11 +74,16 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "certificate": None if report.certificate is None else report.certificate.to_dict(),
         "private_table": None if report.private_table is None else report.private_table.to_dict(),
-        "audit": None if report.audit is None else {**report.audit.to_dict(), "curves": _curves(report.audit.curves)},
+        "audit": None
+        if report.audit is None
+        else {**report.audit.to_dict(), "curves": _curves(report.audit.curves)},
         "payments": None if report.payments is None else _payments(report.payments),
         "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
         "table_numbers": _numbered(report),
-        "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
+        "coefficients": [
+            {"name": one.name, "weight": one.weight, "unit": one.unit}
+            for one in report.coefficients
+        ],
         "terms": [_curves(figure) for figure in report.terms],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []
@@ -73,10 +91,15 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
         else [{"heading": heading, "words": words} for heading, words in items(statement)],
         "releases": None
         if statement is None
-        else {"heads": list(HEADS), "rows": [list(row) for row in table(statement)[:MOST_RELEASES]]},
+        else {
+            "heads": list(HEADS),
+            "rows": [list(row) for row in table(statement)[:MOST_RELEASES]],
+        },
         "all_models": None if report.all_models is None else report.all_models.to_dict(),
         "not_covered": not_covered(report),
-        "verify": [{"words": words, "command": command} for words, command in how_to_verify(report, twin)],
+        "verify": [
+            {"words": words, "command": command} for words, command in how_to_verify(report, twin)
+        ],
         "notes": list(report.notes),
         "versions": dict(versions_now()),
     }
@@ -90,20 +113,35 @@ def to_json(twin: dict[str, Any]) -> str:
 def _numbered(report: ReportContents) -> list[dict[str, Any]]:
     """The tables at the end of the page, in order."""
     keys = [f"gap-{k}" for k in range(1, len(report.gaps) + 1)]
-    keys += [f"{kind}-{k}" for k in range(1, len(report.tables) + 1) for kind in ("groups", "others")]
+    keys += [
+        f"{kind}-{k}" for k in range(1, len(report.tables) + 1) for kind in ("groups", "others")
+    ]
     keys += [f"frontier-{k}" for k in range(1, len(report.frontiers) + 1)]
     if report.ledger is not None:
         account, course = report.ledger.account, course_figure(report.ledger)
-        there = {"by-promise": True, "by-purpose": account.by_purpose, "course": course, "releases": account.spends}
+        there = {
+            "by-promise": True,
+            "by-purpose": account.by_purpose,
+            "course": course,
+            "releases": account.spends,
+        }
         keys += [key for key, content in there.items() if content]
     keys += ["coefficients"] if report.coefficients else []
-    return [{"key": key, "number": number, "title": f"Table {number}"} for number, key in enumerate(keys, 1)]
+    return [
+        {"key": key, "number": number, "title": f"Table {number}"}
+        for number, key in enumerate(keys, 1)
+    ]
 
 
 def _curves(figure: CurvesFigure) -> dict[str, Any]:
     """Points of curves, with the ends of their intervals."""
     curves = [
-        {"label": one.label, "points": [list(point) for point in one.points], "low": list(one.low), "high": list(one.high)}
+        {
+            "label": one.label,
+            "points": [list(point) for point in one.points],
+            "low": list(one.low),
+            "high": list(one.high),
+        }
         for one in figure.curves
     ]
     return {
@@ -127,13 +165,21 @@ def _frontier(figure: FrontierFigure) -> dict[str, Any]:
         "notes": list(figure.notes),
         "error": _axis(figure.error, error),
         "gap": _axis(figure.gap, gap),
-        "floor": None if floor is None else {"label": floor.label, "points": [{"error": e, "gap": g} for e, g in floor.points]},
+        "floor": None
+        if floor is None
+        else {"label": floor.label, "points": [{"error": e, "gap": g} for e, g in floor.points]},
         "series": [_series(one) for one in figure.series],
     }
 
 
 def _axis(measure: Measure, scale: Scale) -> dict[str, Any]:
-    return {"name": measure.name, "unit": measure.unit, "low": scale.low, "high": scale.high, "ticks": list(scale.ticks)}
+    return {
+        "name": measure.name,
+        "unit": measure.unit,
+        "low": scale.low,
+        "high": scale.high,
+        "ticks": list(scale.ticks),
+    }
 
 
 def _series(series: Series) -> dict[str, Any]:
@@ -155,9 +201,29 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def _gap(figure: GapFigure) -> dict[str, Any]:
-    numbers = (figure.target, figure.training_noisy, figure.held_out, figure.held_out_low, figure.held_out_high)
-    of_training = ("notion", "target", "training_noisy", "training_noise", "training_verdict", "population_verdict")
-    names = (*of_training, "held_out", "held_out_low", "held_out_high", "held_out_verdict", "confidence")
+    numbers = (
+        figure.target,
+        figure.training_noisy,
+        figure.held_out,
+        figure.held_out_low,
+        figure.held_out_high,
+    )
+    of_training = (
+        "notion",
+        "target",
+        "training_noisy",
+        "training_noise",
+        "training_verdict",
+        "population_verdict",
+    )
+    names = (
+        *of_training,
+        "held_out",
+        "held_out_low",
+        "held_out_high",
+        "held_out_verdict",
+        "confidence",
+    )
     low, high = figure.training_ends or (None, None)
     return {
         "title": gap_title(figure),
@@ -184,7 +250,13 @@ def _baselines(found: Baselines) -> dict[str, Any]:
 
 def _certainty(found: Certainty) -> dict[str, Any]:
     lines: list[dict[str, Any]] = [
-        {"name": one.name, "at_most": one.at_most, "released": one.released, "missing": one.missing, "unit": one.unit}
+        {
+            "name": one.name,
+            "at_most": one.at_most,
+            "released": one.released,
+            "missing": one.missing,
+            "unit": one.unit,
+        }
         for one in found.lines
     ]
     return {
@@ -214,7 +286,9 @@ def _table(section: GroupSection, required: tuple[GapFigure, ...]) -> dict[str, 
     table = section.table
     panels = panels_of(table, panels_title(section))
     values = table.to_dict()
-    for row, values_of_row in zip((*table.rows, table.overall), (*values["groups"], values["overall"]), strict=True):
+    for row, values_of_row in zip(
+        (*table.rows, table.overall), (*values["groups"], values["overall"]), strict=True
+    ):
         values_of_row["name"] = name_of(row)
     constant = against_constant(table)
     return values | {
@@ -228,7 +302,9 @@ def _table(section: GroupSection, required: tuple[GapFigure, ...]) -> dict[str, 
             "title": panels.title,
             "description": panels.description,
             "note": panels_note(section),
-            "axes": [_axis(Measure(one.name, "percent"), panel_scale(one)) for one in panels.panels],
+            "axes": [
+                _axis(Measure(one.name, "percent"), panel_scale(one)) for one in panels.panels
+            ],
         },
         "gaps": [_other_gap(one) for one in gaps_of(table, required)],
         "constant": None if constant is None else vars(constant),

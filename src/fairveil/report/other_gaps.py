@@ -1,10 +1,11 @@
-"""The gaps that nobody asked for: how far apart groups are in every rate of a group table, with intervals.
+"""The gaps that nobody asked for: how far apart groups are in every rate of a group table, with
+intervals.
 
     gap of a rate = largest difference of two groups' rates
 
-The interval of a difference is Newcombe's, of two Wilson intervals; those of the m pairs of groups are made at level
-1 - (1 - confidence) / m each (Bonferroni), so that the largest difference lies between the largest lower and the largest
-upper end.
+The interval of a difference is Newcombe's, of two Wilson intervals; those of the m pairs of groups
+are made at level 1 - (1 - confidence) / m each (Bonferroni), so that the largest difference lies
+between the largest lower and the largest upper end.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ ASKED: dict[str, tuple[str, ...]] = {
     "error rate parity": ("error",),
 }
 MOST_GROUPS = 60
-"""Of more groups those with the smallest and the largest rates are compared, at the level of all pairs."""
+"""Of more groups those with the smallest and the largest rates are compared, at the level of all
+pairs."""
 
 
 @dataclass(frozen=True)
 class OtherGap:
-    """One rate's gap. `most` and `least`: the groups with the largest and the smallest rate; `required`: it was bounded."""
+    """One rate's gap. `most` and `least`: the groups with the largest and the smallest rate;
+    `required`: it was bounded."""
 
     rate: str
     gap: float
@@ -46,9 +49,15 @@ class OtherGap:
 def gaps_of(table: GroupTable, required: tuple[GapFigure, ...] = ()) -> tuple[OtherGap, ...]:
     """The gap of every rate that two groups or more have, the largest first.
 
-    Of two classes the positive one's rates, of more every class's. Small groups count: their intervals say how little is known.
+    Of two classes the positive one's rates, of more every class's. Small groups count: their
+    intervals say how little is known.
     """
-    kinds = {kind for figure in required if figure.target is not None for kind in ASKED.get(figure.notion, ())}
+    kinds = {
+        kind
+        for figure in required
+        if figure.target is not None
+        for kind in ASKED.get(figure.notion, ())
+    }
     classes = table.classes if table.positive is None else (table.positive,)
     names = [f"{kind}[{shown(k)}]" for kind in KINDS[:3] for k in classes] + ["error"]
     found = [_gap(table, name, name.partition("[")[0] in kinds) for name in names]
@@ -56,7 +65,9 @@ def gaps_of(table: GroupTable, required: tuple[GapFigure, ...] = ()) -> tuple[Ot
 
 
 def _gap(table: GroupTable, name: str, required: bool) -> OtherGap | None:
-    known = [row for row in table.rows if name in row.rates and not math.isnan(row.rates[name].value)]
+    known = [
+        row for row in table.rows if name in row.rates and not math.isnan(row.rates[name].value)
+    ]
     if len(known) < 2:
         return None
     ordered = sorted(known, key=lambda row: row.rates[name].value)

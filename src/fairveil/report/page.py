@@ -10,7 +10,15 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from ..figures import svg_budget, svg_course, svg_curves, svg_frontier, svg_gaps, svg_rate_panels, svg_rates
+from ..figures import (
+    svg_budget,
+    svg_course,
+    svg_curves,
+    svg_frontier,
+    svg_gaps,
+    svg_rate_panels,
+    svg_rates,
+)
 from ..figures.budget import left_text, spent_text
 from ..figures.dark import dark_rules
 from ..figures.scales import ON_AXIS, number
@@ -24,7 +32,8 @@ from .rates import panels_of, panels_title
 
 FILES = ("report.html", "ledger.html", "tables.html", "ledger_tables.html", "report.css")
 WIDE, NARROW = 640, 350
-"""Every figure is drawn twice; the style sheet shows the one that fits, so that its letters stay readable."""
+"""Every figure is drawn twice; the style sheet shows the one that fits, so that its letters stay
+readable."""
 
 UNDEFINED = "undefined"
 
@@ -36,7 +45,8 @@ def render(report: ReportContents, *, twin: str = "report.json") -> str:
 
     1. Nothing is loaded and nothing runs: no address is fetched, there is no script.
     2. Every text of the caller is escaped, in HTML and in SVG.
-    3. Every number comes from the twin: in `<data value="...">` unrounded, in sentences letter for letter.
+    3. Every number comes from the twin: in `<data value="...">` unrounded, in sentences letter for
+       letter.
     """
     return page(report, to_dict(report, twin=twin))
 
@@ -44,19 +54,26 @@ def render(report: ReportContents, *, twin: str = "report.json") -> str:
 def page(report: ReportContents, numbers: dict[str, Any]) -> str:
     """The page of a report whose twin has been made."""
     figures: dict[str, Any] = {
-        "frontiers": [_twice(svg_frontier, figure, f"frontier-{k}") for k, figure in enumerate(report.frontiers, 1)],
+        "frontiers": [
+            _twice(svg_frontier, figure, f"frontier-{k}")
+            for k, figure in enumerate(report.frontiers, 1)
+        ],
         "gaps": [_twice(svg_gaps, figure, f"gap-{k}") for k, figure in enumerate(report.gaps, 1)],
         "tables": [
             _twice(svg_rate_panels, panels_of(section.table, panels_title(section)), f"rates-{k}")
             for k, section in enumerate(report.tables, 1)
         ],
     }
-    figures["terms"] = [_twice(svg_curves, figure, f"term-{k}") for k, figure in enumerate(report.terms, 1)]
+    figures["terms"] = [
+        _twice(svg_curves, figure, f"term-{k}") for k, figure in enumerate(report.terms, 1)
+    ]
     if report.certificate is not None and report.certificate.rates is not None:
         figures["certificate"] = _twice(svg_rates, report.certificate.rates, "certificate")
     if report.private_table is not None:
         drawn = enumerate(report.private_table.rates, 1)
-        figures["private_table"] = [_twice(svg_rates, figure, f"private-{k}") for k, figure in drawn]
+        figures["private_table"] = [
+            _twice(svg_rates, figure, f"private-{k}") for k, figure in drawn
+        ]
     if report.audit is not None:
         figures["audit"] = _twice(svg_curves, report.audit.curves, "audit")
     if report.ledger is not None:
@@ -64,7 +81,11 @@ def page(report: ReportContents, numbers: dict[str, Any]) -> str:
         course = course_figure(report.ledger)
         figures["course"] = None if course is None else _twice(svg_course, course, "course")
     tables = {one["key"]: one["number"] for one in numbers["table_numbers"]}
-    text: str = _environment().get_template("report.html").render(page=numbers, figures=figures, tables=tables)
+    text: str = (
+        _environment()
+        .get_template("report.html")
+        .render(page=numbers, figures=figures, tables=tables)
+    )
     return text
 
 
@@ -73,9 +94,19 @@ def _environment() -> Environment:
     folder = resources.files(__package__)
     sources = {name: folder.joinpath(name).read_text("utf-8") for name in FILES}
     found = Environment(
-        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=DictLoader(sources),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent}
+    found.filters |= {
+        "shown": shown,
+        "counted": counted,
+        "epsilon": epsilon,
+        "paid": paid,
+        "percent": percent,
+    }
     found.filters |= {"part": part, "rest": rest, "bound": bound}
     found.globals |= {"units": ON_AXIS, "dark_rules": Markup(dark_rules("svg "))}
     return found
@@ -104,7 +135,8 @@ def epsilon(value: float | str) -> Markup | str:
 
 
 def paid(value: float | str, limit: float | str | None = None) -> Markup | str:
-    """An epsilon that was found, rounded up, but not above the promise that it keeps; infinity in words.
+    """An epsilon that was found, rounded up, but not above the promise that it keeps; infinity in
+    words.
 
     >>> str(paid(0.34561)), str(paid(0.9999, 1.0))
     ('<data value="0.34561">0.346</data>', '<data value="0.9999">1</data>')

@@ -14,12 +14,16 @@ MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
 
 
 def stamps(*statements: PrivacyStatement | None, of: LedgerSection | None = None) -> list[str]:
-    """What must not be overlooked, in capitals as the statements have it; `of`: a ledger that may contradict itself."""
+    """What must not be overlooked, in capitals as the statements have it; `of`: a ledger that may
+    contradict itself."""
     found = [CONTRADICTS] if of is not None and any(one.grave for one in of.findings) else []
     for statement in statements:
         if statement is not None:
             broken = statement.promise.is_private and statement.epsilon > statement.promise.epsilon
-            found += [*(STAMP_WORDS[stamp] for stamp in statement.stamps), *([MORE_THAN_PROMISED] if broken else [])]
+            found += [
+                *(STAMP_WORDS[stamp] for stamp in statement.stamps),
+                *([MORE_THAN_PROMISED] if broken else []),
+            ]
     return list(dict.fromkeys(found))
 
 
@@ -52,7 +56,11 @@ def alone(report: ReportContents) -> str:
 
 def spent(statement: PrivacyStatement) -> str:
     """The epsilon that was spent; "none" where nothing is promised."""
-    return f"ε = {at_most(statement.epsilon, statement.promise.epsilon)}" if statement.is_private else "none"
+    return (
+        f"ε = {at_most(statement.epsilon, statement.promise.epsilon)}"
+        if statement.is_private
+        else "none"
+    )
 
 
 def count(number: int, noun: str) -> str:

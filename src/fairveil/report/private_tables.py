@@ -1,4 +1,5 @@
-"""A private table as a section of a page: every main rate by group with its interval, and the widest gaps in words."""
+"""A private table as a section of a page: every main rate by group with its interval, and the
+widest gaps in words."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def private_table(found: PrivateTable) -> PrivateTableSection:
-    """The section of a private table. Metrics that are no shares have no figure, and stand in the twin."""
+    """The section of a private table. Metrics that are no shares have no figure, and stand in the
+    twin."""
     rates = [
         RatesFigure(rate_words(name), tuple(_rates(found, name)), found.confidence)
         for name in found.layout.main
@@ -23,8 +25,12 @@ def private_table(found: PrivateTable) -> PrivateTableSection:
     gaps = []
     for level, several_gaps in found.gaps.items():
         of = " and ".join(printable(found.layout.cells.names[j]) for j in level)
-        gaps += [f"Groups of {of}, widest difference: {printable(str(gap))}." for gap in several_gaps]
-    how = f"{found.confidence:.6g} intervals, {found.held}: {found.ABOUT_PEOPLE}; {found.ABOUT_ROWS}."
+        gaps += [
+            f"Groups of {of}, widest difference: {printable(str(gap))}." for gap in several_gaps
+        ]
+    how = (
+        f"{found.confidence:.6g} intervals, {found.held}: {found.ABOUT_PEOPLE}; {found.ABOUT_ROWS}."
+    )
     return PrivateTableSection(how, tuple(gaps), tuple(rates), found.results)
 
 

@@ -23,7 +23,9 @@ def rates_figure(table: GroupTable, rate: str) -> RatesFigure:
     return _figure(table, rate, table.rows)
 
 
-def _figure(table: GroupTable, rate: str, rows: tuple[GroupRow, ...], *, short: bool = False) -> RatesFigure:
+def _figure(
+    table: GroupTable, rate: str, rows: tuple[GroupRow, ...], *, short: bool = False
+) -> RatesFigure:
     def one(row: GroupRow) -> Rate:
         estimate, label = row.rates[rate], name_of(row)
         if math.isnan(estimate.value):
@@ -35,10 +37,16 @@ def _figure(table: GroupTable, rate: str, rows: tuple[GroupRow, ...], *, short: 
 
 
 def columns(table: GroupTable) -> tuple[str, ...]:
-    """The rates that the page shows: of the positive class where there is one, else selection rates; then the error."""
+    """The rates that the page shows: of the positive class where there is one, else selection
+    rates; then the error."""
     if table.positive is not None:
         of = shown(table.positive)
-        return (f"selection_rate[{of}]", f"true_positive_rate[{of}]", f"false_positive_rate[{of}]", "error")
+        return (
+            f"selection_rate[{of}]",
+            f"true_positive_rate[{of}]",
+            f"false_positive_rate[{of}]",
+            "error",
+        )
     return (*(f"selection_rate[{shown(k)}]" for k in table.classes[:MOST_CLASSES]), "error")
 
 
@@ -63,11 +71,14 @@ def printable(key: Hashable) -> str:
 
 
 def panels_of(table: GroupTable, title: str) -> RatePanels:
-    """Selection, true positive, false positive rate and error by group; of more than two classes the selection rates of those
-    in which groups differ most, and the error. Of many groups the largest."""
+    """Selection, true positive, false positive rate and error by group; of more than two classes
+    the selection rates of those in which groups differ most, and the error. Of many groups the
+    largest."""
     largest = {id(row) for row in sorted(table.rows, key=lambda row: -row.rows)[:MOST_ROWS]}
     rows = tuple(row for row in table.rows if id(row) in largest)
-    figures = tuple(_figure(table, rate, rows, short=table.positive is not None) for rate in drawn(table))
+    figures = tuple(
+        _figure(table, rate, rows, short=table.positive is not None) for rate in drawn(table)
+    )
     return RatePanels(title, figures)
 
 
@@ -82,18 +93,28 @@ def panels_note(section: GroupSection) -> str:
     """What is drawn, and how to read it."""
     table = section.table
     said = [
-        f"Lines: {percent(table.confidence)} intervals (Wilson), each on its own. Each axis begins at zero and has its own end."
+        f"Lines: {percent(table.confidence)} intervals (Wilson), each on its own. Each axis begins "
+        f"at zero and has its own end."
     ]
     if table.positive is None and len(table.classes) > MOST_PANELS:
-        said.append(f"Of {len(table.classes)} classes, the selection rates of those in which groups differ most are drawn.")
+        said.append(
+            f"Of {len(table.classes)} classes, the selection rates of those in which groups differ "
+            f"most are drawn."
+        )
     elif table.positive is None:
-        said.append("With more than two classes, the selection rate of each is drawn instead of true and false positive rates.")
+        said.append(
+            "With more than two classes, the selection rate of each is drawn instead of true and "
+            "false positive rates."
+        )
     if len(table.rows) > MOST_ROWS:
         said.append(f"Of {len(table.rows)} groups, the {MOST_ROWS} with the most rows are drawn.")
     if any(row.small for row in table.rows):
         said.append(f"Hollow marks: fewer than {table.small_below} rows, whose rates mean little.")
     if section.expected:
-        said.append("Rates are expected ones: this classifier is randomized, and one draw varies around them.")
+        said.append(
+            "Rates are expected ones: this classifier is randomized, and one draw varies around "
+            "them."
+        )
     return " ".join(said)
 
 

@@ -1,14 +1,18 @@
-"""What an epsilon means, in words: a scale that others published, and what somebody who guesses can gain.
+"""What an epsilon means, in words: a scale that others published, and what somebody who guesses can
+gain.
 
-The scale is that of Ponomareva et al., "How to DP-fy ML" (Journal of Artificial Intelligence Research 77, 2023), section 5.2:
-up to 1 strong, up to 10 reasonable, above weak. It is a convention, not a theorem: no standard sets a threshold.
+The scale is that of Ponomareva et al., "How to DP-fy ML" (Journal of Artificial Intelligence
+Research 77, 2023), section 5.2: up to 1 strong, up to 10 reasonable, above weak. It is a
+convention, not a theorem: no standard sets a threshold.
 
-The guess is a theorem. Under (epsilon, delta)-differential privacy, whoever sees all that was released and has to say which of
-two neighbouring tables it was made of, each equally likely, is right with probability at most
+The guess is a theorem. Under (epsilon, delta)-differential privacy, whoever sees all that was
+released and has to say which of two neighbouring tables it was made of, each equally likely, is
+right with probability at most
 
     1 - (1 - delta) / (1 + e^epsilon)
 
-since false alarms plus misses are at least 2 (1 - delta) / (1 + e^epsilon) of any test (Kairouz, Oh, Viswanath 2015).
+since false alarms plus misses are at least 2 (1 - delta) / (1 + e^epsilon) of any test (Kairouz,
+Oh, Viswanath 2015).
 """
 
 from __future__ import annotations
@@ -38,7 +42,10 @@ def strength(epsilon: float, delta: float, promise: Promise) -> str:
     """
     known = GUESSED if promise.unit is None else GUESSED_OF_PERSONS
     guessed = known.get((promise.protects, promise.neighbours), ATTRIBUTE)
-    told = f"Whoever guesses, at even odds, {guessed} is right with probability at most {_up(right_guess(epsilon, delta))}."
+    told = (
+        f"Whoever guesses, at even odds, {guessed} is right with probability at most "
+        f"{_up(right_guess(epsilon, delta))}."
+    )
     return f"This is {word(epsilon)} privacy {SOURCE}. {told}"
 
 
@@ -53,7 +60,11 @@ def word(epsilon: float) -> str:
 def right_guess(epsilon: float, delta: float) -> float:
     """The largest probability of a right guess.
 
-    >>> round(right_guess(0.0, 0.0), 3), round(right_guess(math.log(3), 0.0), 3), right_guess(1e6, 0.0)
+    >>> (
+    ...     round(right_guess(0.0, 0.0), 3),
+    ...     round(right_guess(math.log(3), 0.0), 3),
+    ...     right_guess(1e6, 0.0),
+    ... )
     (0.5, 0.75, 1.0)
     """
     odds = math.exp(-epsilon)  # 1 / (1 + e^epsilon) without a large exponential
@@ -63,6 +74,10 @@ def right_guess(epsilon: float, delta: float) -> float:
 def _up(probability: float) -> str:
     """In per cent, one decimal, rounded up: more where 100 % would be said of what is less."""
     decimals = 1
-    while decimals < 6 and probability < 1.0 and math.ceil(probability * 10 ** (2 + decimals) - 1e-9) >= 10 ** (2 + decimals):
+    while (
+        decimals < 6
+        and probability < 1.0
+        and math.ceil(probability * 10 ** (2 + decimals) - 1e-9) >= 10 ** (2 + decimals)
+    ):
         decimals += 1
     return f"{math.ceil(probability * 10 ** (2 + decimals) - 1e-9) / 10**decimals:.{decimals}f}%"

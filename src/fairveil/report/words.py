@@ -13,7 +13,15 @@ from .first_lines import verdict
 from .ledger import NOT_RECORDED, TO_CHECK, ledger_facts
 from .phrases import GUARDED, alone, capital, delta_words, names_in_full, own_curves, spent, stamps
 
-__all__ = ["GUARDED", "delta_words", "how_to_verify", "key_facts", "not_covered", "stamps", "verdict"]
+__all__ = [
+    "GUARDED",
+    "delta_words",
+    "how_to_verify",
+    "key_facts",
+    "not_covered",
+    "stamps",
+    "verdict",
+]
 
 NEIGHBOURS = {"add-remove": "one row added or removed", "replace-one": "one row replaced"}
 
@@ -21,7 +29,11 @@ NEIGHBOURS = {"add-remove": "one row added or removed", "replace-one": "one row 
 def neighbours_of(promise: Promise) -> str:
     """In what neighbouring tables differ, in few words."""
     words = NEIGHBOURS[promise.neighbours]
-    return words if promise.unit is None else f"{words.replace('row', 'person')}, with {promise.unit.extent}"
+    return (
+        words
+        if promise.unit is None
+        else f"{words.replace('row', 'person')}, with {promise.unit.extent}"
+    )
 
 
 def key_facts(report: ReportContents) -> Iterator[tuple[str, str, str]]:
@@ -36,7 +48,11 @@ def key_facts(report: ReportContents) -> Iterator[tuple[str, str, str]]:
         guarded = GUARDED[whole.promise.protects] if whole.promise.is_private else "nothing"
         yield "Protected", guarded, f"neighbours: {neighbours_of(whole.promise)}"
         if whole.ledger is not None:
-            yield "Recorded", f"line {whole.ledger.entry}", f"of the ledger of {whole.ledger.dataset}"
+            yield (
+                "Recorded",
+                f"line {whole.ledger.entry}",
+                f"of the ledger of {whole.ledger.dataset}",
+            )
     if report.ledger is not None:
         yield from ledger_facts(report.ledger)
         if whole is None:
@@ -47,13 +63,22 @@ def key_facts(report: ReportContents) -> Iterator[tuple[str, str, str]]:
             remark = (
                 "no target"
                 if figure.target is None
-                else f"required: at most {with_unit(figure.target, figure.measure.unit)}; {figure.held_out_verdict}"
+                else f"required: at most {with_unit(figure.target, figure.measure.unit)}; "
+                f"{figure.held_out_verdict}"
             )
-            yield f"{capital(figure.name)}", with_unit(figure.held_out, figure.measure.unit), f"held out; {remark}"
+            yield (
+                f"{capital(figure.name)}",
+                with_unit(figure.held_out, figure.measure.unit),
+                f"held out; {remark}",
+            )
     for section in report.tables[:1]:
         error = section.table.overall.rates["error"]
         if not math.isnan(error.value):
-            yield "Error", with_unit(error.value, "percent"), f"of {section.table.overall.rows:,} {section.of}"
+            yield (
+                "Error",
+                with_unit(error.value, "percent"),
+                f"of {section.table.overall.rows:,} {section.of}",
+            )
 
 
 def not_covered(report: ReportContents) -> list[str]:
@@ -67,10 +92,16 @@ def not_covered(report: ReportContents) -> list[str]:
     if any(figure.held_out is not None for figure in report.gaps):
         found.append("The held-out gaps: measured exactly on the rows that were held out.")
     if any(not one.published for figure in report.frontiers for one in figure.series):
-        found.append("The frontier figures: errors and gaps were measured exactly; to choose a model by them is a release too.")
+        found.append(
+            "The frontier figures: errors and gaps were measured exactly; to choose a model by "
+            "them is a release too."
+        )
     several = sum(len(one.points) for one in own_curves(report)) > 1
     if several and report.all_models is None and report.statement is not None:
-        found.append("The other models of the frontiers: what looking at all of them costs was not handed to this page.")
+        found.append(
+            "The other models of the frontiers: what looking at all of them costs was not handed "
+            "to this page."
+        )
     if report.ledger is not None:
         found.append(NOT_RECORDED)
     elif report.statement is None and report.all_models is None:
@@ -82,13 +113,23 @@ def how_to_verify(report: ReportContents, twin: str) -> Iterator[tuple[str, str 
     """(words, command or None)."""
     if report.statement_file is not None:
         words = (
-            "Recompute the privacy statement's epsilon from the events that it lists. This proves that the statement is "
+            "Recompute the privacy statement's epsilon from the events that it lists. This proves "
+            "that the statement is "
             "consistent, not who wrote it."
         )
         yield words, f"fairveil verify {shlex.quote(report.statement_file)}"
-        if any(one is not None and one.ledger is not None for one in (report.statement, report.all_models)):
-            words = "Look the release up in the ledger that its receipt names; LEDGER stands for where that is."
-            yield words, f"fairveil ledger check LEDGER --statement {shlex.quote(report.statement_file)}"
+        if any(
+            one is not None and one.ledger is not None
+            for one in (report.statement, report.all_models)
+        ):
+            words = (
+                "Look the release up in the ledger that its receipt names; LEDGER stands for where "
+                "that is."
+            )
+            yield (
+                words,
+                f"fairveil ledger check LEDGER --statement {shlex.quote(report.statement_file)}",
+            )
     if report.ledger is not None:
         named = f"--dataset {shlex.quote(report.ledger.balance.dataset)}"
         yield TO_CHECK, f"fairveil ledger check {shlex.quote(report.ledger.place)} {named}"

@@ -24,20 +24,30 @@ class Written:
 
 
 def write(path: str | os.PathLike[str], report: Report) -> Written:
-    """Write the page to `path` (`report.html`, or a folder for it) and its JSON twin beside it (`report.json`).
+    """Write the page to `path` (`report.html`, or a folder for it) and its JSON twin beside it
+    (`report.json`).
 
-    Both are made in memory first and reach the disk under other names, so that bad input, a full disk or an interruption
-    leave what was there. Files of these names are replaced.
+    Both are made in memory first and reach the disk under other names, so that bad input, a full
+    disk or an interruption leave what was there. Files of these names are replaced.
     """
     if not isinstance(report, Report):
-        raise InputError(complaint(expected="a Report", of="report", got=report, remedy="Pass Report('My model', ...)."))
+        raise InputError(
+            complaint(
+                expected="a Report", of="report", got=report, remedy="Pass Report('My model', ...)."
+            )
+        )
     target = Path(path)
     if target.is_dir():
         target = target / "report.html"
     if target.suffix.lower() not in SUFFIXES:
         remedy = "Name the file report.html, for example."
         raise InputError(
-            complaint(expected="a file that ends in .html, or a folder", of="path", got=str(target), remedy=remedy)
+            complaint(
+                expected="a file that ends in .html, or a folder",
+                of="path",
+                got=str(target),
+                remedy=remedy,
+            )
         )
     twin = target.with_suffix(".json")
     numbers = to_dict(report, twin=twin.name)
@@ -53,14 +63,20 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         got, remedy = text[error.start : error.end], "Use texts that can be written as UTF-8."
-        raise InputError(complaint(expected="letters that can be written", of="report", got=got, remedy=remedy)) from None
+        raise InputError(
+            complaint(expected="letters that can be written", of="report", got=got, remedy=remedy)
+        ) from None
 
 
 def _replace(contents: dict[Path, bytes]) -> None:
     for file in contents:
         if file.is_dir():
             remedy = "Pass another path."
-            raise InputError(complaint(expected="a file name that is free", of="path", got=str(file), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a file name that is free", of="path", got=str(file), remedy=remedy
+                )
+            )
     made = {file: file.with_name(f".{file.name}.{secrets.token_hex(6)}.part") for file in contents}
     try:
         for file, content in contents.items():

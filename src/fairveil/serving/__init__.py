@@ -1,4 +1,5 @@
-"""Ring 5: a curator behind a door. The holder serves data sets; analysts elsewhere fit models on them, and see no row."""
+"""Ring 5: a curator behind a door. The holder serves data sets; analysts elsewhere fit models on
+them, and see no row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ring 5: many fits looked at together, what looking at them all has cost, and how many rows theory asks for beforehand."""
+"""Ring 5: many fits looked at together, what looking at them all has cost, and how many rows theory
+asks for beforehand."""
 
 from __future__ import annotations
 
@@ -25,7 +26,15 @@ PLACES = {
     "plan_sample_size": ".sample_size",
 }
 
-__all__ = ["Family", "Frontier", "PrivateSearchCV", "Run", "SampleSizePlan", "frontier", "plan_sample_size"]
+__all__ = [
+    "Family",
+    "Frontier",
+    "PrivateSearchCV",
+    "Run",
+    "SampleSizePlan",
+    "frontier",
+    "plan_sample_size",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

@@ -1,4 +1,5 @@
-"""Rows that were held out of training, as histograms of a model's decisions. Exact, and covered by no promise."""
+"""Rows that were held out of training, as histograms of a model's decisions. Exact, and covered by
+no promise."""
 
 from __future__ import annotations
 
@@ -36,16 +37,21 @@ class HeldOut:
 
     @staticmethod
     def read(test: TableLike, training: Training, ways: Ways) -> HeldOut:
-        """Rows in the form of the training rows, coded as those were; unknown labels and groups are errors that name them."""
+        """Rows in the form of the training rows, coded as those were; unknown labels and groups are
+        errors that name them."""
         X, y, groups = _parts(test)
         layout = training.rows.layout
         cells = groups_of(training, either=False)
         blocks = tuple(training.coding.blocks(X))
         if isinstance(X, RowSource) or ways.schema is not None:
-            found = inputs.read(X, y, groups, None, replace(ways, standardise=False, features_are_public=False)).rows
+            found = inputs.read(
+                X, y, groups, None, replace(ways, standardise=False, features_are_public=False)
+            ).rows
             if (found.layout.classes, found.layout.sensitive) != (layout.classes, layout.sensitive):
                 got = (found.layout.classes, found.layout.sensitive)
-                expected = f"the training rows' classes and groups {(layout.classes, layout.sensitive)}"
+                expected = (
+                    f"the training rows' classes and groups {(layout.classes, layout.sensitive)}"
+                )
                 raise InputError(complaint(expected=expected, of="test", got=got, remedy=REMEDY))
             labels = np.concatenate([block.labels for block in found.blocks()]).astype(np.intp)
             codes = np.concatenate([block.sensitive for block in found.blocks()], axis=1)
@@ -53,9 +59,17 @@ class HeldOut:
             labels = _codes(read_labels(y), training.classes)
             codes = _group_codes(groups, X, cells, len(labels))
         rows = sum(block.rows for block in blocks)
-        same_length({"X": rows, "y": len(labels), "sensitive_features": codes.shape[1] if len(codes) else rows})
+        same_length(
+            {
+                "X": rows,
+                "y": len(labels),
+                "sensitive_features": codes.shape[1] if len(codes) else rows,
+            }
+        )
         if not rows:
-            raise InputError(complaint(expected="at least one row", of="test", got="none", remedy=REMEDY))
+            raise InputError(
+                complaint(expected="at least one row", of="test", got="none", remedy=REMEDY)
+            )
         ids = np.zeros(rows, np.intp) if cells is None else cells.ids(codes)[0].astype(np.intp)
         return HeldOut(cells, training.classes, blocks, labels, ids)
 
@@ -65,7 +79,8 @@ class HeldOut:
         return len(self._labels)
 
     def histogram(self, model: Model) -> Floats:
-        """Rows by (cell, label, decision); of a model that decides by chance, how many are expected."""
+        """Rows by (cell, label, decision); of a model that decides by chance, how many are
+        expected."""
         law = np.concatenate([model.decision_proba(block) for block in self._blocks])
         labels = len(self.classes)
         cells = 1 if self.cells is None else self.cells.count
@@ -82,8 +97,12 @@ def histogram_of(classifier: Any, X: Any, y: Any, groups: Any) -> Floats:
     ids = cells.ids(_group_codes(groups, X, cells, len(law)))[0].astype(np.intp)
     same_length({"X": len(law), "y": len(labels)})
     at = ids * len(classes) + labels
-    columns = [np.bincount(at, weights=chances, minlength=cells.count * len(classes)) for chances in law.T]
-    return np.asarray(np.stack(columns, axis=-1).reshape(cells.count, len(classes), len(classes)), np.float64)
+    columns = [
+        np.bincount(at, weights=chances, minlength=cells.count * len(classes)) for chances in law.T
+    ]
+    return np.asarray(
+        np.stack(columns, axis=-1).reshape(cells.count, len(classes), len(classes)), np.float64
+    )
 
 
 def error_of(histogram: Floats) -> float:
@@ -96,7 +115,9 @@ def _parts(test: TableLike) -> tuple[Any, Any, Any]:
         return test, None, None
     if isinstance(test, (tuple, list)) and len(test) == 3:
         return test[0], test[1], test[2]
-    raise InputError(complaint(expected="three things", of="test", got=type(test).__name__, remedy=REMEDY))
+    raise InputError(
+        complaint(expected="three things", of="test", got=type(test).__name__, remedy=REMEDY)
+    )
 
 
 def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.intp]:
@@ -106,11 +127,15 @@ def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.i
     if unknown:
         got = ", ".join(unknown)
         remedy = "Leave rows of other classes out."
-        raise InputError(complaint(expected=f"one of {list(classes)}", of="test labels", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected=f"one of {list(classes)}", of="test labels", got=got, remedy=remedy)
+        )
     return np.fromiter((code_of[value] for value in listed), np.intp, len(listed))
 
 
-def _group_codes(groups: ColumnsLike, X: Any, cells: Cells | None, rows: int) -> npt.NDArray[np.uint16]:
+def _group_codes(
+    groups: ColumnsLike, X: Any, cells: Cells | None, rows: int
+) -> npt.NDArray[np.uint16]:
     if cells is None:
         return np.zeros((0, rows), np.uint16)
     names = (groups,) if isinstance(groups, str) else groups

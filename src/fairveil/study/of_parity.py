@@ -1,10 +1,12 @@
-"""Frontiers of `ParityPostProcessor`: offsets for every epsilon, gap and seed after one base, fitted one by one.
+"""Frontiers of `ParityPostProcessor`: offsets for every epsilon, gap and seed after one base,
+fitted one by one.
 
-The grid and its price are known before the first question: after a public base a fit's events hang on epsilon and on the number
-of rounds alone.
+The grid and its price are known before the first question: after a public base a fit's events hang
+on epsilon and on the number of rounds alone.
 
 Guarantees (tests/study/test_study_frontier_parity.py):
-1. Each model is the estimator's own fit with that `random_state`, and its statement names the price of all of them.
+1. Each model is the estimator's own fit with that `random_state`, and its statement names the price
+   of all of them.
 2. Nothing is asked where the ledger has no room for all.
 """
 
@@ -47,8 +49,15 @@ def of_parity(
 ) -> Found:
     """All runs, one statement of all, how many rows were held out, and the models."""
     _require(template, family)
-    keys = [(e, gap, seed) for e in epsilons for gap in family.bounds for seed in (seeds if math.isfinite(e) else seeds[:1])]
-    models = {key: _with(template, epsilon=key[0], max_gap=key[1], random_state=key[2]) for key in keys}
+    keys = [
+        (e, gap, seed)
+        for e in epsilons
+        for gap in family.bounds
+        for seed in (seeds if math.isfinite(e) else seeds[:1])
+    ]
+    models = {
+        key: _with(template, epsilon=key[0], max_gap=key[1], random_state=key[2]) for key in keys
+    }
     planned = [_planned(one, rows) for one in models.values()]
     events = [event for _, event in planned]
     whole = promise_of_all([promise for promise, _ in planned], events)
@@ -63,22 +72,42 @@ def of_parity(
             warnings.simplefilter("ignore", ConstraintNotMet)  # said once of all
             one.fit(rows[0], rows[1], sensitive_features=rows[2])
         stated = one.privacy_
-        one.privacy_ = dataclasses.replace(stated, tuning=tuning, not_covered=(*stated.not_covered, *beside))
+        one.privacy_ = dataclasses.replace(
+            stated, tuning=tuning, not_covered=(*stated.not_covered, *beside)
+        )
         runs.append(_run(key, one, family, test))
         if tick is not None:
             tick(done, len(models))
-    return tuple(runs), statement_of_all([one.privacy_ for one in models.values()], events, whole), held, models
+    return (
+        tuple(runs),
+        statement_of_all([one.privacy_ for one in models.values()], events, whole),
+        held,
+        models,
+    )
 
 
 def _require(template: ParityPostProcessor, family: Family) -> None:
-    parity = all(type(notion) is DemographicParity for notions in family.notions for notion in notions)
+    parity = all(
+        type(notion) is DemographicParity for notions in family.notions for notion in notions
+    )
     if not parity or None in family.bounds:
         remedy = "Leave constraint=DemographicParity, and give every gap as a number."
         got = family.name if not parity else "a gap of None"
-        raise InputError(complaint(expected="gaps of demographic parity", of="constraint", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="gaps of demographic parity", of="constraint", got=got, remedy=remedy
+            )
+        )
     if not template.public_base or template.estimator is None:
         remedy = "Fit the base to other rows, and pass ParityPostProcessor(base, public_base=True)."
-        raise InputError(complaint(expected="a fitted base that is public", of="estimator", got="another", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a fitted base that is public",
+                of="estimator",
+                got="another",
+                remedy=remedy,
+            )
+        )
 
 
 def _planned(one: ParityPostProcessor, rows: tuple[Any, Any, Any]) -> tuple[Promise, Event]:
@@ -95,7 +124,9 @@ def _with(template: ParityPostProcessor, **parameters: Any) -> ParityPostProcess
 def _run(key: Key, one: ParityPostProcessor, family: Family, test: Any) -> Run:
     report, gap = one.constraint_report_, key[1]
     noise = max((line.noise for line in report.lines), default=0.0)
-    run = Run(key[0], gap, key[2], defined(one.gap_), noise, report.met, report.reason, report.rounds)
+    run = Run(
+        key[0], gap, key[2], defined(one.gap_), noise, report.met, report.reason, report.rounds
+    )
     if test is None:
         return run
     judge = family.judge(gap, one.cells_, tuple(one.classes_.tolist()))

@@ -1,12 +1,16 @@
 """`PrivateSearchCV`: parameters chosen privately, at a cost that the statement has.
 
-A search draws candidates by public rules, sets rows aside by coins, fits candidates on the others and scores them on the rest,
-with noise. Two ways are priced before any row is read, and the one whose fits may spend more is taken: `search_price`.
+A search draws candidates by public rules, sets rows aside by coins, fits candidates on the others
+and scores them on the rest, with noise. Two ways are priced before any row is read, and the one
+whose fits may spend more is taken: `search_price`.
 
 Guarantees (tests/study/test_study_search.py):
-1. `privacy_` is the price of all that the search did: every fit, every score and the choice, at most the promise.
-2. Of a selection nothing is kept but the winner: neither how many runs there were, nor another model, score, warning or error.
-3. A ledger reserves the worst case before a row is read, keeps no other record of the fits, and gets back nothing once one ran.
+1. `privacy_` is the price of all that the search did: every fit, every score and the choice, at
+   most the promise.
+2. Of a selection nothing is kept but the winner: neither how many runs there were, nor another
+   model, score, warning or error.
+3. A ledger reserves the worst case before a row is read, keeps no other record of the fits, and
+   gets back nothing once one ran.
 4. A pipeline whose steps learn from rows is refused with their names, before any fit.
 """
 
@@ -36,7 +40,17 @@ from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import search_floor, search_price
-from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, candidates_of, parts_of, refuse_elsewhere, split
+from .search_fits import (
+    COUNTED,
+    FLOOR,
+    Fits,
+    Rows,
+    Run,
+    candidates_of,
+    parts_of,
+    refuse_elsewhere,
+    split,
+)
 from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
@@ -46,32 +60,38 @@ NOT_COVERED = "how long the search took, which grows with the number of its runs
 class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Search for parameters of a private classifier, with privacy for the search as a whole.
 
-    Candidates are fitted on some rows and scored on the others, with noise. Unless a candidate is clearly better than the
-    estimator as it was given, that one stays. `privacy_` has the cost of the whole search, at most (epsilon, delta).
+    Candidates are fitted on some rows and scored on the others, with noise. Unless a candidate is
+    clearly better than the estimator as it was given, that one stays. `privacy_` has the cost of
+    the whole search, at most (epsilon, delta).
 
     Parameters
     ----------
     estimator : classifier of this library, or Pipeline that ends in one
-        The classifier whose parameters are searched. The search sets its `epsilon`, `delta`, `ledger` and `random_state`.
+        The classifier whose parameters are searched. The search sets its `epsilon`, `delta`,
+        `ledger` and `random_state`.
     param_distributions : dict or list of dicts
-        Names of parameters, with lists of values or distributions that have a method `rvs`. They must not depend on the rows.
+        Names of parameters, with lists of values or distributions that have a method `rvs`. They
+        must not depend on the rows.
     epsilon : float, default=1.0
         Privacy budget of the whole search.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     scoring : {"error", "gap", "lagrangian"} or callable, default="error"
-        Minimized score: the error, the largest gap of `constraint`, or the error plus `weight` times the gap's excess. A
-        function of the released counts (groups, labels, decisions) returns a number, larger is better.
+        Minimized score: the error, the largest gap of `constraint`, or the error plus `weight`
+        times the gap's excess. A function of the released counts (groups, labels, decisions)
+        returns a number, larger is better.
     constraint : notion or str, default=None
         Constraint of ``"gap"`` and ``"lagrangian"``. None: the estimator's own.
     weight : float, default=1.0
         Weight of the excess in ``"lagrangian"``.
     n_iter : int, default=10
-        Number of candidates that are drawn if there is a distribution. Of lists all combinations are taken.
+        Number of candidates that are drawn if there is a distribution. Of lists all combinations
+        are taken.
     way : {"auto", "selection", "all"}, default="auto"
-        ``"selection"``: a secret random number of runs, and only the best is released. ``"all"``: every candidate once, and
-        every score is released. ``"auto"``: the cheaper by public facts, with the estimator's own parameters as a floor. They
-        stay unless a candidate is clearly better, and no search is made where noise would hide its gain.
+        ``"selection"``: a secret random number of runs, and only the best is released. ``"all"``:
+        every candidate once, and every score is released. ``"auto"``: the cheaper by public facts,
+        with the estimator's own parameters as a floor. They stay unless a candidate is clearly
+        better, and no search is made where noise would hide its gain.
     runs : float, default=None
         Mean number of runs of a selection. None: the number of candidates.
     law : {"geometric", "poisson"}, default="geometric"
@@ -79,19 +99,19 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     holdout : float, default=0.25
         Share of the rows on which scores are computed. Each row is held out by a coin of its own.
     refit : float, default=None
-        Part of the budget with which the winner is fitted again, to all rows. None: 0.85 for ``"auto"``; else the winner is
-        handed out as it was fitted in the search.
+        Part of the budget with which the winner is fitted again, to all rows. None: 0.85 for
+        ``"auto"``; else the winner is handed out as it was fitted in the search.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     random_state : int, default=None
         None draws secure noise. An integer repeats the search and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the search is recorded, as one spend. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is
-        one.
+        Where the search is recorded, as one spend. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one.
 
     Attributes
     ----------
@@ -104,13 +124,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     best_index_ : int
         Index of the winner in `cv_results_`.
     cv_results_ : dict
-        Released scores alone: of every candidate for ``"all"``, of the winner for ``"selection"``. A floor's own run is there
-        too, with no parameters. NaN where nothing was searched.
+        Released scores alone: of every candidate for ``"all"``, of the winner for ``"selection"``.
+        A floor's own run is there too, with no parameters. NaN where nothing was searched.
     privacy_ : PrivacyStatement
         Statement of the search. `best_estimator_.privacy_` is the same.
     price_ : SearchPrice
-        The way that was taken, and the cost that each fit may have. The way ``"defaults"`` is one fit of the estimator as it
-        was given, with the whole budget.
+        The way that was taken, and the cost that each fit may have. The way ``"defaults"`` is one
+        fit of the estimator as it was given, with the whole budget.
     classes_ : ndarray of shape (n_classes,)
         Classes, in the order of the columns of `predict_proba`.
     n_features_in_ : int
@@ -122,7 +142,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] Papernot and Steinke 2022. "Hyperparameter Tuning with Renyi Differential Privacy." arXiv:2110.03620.
+    .. [1] Papernot and Steinke 2022. "Hyperparameter Tuning with Renyi Differential Privacy."
+           arXiv:2110.03620.
 
     Examples
     --------
@@ -131,7 +152,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)
     >>> from fairveil import Descent, RateConstrainedClassifier
     >>> short = RateConstrainedClassifier(solver=Descent(rounds=20), public_rows=3000)
-    >>> search = PrivateSearchCV(short, {"solver__clip": [0.5, 2.0]}, epsilon=3.0, random_state=0).fit(X, y)
+    >>> search = PrivateSearchCV(
+    ...     short, {"solver__clip": [0.5, 2.0]}, epsilon=3.0, random_state=0
+    ... ).fit(X, y)
     >>> search.price_.way, search.privacy_.epsilon <= 3.0, len(search.cv_results_["params"])
     ('all', True, 3)
     """
@@ -175,7 +198,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None) -> Self:
+    def fit(
+        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None
+    ) -> Self:
         """Search, and keep the winner.
 
         Parameters
@@ -183,7 +208,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
 
@@ -201,22 +227,37 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         front, last, name = parts_of(self.estimator)
         whose = units.asked(last)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."
             raise InputError(
-                complaint(expected="a finite epsilon and a delta above 0", of="epsilon", got=promise, remedy=remedy)
+                complaint(
+                    expected="a finite epsilon and a delta above 0",
+                    of="epsilon",
+                    got=promise,
+                    remedy=remedy,
+                )
             )
         way, law = _checks.one_of(WAYS, way=self.way), _checks.one_of(tuple(SHAPES), law=self.law)
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
-        again = None if self.refit is None else _checks.fraction(refit=self.refit, low_open=True, high_open=True)
+        again = (
+            None
+            if self.refit is None
+            else _checks.fraction(refit=self.refit, low_open=True, high_open=True)
+        )
         seed = promises.seed_of(self.random_state)
         candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
         if law == GEOMETRIC and mean < 1:
             remedy = "Pass runs=10, for example, or law='poisson'."
-            raise InputError(complaint(expected="a mean of at least 1", of="runs", got=self.runs, remedy=remedy))
-        constraint = self.constraint if self.constraint is not None else getattr(last, "constraints", None)
+            raise InputError(
+                complaint(expected="a mean of at least 1", of="runs", got=self.runs, remedy=remedy)
+            )
+        constraint = (
+            self.constraint if self.constraint is not None else getattr(last, "constraints", None)
+        )
         scoring = Scoring(self.scoring, constraint, _checks.non_negative(weight=self.weight))
         book = checked(self.ledger) or current()
         if isinstance(X, Elsewhere):
@@ -227,7 +268,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted, scored = split(rows, holdout, seed)
         asked = Fits(last, candidates, promise, fitted, scored, scoring, seed, holdout)
         price = self._priced(asked, promise, way, mean, law, again, away=isinstance(X, Elsewhere))
-        if isinstance(X, Elsewhere) and price.way != DEFAULTS:  # the holder's ledger has a fit and a score of each
+        # the holder's ledger has a fit and a score of each
+        if isinstance(X, Elsewhere) and price.way != DEFAULTS:
             X.require_room([*price.events, price.events[0]], promise)
         if price.way == DEFAULTS:
             self._unsearched(asked, price, book, rows, seed, front, name)
@@ -237,9 +279,18 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _priced(
-        self, asked: Fits, promise: Promise, way: str, mean: float, law: str, again: float | None, *, away: bool
+        self,
+        asked: Fits,
+        promise: Promise,
+        way: str,
+        mean: float,
+        law: str,
+        again: float | None,
+        *,
+        away: bool,
     ) -> SearchPrice:
-        """The way, by public facts alone. `away`: every answer comes here, so that no run can stay secret."""
+        """The way, by public facts alone. `away`: every answer comes here, so that no run can stay
+        secret."""
         floor = way == "auto"
         self._at = asked.defaults() if floor else -1
         others = len(asked.candidates) - floor
@@ -248,7 +299,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if floor and not others:
             return search_price.unsearched(promise, None)
         ways = ALL if away else way
-        price = search_price.priced(promise, asked.plans, max(1, others), ways, mean, law, kept, floor=floor)
+        price = search_price.priced(
+            promise, asked.plans, max(1, others), ways, mean, law, kept, floor=floor
+        )
         if not floor:
             return price
         price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, asked.moves)
@@ -266,10 +319,16 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         name: str,
     ) -> None:
         """One fit of the estimator as it was given, with the whole budget; it records itself."""
-        one = asked.made(self._at, price.epsilon, price.delta, whole=rows).set_params(ledger=book, random_state=seed)
+        one = asked.made(self._at, price.epsilon, price.delta, whole=rows).set_params(
+            ledger=book, random_state=seed
+        )
         one.fit(rows.X, rows.y, sensitive_features=rows.groups)
         gain = price.least_gain
-        why = "no candidate differs" if gain is None else f"noise would hide gains below {100 * gain:.1f} points of error"
+        why = (
+            "no candidate differs"
+            if gain is None
+            else f"noise would hide gains below {100 * gain:.1f} points of error"
+        )
         words = f"parameters were not searched, by public facts: {why}"
         one.privacy_ = replace(one.privacy_, tuning=words)
         self._keep(one, price, [(self._at, math.nan)], 0, asked, front, name)
@@ -283,11 +342,18 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int | None,
         rows: Rows,
     ) -> list[Run]:
-        """All runs, of a selection the best alone, a floor's own after it; the winner fitted again. One spend."""
+        """All runs, of a selection the best alone, a floor's own after it; the winner fitted again.
+        One spend."""
         self._receipt, spend, found = None, None, list[Run]()
         if book is not None:
             secure = seed is None
-            spend = book.reserve(price.events, promise, purpose="PrivateSearchCV.fit", secure=secure, read_from_data=asked.read)
+            spend = book.reserve(
+                price.events,
+                promise,
+                purpose="PrivateSearchCV.fit",
+                secure=secure,
+                read_from_data=asked.read,
+            )
             self._receipt = spend.receipt
         with paid_for(), waiting("Searching"):
             try:
@@ -295,12 +361,16 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     for at in range(len(asked.candidates)):
                         found.append(asked.run(at, price, at))
                 else:
-                    found = asked.best(price, among=[at for at in range(len(asked.candidates)) if at != self._at])
+                    found = asked.best(
+                        price, among=[at for at in range(len(asked.candidates)) if at != self._at]
+                    )
                     if price.floor:
                         found.append(asked.run(self._at, price, FLOOR))
                 self._again = None
                 if price.refit_epsilon is not None and found:
-                    self._again = asked.again(self._winner(found, asked, price, promise), price, rows)
+                    self._again = asked.again(
+                        self._winner(found, asked, price, promise), price, rows
+                    )
             except BaseException:
                 if spend is not None:
                     some = price.way == ALL and len(found) < len(asked.candidates)
@@ -318,7 +388,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return best
         own = next(one for one in found if one.at == self._at)
         sigma = search_floor.noise_of(price, asked.moves)
-        better = search_floor.is_clearly_better(best.counted, own.counted, asked.scoring, sigma, price.mean)
+        better = search_floor.is_clearly_better(
+            best.counted, own.counted, asked.scoring, sigma, price.mean
+        )
         return best if better else own
 
     def _publish(
@@ -331,14 +403,30 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         promise: Promise,
     ) -> None:
         if not found:
-            remedy = "What it cost is spent. Search again with law='geometric', whose number of runs is at least 1."
+            remedy = (
+                "What it cost is spent. Search again with law='geometric', whose number of runs is "
+                "at least 1."
+            )
             raise PrivacyError(
-                complaint(expected="a run", of="PrivateSearchCV", got="none: the number drawn was 0", remedy=remedy)
+                complaint(
+                    expected="a run",
+                    of="PrivateSearchCV",
+                    got="none: the number drawn was 0",
+                    remedy=remedy,
+                )
             )
         best = self._winner(found, asked, price, promise)
         model = best.model if self._again is None else self._again
         model.privacy_ = self._statement(model, asked, price, promise)
-        self._keep(model, price, [(one.at, one.score) for one in found], found.index(best), asked, front, name)
+        self._keep(
+            model,
+            price,
+            [(one.at, one.score) for one in found],
+            found.index(best),
+            asked,
+            front,
+            name,
+        )
 
     def _keep(
         self,
@@ -350,9 +438,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         front: BaseEstimator,
         name: str,
     ) -> None:
-        """The fitted attributes: `scored` has places of candidates with their released scores, `best` is one of them."""
+        """The fitted attributes: `scored` has places of candidates with their released scores,
+        `best` is one of them."""
         prefix = f"{name}__" if name else ""
-        shown = [{f"{prefix}{key}": value for key, value in asked.candidates[at].items()} for at, _ in scored]
+        shown = [
+            {f"{prefix}{key}": value for key, value in asked.candidates[at].items()}
+            for at, _ in scored
+        ]
         scores = np.array([score for _, score in scored])
         self.price_, self.privacy_ = price, model.privacy_
         self.best_params_, self.best_score_, self.best_index_ = shown[best], scored[best][1], best
@@ -366,29 +458,38 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(model, "n_features_in_") and front is None:
             self.n_features_in_ = model.n_features_in_
 
-    def _statement(self, model: Any, asked: Fits, price: SearchPrice, promise: Promise) -> PrivacyStatement:
+    def _statement(
+        self, model: Any, asked: Fits, price: SearchPrice, promise: Promise
+    ) -> PrivacyStatement:
         own: PrivacyStatement = model.privacy_
         count = len(asked.candidates)
         per_fit = f"epsilon {at_most(price.epsilon)} at delta {price.delta:g} for each fit"
         how = (
             f"each of {count} candidates once, all models and scores released"
             if price.way == ALL
-            else f"the best of a secret number of runs, mean {price.mean:g} ({self.law}), each of one of {count} candidates"
+            else f"the best of a secret number of runs, mean {price.mean:g} ({self.law}), each of "
+            f"one of {count} candidates"
         )
         if price.floor:
             how += "; the estimator's own parameters stay unless a candidate is clearly better"
         if price.refit_epsilon is not None:
             how += (
-                f"; the winner fitted again to all rows, with epsilon {at_most(price.refit_epsilon)} at delta {price.delta:g}"
+                f"; the winner fitted again to all rows, with epsilon "
+                f"{at_most(price.refit_epsilon)} at delta {price.delta:g}"
             )
         each = "each row" if promise.unit is None else "each person, with all of their rows,"
         of_one = promise.unit is None or asked.counting.rows_per_unit == 1
-        counted = f"a {'row' if promise.unit is None else 'person'} counts {'once' if of_one else 'with each row'}"
+        counted = (
+            f"a {'row' if promise.unit is None else 'person'} counts "
+            f"{'once' if of_one else 'with each row'}"
+        )
         facts = [
             *(fact for fact in own.facts if fact.name not in ("epsilon", "delta")),
             PublicFact("search", f"{how}; {per_fit}", "argument"),
             PublicFact(
-                "rows set aside for scores", f"{each} with probability {self.holdout:g}, by a coin of its own", "argument"
+                "rows set aside for scores",
+                f"{each} with probability {self.holdout:g}, by a coin of its own",
+                "argument",
             ),
         ]
         return PrivacyStatement.of(
@@ -405,7 +506,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ledger=self._receipt,
         )
 
-    # -- what the winner does ------------------------------------------------------------------------------------------------
+    # -- what the winner does ----------------------------------------------------------------------
 
     def predict(self, X: Any, **options: object) -> Any:
         """Decisions of the winner.

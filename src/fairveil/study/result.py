@@ -1,4 +1,5 @@
-"""A frontier, and its JSON: all runs, the table made of them, one statement of all models, known curves. Undefined is null."""
+"""A frontier, and its JSON: all runs, the table made of them, one statement of all models, known
+curves. Undefined is null."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Frontier(FrontierContents):
     runs : tuple of Run
         One a model.
     privacy : PrivacyStatement
-        Statement of all models together: its epsilon is the price of looking at all, and of choosing one.
+        Statement of all models together: its epsilon is the price of looking at all, and of
+        choosing one.
     held_out_rows : int or None
         Number of held-out rows; None where nothing was held out.
     published : tuple of Series
@@ -115,7 +117,14 @@ def from_json(text: str) -> Frontier:
         table = [_plain(line) for line in found.table()]
     except FairveilError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         table, wrong = None, type(error).__name__
     if table is None:
         content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
@@ -125,11 +134,17 @@ def from_json(text: str) -> Frontier:
 
 
 def _same_table(written: Node, made: list[Any]) -> bool:
-    """Whether a written table is the one that was made, but for columns that an earlier version had not."""
+    """Whether a written table is the one that was made, but for columns that an earlier version had
+    not."""
     lines = [line.mapping() for line in written.list()]
-    if len(lines) != len(made) or any(not set(line) >= set(one) - LATER for line, one in zip(lines, made, strict=True)):
+    if len(lines) != len(made) or any(
+        not set(line) >= set(one) - LATER for line, one in zip(lines, made, strict=True)
+    ):
         return False
-    return lines == [{name: one[name] for name in line if name in one} for line, one in zip(lines, made, strict=True)]
+    return lines == [
+        {name: one[name] for name in line if name in one}
+        for line, one in zip(lines, made, strict=True)
+    ]
 
 
 def _run(node: Node) -> Run:
@@ -149,7 +164,11 @@ def _run(node: Node) -> Run:
 
 def _series(node: Node) -> Series:
     fields = {field.name for field in dataclasses.fields(Series)}
-    optional = {field.name for field in dataclasses.fields(Series) if field.default is not dataclasses.MISSING}
+    optional = {
+        field.name
+        for field in dataclasses.fields(Series)
+        if field.default is not dataclasses.MISSING
+    }
     values = node.only(fields - optional, optional).mapping()
     points = tuple(_point(point) for point in node["points"].list())
     for name in {"label", "protects", "source", "short"} & set(values):
@@ -161,10 +180,16 @@ def _series(node: Node) -> Series:
 
 def _point(node: Node) -> Point:
     fields = {field.name for field in dataclasses.fields(Point)}
-    optional = {field.name for field in dataclasses.fields(Point) if field.default is not dataclasses.MISSING}
+    optional = {
+        field.name
+        for field in dataclasses.fields(Point)
+        if field.default is not dataclasses.MISSING
+    }
     node.only(fields - optional, optional)
     seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
-    return Point(**{name: _known(node[name]) for name in node.mapping() if name != "seeds"}, **seeds)  # type: ignore[arg-type]
+    return Point(
+        **{name: _known(node[name]) for name in node.mapping() if name != "seeds"}, **seeds
+    )  # type: ignore[arg-type]
 
 
 def _known(node: Node) -> float | None:

@@ -1,4 +1,5 @@
-"""A frontier: error against fairness gap at several epsilons, and what looking at all of its models has cost."""
+"""A frontier: error against fairness gap at several epsilons, and what looking at all of its models
+has cost."""
 
 from __future__ import annotations
 
@@ -71,10 +72,18 @@ class FrontierContents:
             Arrays by name, as `pandas.DataFrame` takes them.
         """
         lines = self.table()
-        return {name: np.array([math.nan if line[name] is None else line[name] for line in lines]) for name in lines[0]}
+        return {
+            name: np.array([math.nan if line[name] is None else line[name] for line in lines])
+            for name in lines[0]
+        }
 
     def figure(
-        self, *, dataset: str = "held-out rows", floor: Floor | None = None, notes: Sequence[str] = (), layout: str = "auto"
+        self,
+        *,
+        dataset: str = "held-out rows",
+        floor: Floor | None = None,
+        notes: Sequence[str] = (),
+        layout: str = "auto",
     ) -> FrontierFigure:
         """Figure of error against the swept gap on held-out rows, one curve an epsilon.
 
@@ -87,7 +96,8 @@ class FrontierContents:
         notes : sequence of str, default=()
             Sentences for the text alternative.
         layout : {"auto", "together", "by-epsilon"}, default="auto"
-            One pair of axes for all curves, or one for each epsilon. ``"auto"``: chosen for the curves.
+            One pair of axes for all curves, or one for each epsilon. ``"auto"``: chosen for the
+            curves.
 
         Returns
         -------
@@ -100,17 +110,31 @@ class FrontierContents:
                     expected="held-out rows",
                     of="plot",
                     got=None,
-                    remedy="Errors of training rows are not released: pass frontier(..., test=(X, y, sensitive_features)).",
+                    remedy="Errors of training rows are not released: pass frontier(..., test=(X, "
+                    "y, sensitive_features)).",
                 )
             )
-        lines = [line for line in self.table() if line["error"] is not None and line["held_out_gap"] is not None]
+        lines = [
+            line
+            for line in self.table()
+            if line["error"] is not None and line["held_out_gap"] is not None
+        ]
         left_out = len(self.table()) - len(lines)
         if left_out:
-            notes = (*notes, f"{left_out} points are left out: their gap is undefined on the held-out rows.")
-        series = [self._series(epsilon, lines) for epsilon in self.epsilons if any(x["epsilon"] == epsilon for x in lines)]
+            notes = (
+                *notes,
+                f"{left_out} points are left out: their gap is undefined on the held-out rows.",
+            )
+        series = [
+            self._series(epsilon, lines)
+            for epsilon in self.epsilons
+            if any(x["epsilon"] == epsilon for x in lines)
+        ]
         if not series:
             remedy = "A group has no held-out row that a rate is about: hold more rows out."
-            raise InputError(complaint(expected="a gap that is defined", of="plot", got="none", remedy=remedy))
+            raise InputError(
+                complaint(expected="a gap that is defined", of="plot", got="none", remedy=remedy)
+            )
         unit: Any = "points" if self.measure.endswith("gap") else "percent"
         return FrontierFigure(
             self.measure.removesuffix(" gap"),
@@ -123,7 +147,9 @@ class FrontierContents:
             layout=layout,  # type: ignore[arg-type]  # the figure checks the word
         )
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any) -> str:
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any
+    ) -> str:
         """Draw the figure as SVG.
 
         Parameters
@@ -144,30 +170,48 @@ class FrontierContents:
         if path is not None:
             if Path(path).suffix.lower() != ".svg":
                 remedy = "Pass plot('frontier.svg')."
-                raise InputError(complaint(expected="a name that ends .svg", of="path", got=str(path), remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="a name that ends .svg", of="path", got=str(path), remedy=remedy
+                    )
+                )
             Path(path).write_text(drawn + "\n", encoding="utf-8")
         return drawn
 
     def _repr_html_(self) -> str:
-        drawn = "" if self.held_out_rows is None else svg_frontier(self.figure(), name=f"frontier-{id(self):x}")
+        drawn = (
+            ""
+            if self.held_out_rows is None
+            else svg_frontier(self.figure(), name=f"frontier-{id(self):x}")
+        )
         return _html.paragraph(str(self)) + drawn
 
     def __str__(self) -> str:
-        count = f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets of the {self.measure}"
+        count = (
+            f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets "
+            f"of the {self.measure}"
+        )
         if math.isinf(self.epsilon):
             price = "some are not private: looking at them all is covered by no guarantee"
         else:
-            price = f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta {self.privacy.delta:g}"
+            price = (
+                f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta "
+                f"{self.privacy.delta:g}"
+            )
         return f"{count}; {price}."
 
     @property
     def _interval(self) -> str:
         many = any(line["models"] > 1 for line in self.table())
         alone = any(line["models"] == 1 for line in self.table())
-        one = "95% intervals of this very model for people like the held-out ones (Wilson, Newcombe)"
+        one = (
+            "95% intervals of this very model for people like the held-out ones (Wilson, Newcombe)"
+        )
         if not many:
             return one
-        return "95% intervals of the mean over seeds" + (f"; of a point with one model, {one}" if alone else "")
+        return "95% intervals of the mean over seeds" + (
+            f"; of a point with one model, {one}" if alone else ""
+        )
 
     def _series(self, epsilon: float, lines: Sequence[Mapping[str, Any]]) -> Series:
         private = not math.isinf(epsilon)
@@ -185,4 +229,6 @@ class FrontierContents:
             for line in lines
             if line["epsilon"] == epsilon
         )
-        return Series("Fairveil", epsilon, self.privacy.promise.protects if private else "nothing", points)
+        return Series(
+            "Fairveil", epsilon, self.privacy.promise.protects if private else "nothing", points
+        )

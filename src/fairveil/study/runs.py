@@ -17,13 +17,15 @@ CONFIDENCE = 0.95
 class Run:
     """One model: what was required, what training saw with noise, what held-out people show.
 
-    `target`: the bound on the swept gap; None: none. `training`: the noisy training value of that gap (None: nothing was
-    required, so nothing was measured), `noise` the largest standard deviation of what it is the maximum of. `met`: whether
-    every constraint is met in training; None: that cannot be told from the noise. `error`, `gap` and `excess` (of the worst of
-    all constraints over its bound) are exact values on held-out rows; None: not measured, or undefined there.
+    `target`: the bound on the swept gap; None: none. `training`: the noisy training value of that
+    gap (None: nothing was required, so nothing was measured), `noise` the largest standard
+    deviation of what it is the maximum of. `met`: whether every constraint is met in training;
+    None: that cannot be told from the noise. `error`, `gap` and `excess` (of the worst of all
+    constraints over its bound) are exact values on held-out rows; None: not measured, or undefined
+    there.
 
-    `error_low` to `gap_high`: ends of 95 % intervals of this very model's error and gap, for the population that the held-out
-    rows were drawn from.
+    `error_low` to `gap_high`: ends of 95 % intervals of this very model's error and gap, for the
+    population that the held-out rows were drawn from.
     """
 
     epsilon: float
@@ -44,20 +46,31 @@ class Run:
 
 
 def point(runs: Sequence[Run]) -> dict[str, Any]:
-    """All models of one epsilon and one target: means over seeds, standard deviations, 95 % intervals of the means.
+    """All models of one epsilon and one target: means over seeds, standard deviations, 95 %
+    intervals of the means.
 
-    mean +- t sd / sqrt(n), t the quantile of Student's law with n - 1 degrees of freedom. It is about the noise of training on
-    this split alone: other people would give other numbers. Of one model the ends are its own, over the held-out rows.
-    None: not measured.
+    mean +- t sd / sqrt(n), t the quantile of Student's law with n - 1 degrees of freedom. It is
+    about the noise of training on this split alone: other people would give other numbers. Of one
+    model the ends are its own, over the held-out rows. None: not measured.
     """
-    out: dict[str, Any] = {"epsilon": runs[0].epsilon, "target": runs[0].target, "models": len(runs)}
+    out: dict[str, Any] = {
+        "epsilon": runs[0].epsilon,
+        "target": runs[0].target,
+        "models": len(runs),
+    }
     training = summary([run.training for run in runs])
     noises = [run.noise for run in runs if run.noise is not None]
-    out |= {"training_gap": training["mean"], "training_gap_sd": training["sd"], "training_noise": max(noises, default=None)}
+    out |= {
+        "training_gap": training["mean"],
+        "training_gap_sd": training["sd"],
+        "training_noise": max(noises, default=None),
+    }
     for name in ("error", "gap"):
         found = summary([getattr(run, name) for run in runs])
         head = name if name == "error" else "held_out_gap"
-        out |= {head if part == "mean" else f"{head}_{part}": value for part, value in found.items()}
+        out |= {
+            head if part == "mean" else f"{head}_{part}": value for part, value in found.items()
+        }
         if len(runs) == 1:
             out |= {f"{head}_{end}": getattr(runs[0], f"{name}_{end}") for end in ("low", "high")}
     excesses = [run.excess for run in runs]
@@ -69,7 +82,8 @@ def point(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def summary(values: Sequence[float | None]) -> dict[str, float | None]:
-    """Mean, standard deviation and the ends of the interval of the mean; None wherever one of the values is.
+    """Mean, standard deviation and the ends of the interval of the mean; None wherever one of the
+    values is.
 
     >>> {name: round(value, 4) for name, value in summary([0.1, 0.2, 0.3]).items()}
     {'mean': 0.2, 'sd': 0.1, 'low': -0.0484, 'high': 0.4484}

@@ -1,4 +1,5 @@
-"""The fits of a private search: its candidates, the rows that they are fitted to and scored on, and one run of each."""
+"""The fits of a private search: its candidates, the rows that they are fitted to and scored on, and
+one run of each."""
 
 from __future__ import annotations
 
@@ -84,45 +85,68 @@ class Fits:
         self.candidates, self._last, self._promise, self._seed = candidates, last, promise, seed
         self._fitted, self._scored, self.scoring, self._holdout = fitted, scored, scoring, holdout
         self.counting = promise
-        """The guarantee that scores are counted under: of persons it counts one row each, unless all rows are public."""
+        """The guarantee that scores are counted under: of persons it counts one row each, unless
+        all rows are public."""
         if promise.unit is not None and promise.protects == "records":
             self.counting = replace(promise, unit=replace(promise.unit, max_rows=1))
         self.read: list[str] = []
         self.shape: tuple[int, ...] = (1, 2, 2)
         """Of the counts that a score is found from: groups, labels, decisions. Public."""
         stated = getattr(last, "public_rows", None)
-        self._stated = stated if stated is not None else getattr(getattr(last, "schema", None), "rows", None)
+        self._stated = (
+            stated if stated is not None else getattr(getattr(last, "schema", None), "rows", None)
+        )
 
     @property
     def moves(self) -> float:
         """How far one who is protected moves the counts of a score."""
-        return of_histogram(1.0, 1).sensitivity(self.counting.neighbours) * self.counting.rows_per_unit
+        return (
+            of_histogram(1.0, 1).sensitivity(self.counting.neighbours) * self.counting.rows_per_unit
+        )
 
     @property
     def rows(self) -> float | None:
-        """About how many are counted in scores and fitted to, where that is public: of persons at least as many as their rows
-        make, at so many rows each."""
+        """About how many are counted in scores and fitted to, where that is public: of persons at
+        least as many as their rows make, at so many rows each."""
         if self._stated is None and self._promise.neighbours == "replace-one":
             return float(sum(_count(one) for one in (self._fitted, self._scored)))
         return self._stated if self._stated is None else self._stated / self._promise.rows_per_unit
 
-    def made(self, at: int, epsilon: float, delta: float, number: int = 0, *, whole: Rows | None = None) -> Any:
-        """A candidate, not fitted, in a run of this number; of all rows (`whole`), or of those that are not set aside."""
+    def made(
+        self, at: int, epsilon: float, delta: float, number: int = 0, *, whole: Rows | None = None
+    ) -> Any:
+        """A candidate, not fitted, in a run of this number; of all rows (`whole`), or of those that
+        are not set aside."""
         whose = (self._fitted if whole is None else whole).whose
         own = self._last.get_params(deep=False)
-        promised = {"protects": self._promise.protects, "neighbours": self._promise.neighbours, **_told(whose)}
-        spent = {"epsilon": epsilon, "delta": delta, "ledger": None, "random_state": derived_seed(self._seed, 2 * number)}
+        promised = {
+            "protects": self._promise.protects,
+            "neighbours": self._promise.neighbours,
+            **_told(whose),
+        }
+        spent = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "ledger": None,
+            "random_state": derived_seed(self._seed, 2 * number),
+        }
         if self._stated is not None and whole is None:
             spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
         made = type(self._last)(**{**own, **promised, **spent})
-        changed = {placed(made, name): value for name, value in self.candidates[at].items() if name not in spent}
+        changed = {
+            placed(made, name): value
+            for name, value in self.candidates[at].items()
+            if name not in spent
+        }
         return made.set_params(**changed)
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
         """What a fit of each candidate would release: planned by public facts, nothing is asked."""
         with paid_for(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = [self._plan(self.made(at, epsilon, delta)) for at in range(len(self.candidates))]
+            found = [
+                self._plan(self.made(at, epsilon, delta)) for at in range(len(self.candidates))
+            ]
         return [event for event in found if not isinstance(event, NoOp)] or [NoOp()]
 
     def _plan(self, one: Any) -> Event:
@@ -131,7 +155,9 @@ class Fits:
         def read(ways: Any) -> Any:
             training = inputs.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
-            cells = math.prod(map(len, training.rows.layout.sensitive)) if self.scoring.by_group else 1
+            cells = (
+                math.prod(map(len, training.rows.layout.sensitive)) if self.scoring.by_group else 1
+            )
             self.shape = (cells, len(training.classes), len(training.classes))
             return training
 
@@ -140,7 +166,8 @@ class Fits:
         return plan
 
     def run(self, at: int, price: SearchPrice, number: int) -> Run:
-        """Fit a candidate and score it. What the fit warns of would tell of a run that is not released: nobody hears it."""
+        """Fit a candidate and score it. What the fit warns of would tell of a run that is not
+        released: nobody hears it."""
         X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
         one = self.made(at, price.epsilon, price.delta, number)
         with warnings.catch_warnings():
@@ -153,7 +180,9 @@ class Fits:
         unit = self.counting.unit
         whose = None if aside.whose is None or unit is None else replace(aside.whose, unit=unit)
         rows = (aside.X, aside.y, aside.groups)
-        found = search_scores.counted(one, rows, self.scoring, schema, self.counting, price, noise, seed, whose)
+        found = search_scores.counted(
+            one, rows, self.scoring, schema, self.counting, price, noise, seed, whose
+        )
         return Run(at, one, self.scoring.of(found.counts, found.cells, found.classes), found)
 
     def again(self, found: Run, price: SearchPrice, rows: Rows) -> Any:
@@ -165,7 +194,8 @@ class Fits:
         return one
 
     def defaults(self) -> int:
-        """The place of the candidate that changes nothing: the first that says what the estimator says, else one more."""
+        """The place of the candidate that changes nothing: the first that says what the estimator
+        says, else one more."""
         own = self._last.get_params()
         for at, one in enumerate(self.candidates):
             held = [(own[placed(self._last, name)], value) for name, value in one.items()]
@@ -175,8 +205,8 @@ class Fits:
         return len(self.candidates) - 1
 
     def best(self, price: SearchPrice, among: Sequence[int]) -> list[Run]:
-        """The best of a secret number of runs of these candidates; the first of equal ones. Others are forgotten as they
-        come."""
+        """The best of a secret number of runs of these candidates; the first of equal ones. Others
+        are forgotten as they come."""
         source = NoiseSource.of(derived_seed(self._seed, 1 << 20))
         kept: Run | None = None
         draws = source.stream("sampling", "candidates").generator()
@@ -184,9 +214,16 @@ class Fits:
             try:
                 found = self.run(among[int(draws.integers(len(among)))], price, number)
             except Exception:
-                remedy = "Fit the candidates one by one to rows that were made up, to see which fails."
+                remedy = (
+                    "Fit the candidates one by one to rows that were made up, to see which fails."
+                )
                 raise PrivacyError(
-                    complaint(expected="runs that end", of="PrivateSearchCV", got="one that failed", remedy=remedy)
+                    complaint(
+                        expected="runs that end",
+                        of="PrivateSearchCV",
+                        got="one that failed",
+                        remedy=remedy,
+                    )
                 ) from None
             kept = found if kept is None or found.score > kept.score else kept
         return [] if kept is None else [kept]
@@ -196,50 +233,110 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
     """(steps that learn nothing or None, classifier of ours, its name in the pipeline)."""
     front, last, name = None, estimator, ""
     if isinstance(estimator, Pipeline):
-        learning = [step for at, one in estimator.steps[:-1] for step in pipelines.learning(at, one)]
+        learning = [
+            step for at, one in estimator.steps[:-1] for step in pipelines.learning(at, one)
+        ]
         if learning:
             named = ", ".join(map(str, learning))
-            remedy = "Scale by a schema, or give the step public numbers; FunctionTransformer learns nothing."
+            remedy = (
+                "Scale by a schema, or give the step public numbers; FunctionTransformer learns "
+                "nothing."
+            )
             raise PrivacyError(
-                complaint(expected="steps that learn nothing from rows", of="estimator", got=named, remedy=remedy, quote=False)
+                complaint(
+                    expected="steps that learn nothing from rows",
+                    of="estimator",
+                    got=named,
+                    remedy=remedy,
+                    quote=False,
+                )
             )
         name, last = estimator.steps[-1]
         front = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
-    plain = bases.carries_a_promise(last) and hasattr(last, "_search") and not hasattr(last, "estimator")
+    plain = (
+        bases.carries_a_promise(last)
+        and hasattr(last, "_search")
+        and not hasattr(last, "estimator")
+    )
     if not plain or not isinstance(last, ClassifierMixin) or isinstance(last, type):
-        remedy = "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not searched."
+        remedy = (
+            "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not "
+            "searched."
+        )
         got = type(last).__name__
-        raise InputError(complaint(expected="a private classifier of this library", of="estimator", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a private classifier of this library",
+                of="estimator",
+                got=got,
+                remedy=remedy,
+            )
+        )
     if last.checkpoint is not None:
         remedy = "A folder keeps one fit, and a search has many: leave checkpoint=None."
-        raise InputError(complaint(expected="None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy
+            )
+        )
     return front, last, name
 
 
-def candidates_of(given: object, n_iter: Any, seed: int | None, name: str, last: Any) -> list[Candidate]:
+def candidates_of(
+    given: object, n_iter: Any, seed: int | None, name: str, last: Any
+) -> list[Candidate]:
     """Public: drawn without a look at any row."""
-    listed = [given] if isinstance(given, Mapping) else list(given) if isinstance(given, list | tuple) else None
+    listed = (
+        [given]
+        if isinstance(given, Mapping)
+        else list(given)
+        if isinstance(given, list | tuple)
+        else None
+    )
     remedy = 'Pass {"solver__clip": [0.5, 1.0, 2.0]}, for example.'
     if not listed or any(not isinstance(one, Mapping) or not one for one in listed):
         raise InputError(
-            complaint(expected="names of parameters with values", of="param_distributions", got=given, remedy=remedy)
+            complaint(
+                expected="names of parameters with values",
+                of="param_distributions",
+                got=given,
+                remedy=remedy,
+            )
         )
     for one in listed:
         for key, values in one.items():
-            if not hasattr(values, "rvs") and (isinstance(values, str) or not hasattr(values, "__len__") or not len(values)):
+            if not hasattr(values, "rvs") and (
+                isinstance(values, str) or not hasattr(values, "__len__") or not len(values)
+            ):
                 of = f"param_distributions[{key!r}]"
-                raise InputError(complaint(expected="a list of values, or a distribution", of=of, got=values, remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="a list of values, or a distribution",
+                        of=of,
+                        got=values,
+                        remedy=remedy,
+                    )
+                )
     drawn = any(hasattr(values, "rvs") for one in listed for values in one.values())
     if drawn:
         count = _checks.whole(at_least=1, n_iter=n_iter)
         found = list(
-            ParameterSampler(listed, min(count, MOST_CANDIDATES), random_state=0 if seed is None else seed % (1 << 32))
+            ParameterSampler(
+                listed,
+                min(count, MOST_CANDIDATES),
+                random_state=0 if seed is None else seed % (1 << 32),
+            )
         )
     else:
         found = list(ParameterGrid(listed))
     if len(found) > MOST_CANDIDATES:
         raise InputError(
-            complaint(expected=f"at most {MOST_CANDIDATES} candidates", of="param_distributions", got=len(found), remedy=remedy)
+            complaint(
+                expected=f"at most {MOST_CANDIDATES} candidates",
+                of="param_distributions",
+                got=len(found),
+                remedy=remedy,
+            )
         )
     prefix = f"{name}__" if name else ""
     known = set(last.get_params()) - set(SPENT_HERE)
@@ -250,30 +347,51 @@ def candidates_of(given: object, n_iter: Any, seed: int | None, name: str, last:
                 remedy = "Name a parameter of the classifier; the search itself sets what is spent."
                 raise InputError(
                     complaint(
-                        expected=f"one of {listed_names}", of="param_distributions", got=key, remedy=remedy, among=listed_names
+                        expected=f"one of {listed_names}",
+                        of="param_distributions",
+                        got=key,
+                        remedy=remedy,
+                        among=listed_names,
                     )
                 )
     return [{key.removeprefix(prefix): value for key, value in one.items()} for one in found]
 
 
 def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
-    """(rows to fit, rows to score): each row, or each person, by a coin of its own, which no other row moves."""
+    """(rows to fit, rows to score): each row, or each person, by a coin of its own, which no other
+    row moves."""
     X, groups = rows.X, rows.groups
     if isinstance(X, Elsewhere):
-        fitted, scored = parts_elsewhere(X, rows.y, groups, share, derived_seed(seed, 3 << 20), SEARCH)
+        fitted, scored = parts_elsewhere(
+            X, rows.y, groups, share, derived_seed(seed, 3 << 20), SEARCH
+        )
         return Rows(*fitted), Rows(*scored)
     count = None if isinstance(X, list | tuple) else length_of(X)
     if count is None:
-        remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
+        remedy = (
+            "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a "
+            "schema coded."
+        )
         got = type(X).__name__
-        raise InputError(complaint(expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy
+            )
+        )
     persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
     aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)
     if aside.all() or not aside.any():
         raise InputError(
-            complaint(expected="rows in both parts", of="holdout", got=share, remedy="Take another share, or more rows.")
+            complaint(
+                expected="rows in both parts",
+                of="holdout",
+                got=share,
+                remedy="Take another share, or more rows.",
+            )
         )
-    named = isinstance(groups, str) or (isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups))
+    named = isinstance(groups, str) or (
+        isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups)
+    )
 
     def part(mask: Any) -> Rows:
         at = np.flatnonzero(mask)
@@ -292,7 +410,11 @@ def _told(whose: Whose | None) -> Candidate:
 def _count(rows: Rows) -> int:
     """How many rows, or persons."""
     count = length_of(rows.X) or 0
-    return count if rows.whose is None else int(numbers_of(rows.whose, rows.X, count).max(initial=-1)) + 1
+    return (
+        count
+        if rows.whose is None
+        else int(numbers_of(rows.whose, rows.X, count).max(initial=-1)) + 1
+    )
 
 
 def names_columns(X: TableLike, groups: Any) -> bool:
@@ -302,14 +424,24 @@ def names_columns(X: TableLike, groups: Any) -> bool:
 
 
 def refuse_elsewhere(way: str, front: BaseEstimator, whose: Whose | None) -> None:
-    """Of another holder's rows: answers of every run come to the analyst, so a selection would hide none of them."""
+    """Of another holder's rows: answers of every run come to the analyst, so a selection would hide
+    none of them."""
     if way == search_price.SELECTION:
         remedy = "Pass way='all': the answers to each candidate are then charged."
         got = "a selection, whose price is that of the best run alone"
-        raise InputError(complaint(expected="a search of all", of="way", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="a search of all", of="way", got=got, remedy=remedy, quote=False)
+        )
     if front is not None:
         remedy = "Pass the classifier alone: the holder codes the rows."
-        raise InputError(complaint(expected="no steps before remote data", of="estimator", got="a pipeline", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="no steps before remote data",
+                of="estimator",
+                got="a pipeline",
+                remedy=remedy,
+            )
+        )
     if whose is not None:
         remedy = "Search where the rows are; or on a data set of rows, with unit=None."
         expected = "None beside remote data, whose holder throws coins for rows"

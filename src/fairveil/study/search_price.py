@@ -1,20 +1,25 @@
-"""What a search among candidates costs, and how much each of its fits may spend: two ways, priced before any row is read.
+"""What a search among candidates costs, and how much each of its fits may spend: two ways, priced
+before any row is read.
 
 | way | what is released | cost |
 |---|---|---|
 | selection | of a secret number of runs of random candidates, the one with the best score | `PrivateSelection` of a run |
 | all | every candidate's model and private score | the sum of one run of each |
 
-With a floor the estimator's own parameters run once too, whichever way is taken, and whoever wins is fitted again to all rows.
+With a floor the estimator's own parameters run once too, whichever way is taken, and whoever wins
+is fitted again to all rows.
 
-One run fits on the rows that are kept, and scores on those that are set aside. A person is in one of both parts, so that a
-run costs them the larger of the two, not the sum (theory.md#search). The same total buys each fit less noise one way or the
-other: which way follows from the number of candidates and the budget alone.
+One run fits on the rows that are kept, and scores on those that are set aside. A person is in one
+of both parts, so that a run costs them the larger of the two, not the sum (theory.md#search). The
+same total buys each fit less noise one way or the other: which way follows from the number of
+candidates and the budget alone.
 
 Guarantees (tests/study/test_study_search_price.py):
 1. The accountant's price of `events` is at most the total.
-2. `each` costs at least as much as any candidate's plan and as the score, at every order of the Renyi curve.
-3. `runs` draws the number of runs from the law that is priced, within `DRAWN` in total variation, which is charged.
+2. `each` costs at least as much as any candidate's plan and as the score, at every order of the
+   Renyi curve.
+3. `runs` draws the number of runs from the law that is priced, within `DRAWN` in total variation,
+   which is charged.
 """
 
 from __future__ import annotations
@@ -32,7 +37,15 @@ from ..privacy import epsilon as price
 from ..privacy.accounting import rdp as renyi
 from ..privacy.accounting.inventory import inventory
 from ..privacy.accounting.routes import gaussian_epsilon, gaussian_mu
-from ..privacy.events import Approximate, Event, Gaussian, PrivateSelection, Repeated, SamplerError, compose
+from ..privacy.events import (
+    Approximate,
+    Event,
+    Gaussian,
+    PrivateSelection,
+    Repeated,
+    SamplerError,
+    compose,
+)
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
@@ -45,17 +58,19 @@ DRAWN = 1e-11
 """How far the drawn number of runs may be from its law, in total variation."""
 STEPS = 30
 LOWEST, HIGHEST = 1e-3, 4.0
-"""Of the total: where a fit's epsilon is looked for. Its delta is far smaller, so that its epsilon may be larger."""
+"""Of the total: where a fit's epsilon is looked for. Its delta is far smaller, so that its epsilon
+may be larger."""
 Plans = Callable[[float, float], Sequence[Event]]
 
 
 @dataclass(frozen=True)
 class SearchPrice:
-    """One way, priced. `epsilon`, `delta`: of each fit. `each`: what covers one run of any candidate. `noise_multiplier`: of
-    the score's Gaussian noise; None: discrete Laplace noise of `epsilon`. `refit_epsilon`: of the last fit of the winner, at
-    the same delta; None: there is none. `floor`: whether the estimator's own parameters had a run of their own, and stay
-    unless a candidate is clearly better. `least_gain`: the smallest gain in error that the scores' noise would let one tell;
-    None without a floor, or where nobody said how many rows there are."""
+    """One way, priced. `epsilon`, `delta`: of each fit. `each`: what covers one run of any
+    candidate. `noise_multiplier`: of the score's Gaussian noise; None: discrete Laplace noise of
+    `epsilon`. `refit_epsilon`: of the last fit of the winner, at the same delta; None: there is
+    none. `floor`: whether the estimator's own parameters had a run of their own, and stay unless a
+    candidate is clearly better. `least_gain`: the smallest gain in error that the scores' noise
+    would let one tell; None without a floor, or where nobody said how many rows there are."""
 
     way: str
     epsilon: float
@@ -82,9 +97,10 @@ def priced(
     *,
     floor: bool = False,
 ) -> SearchPrice:
-    """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both may spend the same. `refit`:
-    the part of the budget, in squares of Gaussian noise (else in epsilon), that the winner is fitted with again, to all rows.
-    `floor`: one run more, of the estimator's own parameters."""
+    """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both
+    may spend the same. `refit`: the part of the budget, in squares of Gaussian noise (else in
+    epsilon), that the winner is fitted with again, to all rows. `floor`: one run more, of the
+    estimator's own parameters."""
     ways = [one for one in (ALL, SELECTION) if way in (one, "auto")]
     found, failed = list[SearchPrice](), list[BudgetError]()
     for one in ways:
@@ -98,10 +114,20 @@ def priced(
 
 
 def unsearched(promise: Promise, least_gain: float | None) -> SearchPrice:
-    """Of one fit with the whole budget, where a search is not worth its price: `least_gain` says why."""
+    """Of one fit with the whole budget, where a search is not worth its price: `least_gain` says
+    why."""
     each = Approximate(promise.epsilon, promise.delta)
     return SearchPrice(
-        DEFAULTS, promise.epsilon, promise.delta, each, None, (each,), promise.epsilon, 1.0, 1.0, least_gain=least_gain
+        DEFAULTS,
+        promise.epsilon,
+        promise.delta,
+        each,
+        None,
+        (each,),
+        promise.epsilon,
+        1.0,
+        1.0,
+        least_gain=least_gain,
     )
 
 
@@ -114,7 +140,12 @@ def refit_of(promise: Promise, plans: Plans, share: float, delta: float) -> tupl
         return share * promise.epsilon, Approximate(share * promise.epsilon, delta)
     if found > mu * (1.0 + 1e-6):
         raise PrivacyError(
-            complaint(expected="plans that keep the epsilon they are given", of="refit", got=promise, remedy="Search others.")
+            complaint(
+                expected="plans that keep the epsilon they are given",
+                of="refit",
+                got=promise,
+                remedy="Search others.",
+            )
         )
     return epsilon, Gaussian(1.0 / found)
 
@@ -129,7 +160,8 @@ def _priced(
     refit: float | None,
     floor: bool,
 ) -> SearchPrice:
-    """The largest epsilon of a fit that the total has room for, by bisection; checked with the plans themselves."""
+    """The largest epsilon of a fit that the total has room for, by bisection; checked with the
+    plans themselves."""
     delta = promise.delta / (4.0 * max(mean, float(candidates) + floor))
     last = None if refit is None else refit_of(promise, plans, refit, delta)
     after = () if last is None else (last[1],)
@@ -137,7 +169,12 @@ def _priced(
     def events_of(each: Event) -> tuple[Event, ...]:
         if way == ALL:
             return (Repeated(each, candidates + floor), *after)
-        return *((each,) if floor else ()), PrivateSelection(each, mean, shape), SamplerError(DRAWN), *after
+        return (
+            *((each,) if floor else ()),
+            PrivateSelection(each, mean, shape),
+            SamplerError(DRAWN),
+            *after,
+        )
 
     def cost(each: Event) -> float:
         return price(events_of(each), promise.delta, promise.neighbours)
@@ -145,13 +182,19 @@ def _priced(
     gaussian = _mu(plans(promise.epsilon, delta), promise) is not None
 
     def supposed(epsilon: float) -> Event:
-        return Gaussian(1.0 / gaussian_mu(epsilon, delta)) if gaussian else Approximate(epsilon, delta)
+        return (
+            Gaussian(1.0 / gaussian_mu(epsilon, delta)) if gaussian else Approximate(epsilon, delta)
+        )
 
     low, high = promise.epsilon * LOWEST, promise.epsilon * HIGHEST
     if cost(supposed(low)) > promise.epsilon:
         remedy = "Search fewer candidates, or raise epsilon or delta."
         got = f"{candidates} candidates at {promise}"
-        raise BudgetError(complaint(expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy))
+        raise BudgetError(
+            complaint(
+                expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy
+            )
+        )
     for _ in range(STEPS):
         middle = (low + high) / 2.0
         low, high = (middle, high) if cost(supposed(middle)) <= promise.epsilon else (low, middle)
@@ -164,15 +207,23 @@ def _priced(
         if total <= promise.epsilon:
             z, again = None if mu is None else 1.0 / mu, None if last is None else last[0]
             number = float(candidates) if way == ALL else mean
-            return SearchPrice(way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor)
+            return SearchPrice(
+                way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor
+            )
         epsilon *= 0.97
     raise PrivacyError(
-        complaint(expected="plans that keep the epsilon they are given", of="estimator", got=promise, remedy="Search others.")
+        complaint(
+            expected="plans that keep the epsilon they are given",
+            of="estimator",
+            got=promise,
+            remedy="Search others.",
+        )
     )
 
 
 def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
-    """The largest mu of plans that are unsampled Gaussian noise and nothing else; None where one is not."""
+    """The largest mu of plans that are unsampled Gaussian noise and nothing else; None where one is
+    not."""
     found = [inventory(compose([event]), promise.neighbours) for event in planned]
     if any(one.others or one.total_variation or not one.private for one in found):
         return None
@@ -180,12 +231,15 @@ def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
 
 
 def require_refit_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
-    """An error unless what the last fit states costs no more than what was priced for it, the last of all events."""
+    """An error unless what the last fit states costs no more than what was priced for it, the last
+    of all events."""
     last = price.events[-1]
     assert isinstance(last, Gaussian | Approximate)
     assert price.refit_epsilon is not None
     noise = last.noise_multiplier if isinstance(last, Gaussian) else None
-    require_covered(statement, replace(price, epsilon=price.refit_epsilon, noise_multiplier=noise, each=last))
+    require_covered(
+        statement, replace(price, epsilon=price.refit_epsilon, noise_multiplier=noise, each=last)
+    )
 
 
 def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
@@ -195,15 +249,29 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
         covered = statement.epsilon <= price.epsilon and statement.delta <= price.delta
     else:
         mu = _mu(plan, statement.promise)
-        covered = statement.plan is not None and mu is not None and mu <= (1.0 + 1e-9) / price.noise_multiplier
+        covered = (
+            statement.plan is not None
+            and mu is not None
+            and mu <= (1.0 + 1e-9) / price.noise_multiplier
+        )
     if not covered:
-        remedy = "This is an error of the library: please report it. What was reserved stays charged."
+        remedy = (
+            "This is an error of the library: please report it. What was reserved stays charged."
+        )
         got = f"epsilon {statement.epsilon:g} at delta {statement.delta:g}"
-        raise PrivacyError(complaint(expected=f"a fit that costs {price.each}", of="PrivateSearchCV", got=got, remedy=remedy))
+        raise PrivacyError(
+            complaint(
+                expected=f"a fit that costs {price.each}",
+                of="PrivateSearchCV",
+                got=got,
+                remedy=remedy,
+            )
+        )
 
 
 def runs(mean: float, shape: float, source: NoiseSource) -> int:
-    """How many runs a selection makes: drawn by one uniform number of 53 bits along the law's sums."""
+    """How many runs a selection makes: drawn by one uniform number of 53 bits along the law's
+    sums."""
     drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
     found = np.searchsorted(_sums(mean, shape)[:-1], drawn, side="right")
     return int(found) + (0 if math.isinf(shape) else 1)
@@ -211,16 +279,23 @@ def runs(mean: float, shape: float, source: NoiseSource) -> int:
 
 @lru_cache(maxsize=32)
 def _sums(mean: float, shape: float) -> npt.NDArray[np.float64]:
-    """P(runs <= k), from 0 (Poisson) or 1 (truncated negative binomial of the accountant's own gamma) on."""
+    """P(runs <= k), from 0 (Poisson) or 1 (truncated negative binomial of the accountant's own
+    gamma) on."""
     if math.isinf(shape):
         size = int(mean + 12.0 * math.sqrt(mean) + 60)
-        logs = np.arange(size) * math.log(mean) - mean - np.array([math.lgamma(k + 1.0) for k in range(size)])
+        logs = (
+            np.arange(size) * math.log(mean)
+            - mean
+            - np.array([math.lgamma(k + 1.0) for k in range(size)])
+        )
         law = np.exp(logs)
     else:
         gamma = renyi.stopping(mean, shape)
         size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
         steps = np.arange(1, size)
-        logs = np.log((steps + shape) / (steps + 1.0)) + (math.log1p(-gamma) if gamma < 1 else -math.inf)
+        logs = np.log((steps + shape) / (steps + 1.0)) + (
+            math.log1p(-gamma) if gamma < 1 else -math.inf
+        )
         law = np.exp(np.concatenate([[0.0], np.cumsum(logs)]))
         law = law / law.sum()
     return np.asarray(np.minimum(1.0, np.cumsum(law)), np.float64)

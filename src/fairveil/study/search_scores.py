@@ -1,11 +1,14 @@
-"""Scores of candidates from one private count of the rows set aside: group, label and decision of each, with noise.
+"""Scores of candidates from one private count of the rows set aside: group, label and decision of
+each, with noise.
 
     score = - error,   - largest gap,   or   - (error + weight x max(0, largest excess over a bound))
 
-Everything but the count is a function of released numbers; any function of the released table may be a score.
+Everything but the count is a function of released numbers; any function of the released table may
+be a score.
 
 Guarantees (tests/study/test_study_search.py):
-1. A score is a function of one noisy histogram, which costs what the search's price says, and of nothing else.
+1. A score is a function of one noisy histogram, which costs what the search's price says, and of
+   nothing else.
 2. An undefined score is the worst there is.
 """
 
@@ -40,7 +43,8 @@ WORST = -1e9
 
 @dataclass(frozen=True)
 class Scoring:
-    """What a candidate is scored by: a word, or a function of released counts (cells, labels, classes), larger is better."""
+    """What a candidate is scored by: a word, or a function of released counts (cells, labels,
+    classes), larger is better."""
 
     kind: str | Callable[[Floats], float]
     constraint: Any = None
@@ -50,10 +54,16 @@ class Scoring:
         if not callable(self.kind) and self.kind not in SCORES:
             remedy = "Pass scoring='error', or a function of the released counts."
             expected = f"one of {list(SCORES)}, or a function"
-            raise InputError(complaint(expected=expected, of="scoring", got=self.kind, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="scoring", got=self.kind, remedy=remedy)
+            )
         if self.kind in (GAP_OF, LAGRANGIAN) and not notions_of(self.constraint):
             remedy = "Pass constraint='demographic_parity:0.05', for example."
-            raise InputError(complaint(expected="a constraint to score by", of="constraint", got=None, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a constraint to score by", of="constraint", got=None, remedy=remedy
+                )
+            )
 
     @property
     def by_group(self) -> bool:
@@ -103,12 +113,24 @@ def counted(
 ) -> Counted:
     """The noisy histogram of a fitted model's decisions about the rows set aside."""
     people = decided_rows.read(model, *rows, schema, promise, seed, whose)
-    shape = (people.cells.count if scoring.by_group else 1, len(people.classes), len(people.classes))
+    shape = (
+        people.cells.count if scoring.by_group else 1,
+        len(people.classes),
+        len(people.classes),
+    )
     index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-    read = {"features", "label", "sensitive"} if people.rows.layout.sensitive else {"features", "label"}
+    read = (
+        {"features", "label", "sensitive"}
+        if people.rows.layout.sensitive
+        else {"features", "label"}
+    )
     with curator_of(people.rows, **_run_of(people, promise, price), noise=noise) as curator:
-        codes = people.codes_by(lambda ids, labels, decisions: index[ids if scoring.by_group else 0, labels, decisions])
-        attached = curator.attach_codes(codes, index.size, columns_read=read, title="decisions of a candidate")
+        codes = people.codes_by(
+            lambda ids, labels, decisions: index[ids if scoring.by_group else 0, labels, decisions]
+        )
+        attached = curator.attach_codes(
+            codes, index.size, columns_read=read, title="decisions of a candidate"
+        )
         question = CodeHistogram(attached)
         if price.noise_multiplier is None:
             ask = Ask(question, 1.0 / price.epsilon, noise="discrete-laplace")
@@ -121,10 +143,15 @@ def counted(
 
 
 def _run_of(people: DecidedRows, promise: Promise, price: SearchPrice) -> dict[str, Any]:
-    """The guarantee of one count, and its plan where another holder keeps the budget; here its cost is the search's affair."""
+    """The guarantee of one count, and its plan where another holder keeps the budget; here its cost
+    is the search's affair."""
     if not people.rows.is_elsewhere:
         return {"promise": replace(promise, epsilon=4.0 * max(promise.epsilon, price.epsilon))}
-    kind = ("discrete-laplace", 1.0 / price.epsilon) if price.noise_multiplier is None else ("gaussian", price.noise_multiplier)
+    kind = (
+        ("discrete-laplace", 1.0 / price.epsilon)
+        if price.noise_multiplier is None
+        else ("gaussian", price.noise_multiplier)
+    )
     event = PartsPlan(promise, *kind).event
     spent = epsilon_of(event, promise.delta, promise.neighbours)
     return {

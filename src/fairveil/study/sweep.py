@@ -1,14 +1,17 @@
-"""Frontiers: models for every epsilon, gap and seed of a grid, trained side by side in few passes over the rows.
+"""Frontiers: models for every epsilon, gap and seed of a grid, trained side by side in few passes
+over the rows.
 
     price of looking at them all = epsilon(composition of every model's events; delta)
 
-The grid and its price are known before the first question is asked. Whoever sees all models, or picks one by what was seen, has
-been shown all of their answers: the epsilon of one model is that of a model whose place in the grid was fixed beforehand.
+The grid and its price are known before the first question is asked. Whoever sees all models, or
+picks one by what was seen, has been shown all of their answers: the epsilon of one model is that of
+a model whose place in the grid was fixed beforehand.
 
 Guarantees (tests/study/test_study_frontier.py):
-1. Each model is the one that the estimator's own fit with `random_state=seed` gives: weights, released values and events, bit
-   for bit.
-2. `privacy` prices the events of all models together, at the delta of each; every model's statement says so under tuning.
+1. Each model is the one that the estimator's own fit with `random_state=seed` gives: weights,
+   released values and events, bit for bit.
+2. `privacy` prices the events of all models together, at the delta of each; every model's statement
+   says so under tuning.
 3. Held-out rows never reach training, and what is measured on them is listed as not covered.
 """
 
@@ -87,22 +90,22 @@ def frontier(
     sensitive_features : array, table or names of columns of X, default=None
         Groups: one column or several. None: the schema's, or no groups.
     constraint : notion, str, callable or list of these, default=DemographicParity
-        The swept constraint: a notion's class or name, or a function from a bound to notions. Notions in a list are required of
-        every model.
+        The swept constraint: a notion's class or name, or a function from a bound to notions.
+        Notions in a list are required of every model.
     gaps : iterable of float or None, default=(0.2, 0.15, 0.1, 0.05, 0.02)
         Bounds, as shares of 1; None is a model without one.
     epsilons : iterable of float, default=(0.5, 1.0, 3.0)
         Privacy budgets of one model each.
     seeds : int or iterable of int, default=5
-        How many seeds, or which. None trains one model a point with secure noise. Seeded noise is for studies: statements are
-        flagged INSECURE, and models of one seed share it. With infinite epsilon only the first is used. Through a door whose
-        noise is secret a number means None.
+        How many seeds, or which. None trains one model a point with secure noise. Seeded noise is
+        for studies: statements are flagged INSECURE, and models of one seed share it. With infinite
+        epsilon only the first is used. Through a door whose noise is secret a number means None.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
     estimator : RateConstrainedClassifier or ParityPostProcessor, default=None
-        Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model` and `ledger`. A
-        `ParityPostProcessor` needs a fitted base with ``public_base=True``, and its models are fitted one by one. None: a
-        `RateConstrainedClassifier` with the defaults.
+        Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model`
+        and `ledger`. A `ParityPostProcessor` needs a fitted base with ``public_base=True``, and its
+        models are fitted one by one. None: a `RateConstrainedClassifier` with the defaults.
     published : iterable of Series, default=()
         Curves of others for the plot.
     progress : bool, default=True
@@ -124,8 +127,15 @@ def frontier(
     >>> A = rng.integers(2, size=3000)
     >>> X = rng.normal(size=(3000, 2)) + 0.5 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=3000) > 1).astype(int)
-    >>> found = frontier(X[:2000], y[:2000], A[:2000], gaps=(0.6, 0.4), epsilons=(2.0,), seeds=2,
-    ...     test=(X[2000:], y[2000:], A[2000:]))
+    >>> found = frontier(
+    ...     X[:2000],
+    ...     y[:2000],
+    ...     A[:2000],
+    ...     gaps=(0.6, 0.4),
+    ...     epsilons=(2.0,),
+    ...     seeds=2,
+    ...     test=(X[2000:], y[2000:], A[2000:]),
+    ... )
     >>> print(found)
     4 models, 1 epsilons, 2 targets of the demographic parity gap; looking at all of them costs epsilon 4.32 at delta 1e-06.
     >>> [line["target"] for line in found.table()], len(found.models)
@@ -133,11 +143,17 @@ def frontier(
     """
     if isinstance(X, Elsewhere) and not X.seeded and isinstance(seeds, int):
         seeds = None  # their holder's noise is secret
-    sweep, chosen, family = _numbers("epsilons", epsilons), _seeds(seeds), Family.of(constraint, _numbers("gaps", gaps))
+    sweep, chosen, family = (
+        _numbers("epsilons", epsilons),
+        _seeds(seeds),
+        Family.of(constraint, _numbers("gaps", gaps)),
+    )
     curves = tuple(published)
     if isinstance(estimator, ParityPostProcessor):
         with bar("Frontier") if progress else nullcontext() as tick:
-            runs, statement, rows, models = of_parity(estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick)
+            runs, statement, rows, models = of_parity(
+                estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick
+            )
         _warn(runs)
         return Frontier(family.name, runs, statement, rows, curves, models)
     template = _template(estimator)
@@ -153,14 +169,20 @@ def frontier(
     whole = _promise_of_all(list(jobs.values()))
     not_covered = () if held_out is None else (held_out_words(held_out.rows),)
     with bar("Frontier") if progress else nullcontext() as tick:
-        batched.fit_all(list(jobs.values()), tuning=tuning_of(jobs, whole), not_covered=not_covered, tick=tick)
-    judges = {gap: family.judge(gap, reader.cells, reader.training.classes) for gap in family.bounds}
+        batched.fit_all(
+            list(jobs.values()), tuning=tuning_of(jobs, whole), not_covered=not_covered, tick=tick
+        )
+    judges = {
+        gap: family.judge(gap, reader.cells, reader.training.classes) for gap in family.bounds
+    }
     runs = tuple(_run(key, job, family, judges[key[1]], held_out) for key, job in jobs.items())
     _warn(runs)
     return Frontier(
         family.name,
         runs,
-        statement_of_all([job.estimator.privacy_ for job in jobs.values()], _events(list(jobs.values())), whole),
+        statement_of_all(
+            [job.estimator.privacy_ for job in jobs.values()], _events(list(jobs.values())), whole
+        ),
         None if held_out is None else held_out.rows,
         curves,
         {key: job.estimator for key, job in jobs.items()},
@@ -168,7 +190,8 @@ def frontier(
 
 
 class _Reader:
-    """Codes the rows once. Ways differ in the cap on weights alone, which only rows with weights notice."""
+    """Codes the rows once. Ways differ in the cap on weights alone, which only rows with weights
+    notice."""
 
     def __init__(self, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike) -> None:
         self._given = X, y, sensitive_features
@@ -182,7 +205,8 @@ class _Reader:
 
     @property
     def cells(self) -> Any:
-        """Product cells, which all notions can be resolved against; None without sensitive columns."""
+        """Product cells, which all notions can be resolved against; None without sensitive
+        columns."""
         assert self.training is not None
         return groups_of(self.training, either=False)
 
@@ -195,18 +219,36 @@ def _template(estimator: object) -> RateConstrainedClassifier:
         return RateConstrainedClassifier()
     if type(estimator) is not RateConstrainedClassifier:
         remedy = (
-            "Pass RateConstrainedClassifier(protects='sensitive_features'), or leave it out: what is swept is a bound. "
+            "Pass RateConstrainedClassifier(protects='sensitive_features'), or leave it out: what "
+            "is swept is a bound. "
             "Fit others one by one; each statement is charged by itself."
         )
         got = type(estimator).__name__
         expected = "a RateConstrainedClassifier or a ParityPostProcessor"
         raise InputError(complaint(expected=expected, of="estimator", got=got, remedy=remedy))
     if estimator.constraints is not None:
-        remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), for example."
-        raise InputError(complaint(expected="None", of="estimator.constraints", got=estimator.constraints, remedy=remedy))
+        remedy = (
+            "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), for "
+            "example."
+        )
+        raise InputError(
+            complaint(
+                expected="None",
+                of="estimator.constraints",
+                got=estimator.constraints,
+                remedy=remedy,
+            )
+        )
     if estimator.checkpoint is not None:
         remedy = "A folder keeps one fit: leave checkpoint=None."
-        raise InputError(complaint(expected="None", of="estimator.checkpoint", got=str(estimator.checkpoint), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="None",
+                of="estimator.checkpoint",
+                got=str(estimator.checkpoint),
+                remedy=remedy,
+            )
+        )
     return estimator
 
 
@@ -224,7 +266,11 @@ def _numbers(name: str, values: object) -> tuple[Any, ...]:
         out = tuple(None if value is None else _checks.non_negative(gaps=value) for value in listed)
     if not out or len(set(out)) != len(out):
         remedy = f"Pass {name}=(0.5, 1.0), for example."
-        raise InputError(complaint(expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy
+            )
+        )
     return out
 
 
@@ -236,7 +282,11 @@ def _seeds(seeds: object) -> tuple[int | None, ...]:
     listed = tuple(_checks.whole(seeds=seed) for seed in seeds)
     if not listed or len(set(listed)) != len(listed):
         remedy = "Pass seeds=5, or seeds=(1, 2, 3)."
-        raise InputError(complaint(expected="distinct seeds, at least one", of="seeds", got=list(listed), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="distinct seeds, at least one", of="seeds", got=list(listed), remedy=remedy
+            )
+        )
     return listed
 
 
@@ -247,7 +297,9 @@ def _intents(
     out: dict[tuple[float, float | None], tuple[RateConstrainedClassifier, Intent]] = {}
     for epsilon in epsilons:
         for gap in family.bounds:
-            one = _with(template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None)
+            one = _with(
+                template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None
+            )
             with warnings.catch_warnings():
                 for category in _said([intent.promise for _, intent in out.values()], epsilon):
                     warnings.simplefilter("ignore", category)
@@ -300,7 +352,8 @@ def _warn(runs: Sequence[Run]) -> None:
     broken = sum(run.met is False for run in runs)
     if broken:
         text = (
-            f"{broken} of {len(runs)} models do not meet a constraint: see not_met in table(), and the "
+            f"{broken} of {len(runs)} models do not meet a constraint: see not_met in table(), and "
+            f"the "
             "constraint_report_ of each. Ask for larger gaps, larger epsilons or more rounds there."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -1,4 +1,5 @@
-"""What all models of a frontier share: one price, one statement, and how each is measured on held-out rows."""
+"""What all models of a frontier share: one price, one statement, and how each is measured on
+held-out rows."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from .held_out import error_of
 from .result_contents import Key
 from .runs import CONFIDENCE, Run
 
-SHARED = "models of one seed share their noise: the price of all of them together is that of secure noise alone (seeds=None)"
+SHARED = (
+    "models of one seed share their noise: the price of all of them together is that of secure "
+    "noise alone (seeds=None)"
+)
 
 
 def promise_of_all(promises: Sequence[Promise], events: Sequence[Event]) -> Promise:
@@ -35,24 +39,38 @@ def tuning_of(keys: Iterable[Key], whole: Promise) -> str:
     """What each model's statement says of the others."""
     listed = list(keys)
     epsilons, gaps, seeds = (len({key[place] for key in listed}) for place in range(3))
-    grid = f"one of {len(listed)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} seeds)"
-    cost = f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}" if whole.is_private else "what no guarantee covers"
+    grid = (
+        f"one of {len(listed)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} "
+        f"seeds)"
+    )
+    cost = (
+        f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}"
+        if whole.is_private
+        else "what no guarantee covers"
+    )
     return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
 
 
 def held_out_words(rows: int) -> str:
     """What is not covered beside the models."""
-    return f"exact errors and gaps of {rows} held-out rows, shown beside the models: no guarantee covers those rows"
+    return (
+        f"exact errors and gaps of {rows} held-out rows, shown beside the models: no guarantee "
+        f"covers those rows"
+    )
 
 
-def statement_of_all(stated: Sequence[PrivacyStatement], events: Sequence[Event], whole: Promise) -> PrivacyStatement:
+def statement_of_all(
+    stated: Sequence[PrivacyStatement], events: Sequence[Event], whole: Promise
+) -> PrivacyStatement:
     """The statement of all models together."""
     bounds: dict[str, StatedBound] = {}
     for bound in (bound for statement in stated for bound in statement.bounds):
         if bound.question not in bounds or bound.sensitivity > bounds[bound.question].sensitivity:
             bounds[bound.question] = bound
     secure = all(statement.noise == "secure" for statement in stated)
-    not_covered = dict.fromkeys(sentence for statement in stated for sentence in statement.not_covered)
+    not_covered = dict.fromkeys(
+        sentence for statement in stated for sentence in statement.not_covered
+    )
     return PrivacyStatement.of(
         whole,
         events,
@@ -60,11 +78,20 @@ def statement_of_all(stated: Sequence[PrivacyStatement], events: Sequence[Event]
         facts=stated[0].facts,
         bounds=bounds.values(),
         not_covered=[*not_covered, *([] if secure else [SHARED])],
-        tuning=f"the price of all {len(stated)} models of a frontier together: any of them may be chosen by what was seen",
+        tuning=f"the price of all {len(stated)} models of a frontier together: any of them may be "
+        f"chosen by what was seen",
         noise="secure" if secure else "seeded",
-        arithmetic=max((statement.arithmetic for statement in stated), key=ARITHMETICS.index, default="exact"),
-        user_code=next((statement.user_code for statement in stated if statement.user_code != "none"), "none"),
-        ledger=max((one.ledger for one in stated if one.ledger is not None), key=lambda one: one.entry, default=None),
+        arithmetic=max(
+            (statement.arithmetic for statement in stated), key=ARITHMETICS.index, default="exact"
+        ),
+        user_code=next(
+            (statement.user_code for statement in stated if statement.user_code != "none"), "none"
+        ),
+        ledger=max(
+            (one.ledger for one in stated if one.ledger is not None),
+            key=lambda one: one.entry,
+            default=None,
+        ),
     )
 
 
@@ -73,7 +100,9 @@ def measured(run: Run, judge: Judge, histogram: Floats) -> Run:
     values = judge.system.exact_values(histogram, histogram.sum(axis=-1))
     error, rows = error_of(histogram), float(histogram.sum())
     below, above = wilson(error, rows, CONFIDENCE)
-    _, low, high = largest(judge.system, histogram.sum(axis=-1), histogram, CONFIDENCE, chosen=judge.swept)
+    _, low, high = largest(
+        judge.system, histogram.sum(axis=-1), histogram, CONFIDENCE, chosen=judge.swept
+    )
     return dataclasses.replace(
         run,
         error=error,

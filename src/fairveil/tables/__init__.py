@@ -1,1 +1,2 @@
-"""Ring 0: the one room that looks at a user's table: containers, columns, missing values, distinct values, keys."""
+"""Ring 0: the one room that looks at a user's table: containers, columns, missing values, distinct
+values, keys."""

@@ -1,4 +1,5 @@
-"""One or several columns as users hold them (arrays, series, frames, mappings, lists), matched by position."""
+"""One or several columns as users hold them (arrays, series, frames, mappings, lists), matched by
+position."""
 
 from __future__ import annotations
 
@@ -16,23 +17,42 @@ Values = npt.NDArray[Any]
 
 
 def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values]:
-    """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list of columns."""
+    """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list
+    of columns."""
     given = sensitive_features
     if given is None:
         remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="at least one column", of="sensitive_features", got=given, remedy=remedy
+            )
+        )
     if isinstance(given, Mapping):
         found = {str(name): one_column(column, str(name)) for name, column in given.items()}
     elif isinstance(given, (list, tuple)) and given and all(_is_column(item) for item in given):
-        found = {_name(item) or f"sensitive_{j}": one_column(item, f"column {j}") for j, item in enumerate(given)}
+        found = {
+            _name(item) or f"sensitive_{j}": one_column(item, f"column {j}")
+            for j, item in enumerate(given)
+        }
         if len(found) != len(given):
             remedy = "Pass a mapping from name to column."
-            raise InputError(complaint(expected="distinct names", of="sensitive_features", got=list(found), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="distinct names",
+                    of="sensitive_features",
+                    got=list(found),
+                    remedy=remedy,
+                )
+            )
     else:
         found = frame_or_array(given)
     if not found:
         remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="at least one column", of="sensitive_features", got=given, remedy=remedy
+            )
+        )
     return found
 
 
@@ -43,15 +63,23 @@ def frame_or_array(given: object) -> dict[str, Values]:
 
         try:
             wrapped: Any = nw.from_native(given, pass_through=True, allow_series=True)
-        except Exception as error:  # names twice, and what else a table of somebody else's does not bear
+        except Exception as error:
+            # names twice, and what else a table of somebody else's does not bear
             remedy = f"{error}"
             raise InputError(
-                complaint(expected="columns with distinct names", of="sensitive_features", got="another table", remedy=remedy)
+                complaint(
+                    expected="columns with distinct names",
+                    of="sensitive_features",
+                    got="another table",
+                    remedy=remedy,
+                )
             ) from None
         if isinstance(wrapped, nw.LazyFrame):
             wrapped = wrapped.collect()
         if isinstance(wrapped, nw.DataFrame):
-            return {str(name): _from_series(wrapped[:, j]) for j, name in enumerate(wrapped.columns)}
+            return {
+                str(name): _from_series(wrapped[:, j]) for j, name in enumerate(wrapped.columns)
+            }
         if isinstance(wrapped, nw.Series):
             return {str(wrapped.name or "sensitive_0"): _from_series(wrapped)}
     array = as_array(given, "sensitive_features")
@@ -79,7 +107,8 @@ def one_column(values: object, of: str) -> Values:
 
 
 def _from_series(series: Any) -> Values:
-    """A narwhals series as an array; whole numbers and texts stay what they are beside missing values."""
+    """A narwhals series as an array; whole numbers and texts stay what they are beside missing
+    values."""
     if series.null_count() and not series.dtype.is_float():
         return np.asarray(series.to_list(), dtype=object)
     return np.asarray(series.to_numpy())
@@ -93,7 +122,14 @@ def read_weights(sample_weight: ColumnsLike, rows: int, *, of: str = "prediction
     weights = numbers(one_column(sample_weight, "sample_weight"), "sample_weight", remedy=remedy)
     same_length({of: rows, "sample_weight": len(weights)})
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InputError(complaint(expected="weights", of="sample_weight", got="a negative or missing one", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="weights",
+                of="sample_weight",
+                got="a negative or missing one",
+                remedy=remedy,
+            )
+        )
     return weights
 
 
@@ -112,7 +148,9 @@ def same_length(lengths: Mapping[str, int | None]) -> None:
     if len(set(given.values())) > 1:
         got = ", ".join(f"{name}: {length}" for name, length in given.items())
         remedy = "Rows are matched by position: pass columns of one length."
-        raise InputError(complaint(expected="columns of one length", of="rows", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="columns of one length", of="rows", got=got, remedy=remedy)
+        )
 
 
 def _is_column(item: object) -> bool:

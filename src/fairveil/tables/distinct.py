@@ -1,4 +1,5 @@
-"""A column of labels, groups or categories as codes of its distinct values: what is read from the data without a schema."""
+"""A column of labels, groups or categories as codes of its distinct values: what is read from the
+data without a schema."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MOST_VALUES = 1 << 16  # codes of sensitive columns are 16 bits wide
 
 
 def distinct(raw: Raw, of: str) -> tuple[tuple[Hashable, ...], Codes]:
-    """The values that occur, sorted, as plain Python values, and each row's position among them. A missing one is an error."""
+    """The values that occur, sorted, as plain Python values, and each row's position among them. A
+    missing one is an error."""
     if isinstance(raw, Listed):
         return _of_listed(raw, of)
     if raw.null is not None and raw.null.any():
@@ -38,7 +40,10 @@ def distinct(raw: Raw, of: str) -> tuple[tuple[Hashable, ...], Codes]:
 
 def in_words(values: Iterable[object]) -> str:
     """A list of values on one printable line."""
-    text = ", ".join("".join(letter if letter.isprintable() else "?" for letter in str(value)) for value in values)
+    text = ", ".join(
+        "".join(letter if letter.isprintable() else "?" for letter in str(value))
+        for value in values
+    )
     return text.strip() or "one without a name"
 
 
@@ -58,23 +63,36 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         if any(is_missing(value) for value in listed):
             _refuse_missing(of)
         listed = [keys.plain(value, of=of) for value in listed]
-        strange = sorted({type(value).__name__ for value in listed if not isinstance(value, str | int | float)})
+        strange = sorted(
+            {type(value).__name__ for value in listed if not isinstance(value, str | int | float)}
+        )
         if strange:
             remedy = "Make texts of them first: column.astype(str), for example."
-            raise KindError(complaint(expected="texts, numbers or truth values", of=of, got=strange, remedy=remedy))
+            raise KindError(
+                complaint(
+                    expected="texts, numbers or truth values", of=of, got=strange, remedy=remedy
+                )
+            )
         if any(isinstance(value, float) and math.isinf(value) for value in listed):
             _refuse_infinite(of)
     found = set(listed)
     values = in_order(found)
     code_of = {value: code for code, value in enumerate(values)}
-    return _checked(values, of), np.fromiter(map(code_of.__getitem__, listed), np.int32, len(listed))
+    return _checked(values, of), np.fromiter(
+        map(code_of.__getitem__, listed), np.int32, len(listed)
+    )
 
 
 def _checked(values: list[Any], of: str) -> tuple[Hashable, ...]:
     if len(values) > MOST_VALUES:
         remedy = "Make ranges of a number first; leave out columns that identify people."
         raise InputError(
-            complaint(expected=f"at most {MOST_VALUES} distinct values", of=of, got=f"{len(values)} of them", remedy=remedy)
+            complaint(
+                expected=f"at most {MOST_VALUES} distinct values",
+                of=of,
+                got=f"{len(values)} of them",
+                remedy=remedy,
+            )
         )
     return tuple(values)
 
@@ -85,11 +103,14 @@ def _refuse_missing(of: str) -> None:
             expected="a value in every row",
             of=of,
             got="missing ones (None or NaN)",
-            remedy='Give them a value of their own ("unknown", for example), or declare what they count as in a schema.',
+            remedy='Give them a value of their own ("unknown", for example), or declare what they '
+            "count as in a schema.",
         )
     )
 
 
 def _refuse_infinite(of: str) -> None:
     remedy = "Write a word for them: 'unknown', for example."
-    raise InputError(complaint(expected="finite numbers or words", of=of, got="infinite ones", remedy=remedy))
+    raise InputError(
+        complaint(expected="finite numbers or words", of=of, got="infinite ones", remedy=remedy)
+    )

@@ -12,8 +12,13 @@ import numpy.typing as npt
 from ..errors import InputError, SchemaError, complaint
 from .raw import Listed, Plain, Raw
 
-LAZY = "A lazy frame: call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe"
-FRAMES = "a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with names="
+LAZY = (
+    "A lazy frame: call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe"
+)
+FRAMES = (
+    "a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array "
+    "with names="
+)
 
 
 class Table(Protocol):
@@ -41,13 +46,23 @@ class Arrays:
         for name, column in columns.items():
             if column.ndim != 1:
                 raise InputError(
-                    complaint(expected="one dimension", of=f"column {name!r}", got=column.shape, remedy="Pass one value a row.")
+                    complaint(
+                        expected="one dimension",
+                        of=f"column {name!r}",
+                        got=column.shape,
+                        remedy="Pass one value a row.",
+                    )
                 )
         self._columns = columns
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise SchemaError(
-                complaint(expected="columns of one length", of="table", got=lengths, remedy="Align the columns by position.")
+                complaint(
+                    expected="columns of one length",
+                    of="table",
+                    got=lengths,
+                    remedy="Align the columns by position.",
+                )
             )
         self._rows = next(iter(lengths.values()), 0)
 
@@ -75,7 +90,10 @@ class Frame:
         if len(self._columns) != len(frame.columns):
             raise SchemaError(
                 complaint(
-                    expected="columns with distinct names", of="table", got=list(map(str, frame.columns)), remedy="Rename them."
+                    expected="columns with distinct names",
+                    of="table",
+                    got=list(map(str, frame.columns)),
+                    remedy="Rename them.",
                 )
             )
 
@@ -90,9 +108,13 @@ class Frame:
     def run(self, name: str, start: int, stop: int) -> Raw:
         series = self._frame[self._columns[name]][start:stop]
         kind = type(series.dtype).__name__
-        if kind in ("String", "Categorical", "Enum") and importlib.util.find_spec("pyarrow") is not None:
+        if (
+            kind in ("String", "Categorical", "Enum")
+            and importlib.util.find_spec("pyarrow") is not None
+        ):
             return from_arrow(series.to_arrow())
-        if series.dtype.is_nested():  # lists and structs stay whole: as an array they would be more columns, or none
+        # lists and structs stay whole: as an array they would be more columns, or none
+        if series.dtype.is_nested():
             values = np.fromiter(series.to_list(), dtype=object, count=len(series))
         else:
             values = series.to_numpy()
@@ -110,8 +132,14 @@ def from_arrow(column: Any) -> Raw:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = (
+                pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            )
+    if (
+        pa.types.is_dictionary(column.type)
+        or pa.types.is_string(column.type)
+        or pa.types.is_large_string(column.type)
+    ):
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         at = pc.fill_null(coded.indices.cast(pa.int64()), -1)
         return Listed(at.to_numpy(zero_copy_only=False), tuple(coded.dictionary.to_pylist()))
@@ -119,7 +147,10 @@ def from_arrow(column: Any) -> Raw:
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         # Nulls would turn whole numbers into floats, and large ones into other numbers.
         return Plain(
-            pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False), null
+            pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0).to_numpy(
+                zero_copy_only=False
+            ),
+            null,
         )
     if pa.types.is_floating(column.type):
         return Plain(column.to_numpy(zero_copy_only=False), null)
@@ -137,7 +168,9 @@ def table_of(given: object, names: Sequence[str] | None = None) -> Table:
     try:
         frame: Any = nw.from_native(given, eager_only=True)
     except TypeError:
-        raise InputError(complaint(expected=FRAMES, of="table", got=_kind(given), remedy=f"{LAZY}.")) from None
+        raise InputError(
+            complaint(expected=FRAMES, of="table", got=_kind(given), remedy=f"{LAZY}.")
+        ) from None
     return Frame(frame)
 
 
@@ -146,7 +179,8 @@ def column_of(given: object, name: str) -> npt.NDArray[Any]:
     if isinstance(given, np.ndarray):
         column = given
     elif isinstance(given, list | tuple):
-        column = np.fromiter(given, dtype=object, count=len(given))  # a masked value in a list is missing: see is_missing
+        # a masked value in a list is missing: see is_missing
+        column = np.fromiter(given, dtype=object, count=len(given))
     else:
         import narwhals as nw
 
@@ -154,14 +188,22 @@ def column_of(given: object, name: str) -> npt.NDArray[Any]:
         if not isinstance(series, nw.Series):
             raise InputError(
                 complaint(
-                    expected="an array, a list or a series", of=f"column {name!r}", got=_kind(given), remedy="Convert it."
+                    expected="an array, a list or a series",
+                    of=f"column {name!r}",
+                    got=_kind(given),
+                    remedy="Convert it.",
                 )
             )
         raw = Frame(series.alias("column").to_frame()).run("column", 0, len(series))
         return _merged(raw)
     if column.ndim != 1:
         raise InputError(
-            complaint(expected="one dimension", of=f"column {name!r}", got=column.shape, remedy="Pass one value a row.")
+            complaint(
+                expected="one dimension",
+                of=f"column {name!r}",
+                got=column.shape,
+                remedy="Pass one value a row.",
+            )
         )
     return column
 
@@ -180,7 +222,12 @@ def _merged(raw: Raw) -> npt.NDArray[Any]:
 def _from_array(given: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
     if given.dtype.names is not None:
         return Arrays({name: given[name] for name in given.dtype.names})
-    if given.ndim != 2 or names is None or len(names) != given.shape[1] or len(set(names)) != len(names):
+    if (
+        given.ndim != 2
+        or names is None
+        or len(names) != given.shape[1]
+        or len(set(names)) != len(names)
+    ):
         raise InputError(
             complaint(
                 expected="a 2-D array and a distinct name for each of its columns",

@@ -1,4 +1,5 @@
-"""X as users hold it, looked at as columns: arrays, sparse arrays, data frames, mappings of columns."""
+"""X as users hold it, looked at as columns: arrays, sparse arrays, data frames, mappings of
+columns."""
 
 from __future__ import annotations
 
@@ -19,12 +20,14 @@ from .given import as_array, is_masked, refuse_other_kinds
 from .raw import Listed, Plain, Raw, is_missing
 
 Values = npt.NDArray[Any]
-REMEMBERED_ROWS = 1 << 20  # columns of tables up to here are kept once they were looked at; of larger ones memory matters more
+# columns of tables up to here are kept once they were looked at; of larger ones memory matters more
+REMEMBERED_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
-    """A table of features. `matrix`: all numbers, dense or CSR, where it came as such; else `table` has the columns.
+    """A table of features. `matrix`: all numbers, dense or CSR, where it came as such; else `table`
+    has the columns.
 
     `named`: whether the columns have names of their own; otherwise they are called x0, x1, ...
     """
@@ -49,7 +52,11 @@ class Grid:
                 self._seen[name] = raw
             return raw
         at = self.names.index(name)
-        return Plain(np.asarray(self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]))
+        return Plain(
+            np.asarray(
+                self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]
+            )
+        )
 
 
 def grid_of(X: TableLike) -> Grid:
@@ -63,12 +70,17 @@ def grid_of(X: TableLike) -> Grid:
         return _of_table(table_of(_with_text_names(X)), named=_has_text_names(X))
     if is_masked(X):
         remedy = "Fill them in, or use a schema with a code for missing values."
-        raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))
+        raise InputError(
+            complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy)
+        )
     raw = as_array(X, "X")
     if isinstance(X, (list, tuple)) and raw.dtype.kind in "US":
         raw = as_array(X, "X", dtype=object)  # numbers beside words stay numbers
     if raw.ndim == 0 and raw.dtype.kind == "O":  # an object that is no array at all
-        remedy = "Pass an array, a table or a mapping of columns; make a list of what can be walked through only once."
+        remedy = (
+            "Pass an array, a table or a mapping of columns; make a list of what can be walked "
+            "through only once."
+        )
         raise InputError(complaint(expected="a table", of="X", got=type(X).__name__, remedy=remedy))
     refuse_other_kinds(raw, "X", bytes_too=False)
     if raw.dtype.kind in "OUST":
@@ -81,7 +93,8 @@ def grid_of(X: TableLike) -> Grid:
 
 
 def numbers_of(raw: Raw, of: str) -> Values | None:
-    """A column as float64 (float32 where it came so; truth values as 0 and 1), or None where it holds words.
+    """A column as float64 (float32 where it came so; truth values as 0 and 1), or None where it
+    holds words.
 
     A missing or infinite number is an error, and so is a value that is neither number nor word.
     """
@@ -118,7 +131,8 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
                 expected="finite numbers in every row",
                 of=of,
                 got="missing (NaN) or infinite ones",
-                remedy="Fill them in, or declare what they count as in a schema: Number(low, high, missing=...).",
+                remedy="Fill them in, or declare what they count as in a schema: Number(low, high, "
+                "missing=...).",
             )
         )
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
@@ -126,38 +140,78 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
 
 def refuse_duplicates(table: object, of: str) -> None:
     """Columns are told apart by their names."""
-    of_names = "columns" if hasattr(table, "set_axis") else "column_names"  # pandas or pyarrow; others hold no name twice
-    given = list(table) if isinstance(table, Mapping) and not sparse.issparse(table) else getattr(table, of_names, ())
+    # pandas or pyarrow; others hold no name twice
+    of_names = "columns" if hasattr(table, "set_axis") else "column_names"
+    given = (
+        list(table)
+        if isinstance(table, Mapping) and not sparse.issparse(table)
+        else getattr(table, of_names, ())
+    )
     names = list(given) if isinstance(given, Iterable) else []
     for name in names:
-        if isinstance(name, str) and not name.isprintable() and any(0xD800 <= ord(letter) <= 0xDFFF for letter in name):
+        if (
+            isinstance(name, str)
+            and not name.isprintable()
+            and any(0xD800 <= ord(letter) <= 0xDFFF for letter in name)
+        ):
             remedy = "Rename that column: its name holds half a character."
             raise InputError(
-                complaint(expected="names that can be written", of=of, got=ascii(name), remedy=remedy, quote=False)
+                complaint(
+                    expected="names that can be written",
+                    of=of,
+                    got=ascii(name),
+                    remedy=remedy,
+                    quote=False,
+                )
             )
     texts = [isinstance(name, str) for name in names]
     if any(texts) and not all(texts):
         kinds = sorted({type(name).__name__ for name in names})
-        remedy = "Feature names are only supported if all input features have string names: X.columns = X.columns.astype(str)."
+        remedy = (
+            "Feature names are only supported if all input features have string names: X.columns = "
+            "X.columns.astype(str)."
+        )
         raise KindError(complaint(expected="names of one kind", of=of, got=kinds, remedy=remedy))
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise InputError(complaint(expected="distinct names of columns", of=of, got=twice, remedy="Rename or drop a column."))
+        raise InputError(
+            complaint(
+                expected="distinct names of columns",
+                of=of,
+                got=twice,
+                remedy="Rename or drop a column.",
+            )
+        )
 
 
 def _refuse_numbers_beside_words(kinds: set[type], of: str) -> None:
     """Each number would become a word of its own."""
     if any(issubclass(kind, (int, float)) and not issubclass(kind, bool) for kind in kinds):
-        remedy = "Write numbers alone, with missing ones filled in; or make all of them texts: column.astype(str)."
+        remedy = (
+            "Write numbers alone, with missing ones filled in; or make all of them texts: "
+            "column.astype(str)."
+        )
         got = "numbers beside words"
-        raise KindError(complaint(expected="numbers or words in one column", of=of, got=got, remedy=remedy))
+        raise KindError(
+            complaint(expected="numbers or words in one column", of=of, got=got, remedy=remedy)
+        )
 
 
 def _of_table(table: Table, *, named: bool = True) -> Grid:
     names = table.names if named else _numbered(len(table.names))
     if not names or not table.rows:
-        got = f"{table.rows} rows and {len(names)} columns (Found array with 0 sample(s) or 0 feature(s))"
-        raise InputError(complaint(expected="at least one row and one column", of="X", got=got, remedy="Pass some rows."))
+        got = (
+            f"{table.rows} rows and {len(names)} columns (Found array with 0 sample(s) or 0 "
+            f"feature(s))"
+        )
+        raise InputError(
+            complaint(
+                expected="at least one row and one column",
+                of="X",
+                got=got,
+                remedy="Pass some rows.",
+            )
+        )
     return Grid(names, table.rows, named, table=table)
 
 
@@ -168,16 +222,23 @@ def _is_frame(X: TableLike) -> bool:
 
     wrapped = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(wrapped, nw.Series):
-        remedy = "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of one column."
+        remedy = (
+            "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of "
+            "one column."
+        )
         raise InputError(complaint(expected="a table", of="X", got="a column", remedy=remedy))
     if isinstance(wrapped, nw.LazyFrame):
         remedy = "Call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe."
-        raise InputError(complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy))
+        raise InputError(
+            complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy)
+        )
     return isinstance(wrapped, nw.DataFrame)
 
 
 def _has_text_names(X: TableLike) -> bool:
-    return all(isinstance(name, str) for name in getattr(X, "columns", ())) or not hasattr(X, "set_axis")
+    return all(isinstance(name, str) for name in getattr(X, "columns", ())) or not hasattr(
+        X, "set_axis"
+    )
 
 
 def _with_text_names(X: Any) -> Any:
@@ -193,7 +254,12 @@ def _checked(raw: object, **options: object) -> Any:
         got = type(raw).__name__
         family = KindError if isinstance(error, TypeError) else InputError
         raise family(
-            complaint(expected="a 2-d array without missing or infinite numbers", of="X", got=got, remedy=f"{error}")
+            complaint(
+                expected="a 2-d array without missing or infinite numbers",
+                of="X",
+                got=got,
+                remedy=f"{error}",
+            )
         ) from None
 
 

@@ -12,7 +12,8 @@ from ..errors import InputError, complaint
 
 
 def plain(value: Any, *, of: str) -> Hashable:
-    """The value itself, a NumPy scalar as the Python value it stands for, lists as tuples; NaN is refused.
+    """The value itself, a NumPy scalar as the Python value it stands for, lists as tuples; NaN is
+    refused.
 
     >>> plain(np.int64(3), of="positive")
     3
@@ -22,11 +23,22 @@ def plain(value: Any, *, of: str) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(plain(item, of=of) for item in value)
     if isinstance(value, float) and math.isnan(value):
-        raise InputError(complaint(expected="a value that equals itself", of=of, got=value, remedy="Give missing ones a code."))
+        raise InputError(
+            complaint(
+                expected="a value that equals itself",
+                of=of,
+                got=value,
+                remedy="Give missing ones a code.",
+            )
+        )
     try:
         hash(value)
     except TypeError:
-        raise InputError(complaint(expected="a hashable value", of=of, got=value, remedy="Pass a text or a number.")) from None
+        raise InputError(
+            complaint(
+                expected="a hashable value", of=of, got=value, remedy="Pass a text or a number."
+            )
+        ) from None
     return value  # type: ignore[no-any-return]
 
 
@@ -34,10 +46,16 @@ def to_json(key: Hashable, *, of: str) -> Any:
     """The key as JSON values; a tuple becomes a list."""
     if isinstance(key, tuple):
         return [to_json(item, of=of) for item in key]
-    if key is None or isinstance(key, (str, bool, int)) or (isinstance(key, float) and math.isfinite(key)):
+    if (
+        key is None
+        or isinstance(key, (str, bool, int))
+        or (isinstance(key, float) and math.isfinite(key))
+    ):
         return key
     remedy = "Use texts, numbers or booleans as group and class values."
-    raise InputError(complaint(expected="a value that JSON can hold", of=of, got=key, remedy=remedy))
+    raise InputError(
+        complaint(expected="a value that JSON can hold", of=of, got=key, remedy=remedy)
+    )
 
 
 def shown(key: Hashable) -> str:

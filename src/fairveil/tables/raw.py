@@ -1,4 +1,5 @@
-"""One column as it came: values with a mask, or positions in a list of distinct ones; and what counts as missing."""
+"""One column as it came: values with a mask, or positions in a list of distinct ones; and what
+counts as missing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Plain:
-    """Values as they came: a numeric array, or objects. `null` marks those that the table itself calls missing."""
+    """Values as they came: a numeric array, or objects. `null` marks those that the table itself
+    calls missing."""
 
     values: npt.NDArray[Any]
     null: npt.NDArray[np.bool_] | None = None
@@ -26,7 +28,8 @@ class Plain:
 
 @dataclass(frozen=True)
 class Listed:
-    """Values as positions in a list of distinct ones; -1 is missing. `at` is an index array, so a value is looked at once."""
+    """Values as positions in a list of distinct ones; -1 is missing. `at` is an index array, so a
+    value is looked at once."""
 
     at: npt.NDArray[np.integer]
     values: tuple[object, ...]
@@ -46,9 +49,15 @@ def is_missing(value: object) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
     [True, True, False, False]
     """
-    if value is None or value is np.ma.masked or (isinstance(value, float | np.floating) and math.isnan(value)):
+    if (
+        value is None
+        or value is np.ma.masked
+        or (isinstance(value, float | np.floating) and math.isnan(value))
+    ):
         return True
-    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+    return type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, np.datetime64) and bool(np.isnat(value))
+    )
 
 
 def missing_mask(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -63,7 +72,8 @@ def missing_mask(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def in_order(values: Iterable[Hashable]) -> list[Any]:
-    """Values in the order of groups and classes: their own, or by kind and then by text where kinds do not compare.
+    """Values in the order of groups and classes: their own, or by kind and then by text where kinds
+    do not compare.
 
     >>> in_order([2, "b", 1, "a"])
     [1, 2, 'a', 'b']

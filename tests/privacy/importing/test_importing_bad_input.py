@@ -1,4 +1,5 @@
-"""Every importer beside every hostile value in every place: one of our errors, or an event with a price, and nothing else."""
+"""Every importer beside every hostile value in every place: one of our errors, or an event with a
+price, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,14 +18,37 @@ import pytest
 
 from fairveil.errors import FairveilError
 from fairveil.privacy import Ledger
-from fairveil.privacy.importing import Imported, from_diffprivlib, from_dp_event, from_opacus, from_opendp
+from fairveil.privacy.importing import (
+    Imported,
+    from_diffprivlib,
+    from_dp_event,
+    from_opacus,
+    from_opendp,
+)
 from fairveil.privacy.importing.documents import parse_import
 
 HUGE = 10**400
 HOSTILE: list[Any] = [
     *(None, "", "x", b"x", True, -1, -1.0, 1 + 0j, 2**63, HUGE, -HUGE, 1e-320, 1e308),
-    *(float("nan"), float("inf"), -float("inf"), np.float64("nan"), np.datetime64("NaT"), np.bool_(True)),
-    *(Decimal("NaN"), Decimal(1), Fraction(1, 3), [], {}, set(), ["a"] * 3, np.array([1.0, 2.0]), np.array(["a"])),
+    *(
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        np.float64("nan"),
+        np.datetime64("NaT"),
+        np.bool_(True),
+    ),
+    *(
+        Decimal("NaN"),
+        Decimal(1),
+        Fraction(1, 3),
+        [],
+        {},
+        set(),
+        ["a"] * 3,
+        np.array([1.0, 2.0]),
+        np.array(["a"]),
+    ),
     *(object(), len, type),
 ]
 SLOW = ("e-320", "e+18", "e-19")
@@ -38,7 +62,12 @@ TREES: list[dict[str, Any]] = [
     {"class_name": "SelfComposedDpEvent", "count": 3, "event": NOISE},
     {"class_name": "ComposedDpEvent", "events": [NOISE, NOISE]},
     {"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.1, "event": NOISE},
-    {"class_name": "SampledWithoutReplacementDpEvent", "source_dataset_size": 10, "sample_size": 2, "event": NOISE},
+    {
+        "class_name": "SampledWithoutReplacementDpEvent",
+        "source_dataset_size": 10,
+        "sample_size": 2,
+        "event": NOISE,
+    },
     {"class_name": "RandomizedResponseDpEvent", "noise_parameter": 0.5, "num_buckets": 2},
     {"class_name": "ZCDpEvent", "rho": 0.1, "xi": 0.0},
     {"class_name": "RepeatAndSelectDpEvent", "event": NOISE, "mean": 5.0, "shape": 1.0},
@@ -104,13 +133,18 @@ def test_opacus() -> None:
         for at in range(3):
             row = [list(HISTORY[0])]
             tried(
-                lambda row=row, at=at, value=value: from_opacus(changed(row, (0, at), value), sampling="poisson", **STATED),
+                lambda row=row, at=at, value=value: from_opacus(
+                    changed(row, (0, at), value), sampling="poisson", **STATED
+                ),
                 refused,
             )
         for name in ("sampling", *STATED):
             options = {"sampling": "poisson", **STATED, name: value}
             tried(lambda options=options: from_opacus(HISTORY, **options), refused)
-        tried(lambda value=value: from_opacus(HISTORY, sampling="shuffled", passes=value, **STATED), refused)
+        tried(
+            lambda value=value: from_opacus(HISTORY, sampling="shuffled", passes=value, **STATED),
+            refused,
+        )
     assert np.mean(refused) > 0.8
     assert not all(refused)
 
@@ -122,10 +156,18 @@ def test_dp_accounting(neighbours: str) -> None:
     for value in HOSTILE:
         tried(lambda value=value: from_dp_event(value, **stated), refused)
         for name in ("multipliers", *STATED):
-            tried(lambda name=name, value=value: from_dp_event(NOISE, **{**stated, name: value}), refused)
+            tried(
+                lambda name=name, value=value: from_dp_event(NOISE, **{**stated, name: value}),
+                refused,
+            )
         for tree in TREES:
             for name in tree:
-                tried(lambda tree=tree, name=name, value=value: from_dp_event({**tree, name: value}, **stated), refused)
+                tried(
+                    lambda tree=tree, name=name, value=value: from_dp_event(
+                        {**tree, name: value}, **stated
+                    ),
+                    refused,
+                )
     assert np.mean(refused) > 0.7
     assert not all(refused)
 
@@ -134,11 +176,16 @@ def test_diffprivlib_and_opendp() -> None:
     refused: list[bool] = []
     for value in HOSTILE:
         tried(lambda value=value: from_diffprivlib(value, tools=["mean"], **STATED), refused)
-        tried(lambda value=value: from_opendp(value, neighbours="add-remove", rows_per_person=1), refused)
+        tried(
+            lambda value=value: from_opendp(value, neighbours="add-remove", rows_per_person=1),
+            refused,
+        )
         for at in range(2):
             pair = [[0.5, 0.0]]
             tried(
-                lambda pair=pair, at=at, value=value: from_diffprivlib(changed(pair, (0, at), value), tools=["mean"], **STATED),
+                lambda pair=pair, at=at, value=value: from_diffprivlib(
+                    changed(pair, (0, at), value), tools=["mean"], **STATED
+                ),
                 refused,
             )
         for name in ("tools", *STATED):
@@ -157,7 +204,17 @@ def test_documents() -> None:
             except (TypeError, ValueError):  # no JSON at all
                 continue
             tried(lambda text=text: parse_import(text), refused)
-    for text in ("", "[]", "null", "{", "1" * 5000, "[" * 5000, "\ud800", '{"format": "fairveil-import"}', "NaN"):
+    for text in (
+        "",
+        "[]",
+        "null",
+        "{",
+        "1" * 5000,
+        "[" * 5000,
+        "\ud800",
+        '{"format": "fairveil-import"}',
+        "NaN",
+    ):
         tried(lambda text=text: parse_import(text), refused)
         assert refused[-1]
     assert np.mean(refused) > 0.7
@@ -174,9 +231,14 @@ def test_a_ledger_takes_nothing_that_was_refused(tmp_path: Path) -> None:
             tried(lambda value=value: found.record(ledger, value), refused)
             assert refused[-1]
         if not isinstance(value, bool | np.bool_):
-            tried(lambda value=value: found.record(ledger, "counts", fixed_in_advance=value), refused)
+            tried(
+                lambda value=value: found.record(ledger, "counts", fixed_in_advance=value), refused
+            )
             assert refused[-1]
         if not hasattr(value, "__len__") or len(value):  # no events at all cost nothing
-            with pytest.raises(FairveilError), ledger.spend(value, purpose="counts", neighbours="replace-one"):
+            with (
+                pytest.raises(FairveilError),
+                ledger.spend(value, purpose="counts", neighbours="replace-one"),
+            ):
                 raise AssertionError("the block ran")
         assert (tmp_path / "ledger.jsonl").read_bytes() == before

@@ -1,5 +1,5 @@
-"""Spends of a diffprivlib accountant: every one an event; tools of another relation, broken ones and clones' spends are
-refused."""
+"""Spends of a diffprivlib accountant: every one an event; tools of another relation, broken ones
+and clones' spends are refused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from fairveil.privacy.importing.diffprivlib import BROKEN, KNOWN, PRESENT, REPLA
 
 @pytest.fixture
 def lib() -> Any:
-    return pytest.importorskip("diffprivlib", reason="diffprivlib does not import here", exc_type=ImportError)
+    return pytest.importorskip(
+        "diffprivlib", reason="diffprivlib does not import here", exc_type=ImportError
+    )
 
 
-def read(accountant: Any, tools: Any = ("mean",), neighbours: str = "replace-one", rows: int = 1) -> Imported:
+def read(
+    accountant: Any, tools: Any = ("mean",), neighbours: str = "replace-one", rows: int = 1
+) -> Imported:
     return from_diffprivlib(accountant, tools=tools, neighbours=neighbours, rows_per_person=rows)
 
 
@@ -48,7 +52,8 @@ def test_a_real_accountant_is_read(lib: Any) -> None:
 
 
 def test_a_tool_of_other_neighbours_is_refused() -> None:
-    """Guarantee 2. A count of a histogram moves by 1 when a row comes, and two of them when one is replaced."""
+    """Guarantee 2. A count of a histogram moves by 1 when a row comes, and two of them when one is
+    replaced."""
     for name, own in KNOWN.items():
         other = REPLACED if own == PRESENT else PRESENT
         read([(0.1, 0.0)], [name], own)
@@ -57,7 +62,8 @@ def test_a_tool_of_other_neighbours_is_refused() -> None:
 
 
 def test_known_tools_keep_their_guarantee_under_their_relation_alone(lib: Any) -> None:
-    """The relation in the table, by the sensitivities: what two neighbours are apart, over the noise's scale."""
+    """The relation in the table, by the sensitivities: what two neighbours are apart, over the
+    noise's scale."""
     made: list[tuple[str, float]] = []
 
     def noted(kind: type) -> type:
@@ -83,7 +89,8 @@ def test_known_tools_keep_their_guarantee_under_their_relation_alone(lib: Any) -
     (_, mean), (_, total), (_, histogram) = made
     replaced = np.array([0.2, 0.4, 0.9, 0.0])
     assert abs(rows.mean() - replaced.mean()) <= mean + 1e-12
-    assert total == pytest.approx(1.0)  # a row that comes moves a sum of numbers in [5, 6] by up to 6
+    # a row that comes moves a sum of numbers in [5, 6] by up to 6
+    assert total == pytest.approx(1.0)
     counts = [np.histogram(one, bins=2, range=(0, 1))[0] for one in (rows, rows[:-1], replaced)]
     assert np.abs(counts[0] - counts[1]).sum() <= histogram < np.abs(counts[0] - counts[2]).sum()
 
@@ -91,12 +98,15 @@ def test_known_tools_keep_their_guarantee_under_their_relation_alone(lib: Any) -
 def test_a_tool_that_breaks_its_promise_is_refused(lib: Any) -> None:
     """Where a feature's lower bound is 0, the sum of its squares is released as it is."""
     X = np.array([[0.3, 0.1], [0.5, 0.9], [0.8, 0.2]])
-    model = lib.models.LinearRegression(epsilon=0.1, bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False)
+    model = lib.models.LinearRegression(
+        epsilon=0.1, bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, X[:, 0])
     released = np.diag(model._obj_coefs[2])
-    assert np.allclose(released, (X**2).sum(axis=0))  # mended upstream? then BROKEN needs another look
+    # mended upstream? then BROKEN needs another look
+    assert np.allclose(released, (X**2).sum(axis=0))
     with pytest.raises(InputError, match="lower bound"):
         read(model.accountant, [model])
     with pytest.raises(InputError, match="lower bound"):

@@ -1,4 +1,5 @@
-"""Trees of DpEvents against dp_accounting: every event counted, none cheaper than its mechanism, refusals with reasons."""
+"""Trees of DpEvents against dp_accounting: every event counted, none cheaper than its mechanism,
+refusals with reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from scipy.stats import norm
 from fairveil.errors import FairveilError, InputError
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.inventory import counted
-from fairveil.privacy.events import Gaussian, Laplace, NonPrivate, NoOp, PoissonSampled, Repeated, ZeroConcentrated
+from fairveil.privacy.events import (
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    NoOp,
+    PoissonSampled,
+    Repeated,
+    ZeroConcentrated,
+)
 from fairveil.privacy.importing import Imported, from_dp_event
 
 dpa = pytest.importorskip("dp_accounting")
@@ -64,10 +73,14 @@ def many(event: Any, count: Any) -> Any:
         (dpe.ComposedDpEvent([G(9.0), many(L(8.0), 2), sampled(0.02, G(1.0))]), (ADD,)),
     ],
 )
-def test_it_costs_what_their_tightest_accountant_says(event: Any, relations: tuple[Any, ...]) -> None:
+def test_it_costs_what_their_tightest_accountant_says(
+    event: Any, relations: tuple[Any, ...]
+) -> None:
     """Guarantee 2. Equality finds a multiplier that is halved once too often, or not at all."""
     for relation in relations:
-        assert epsilon(event, relation) == pytest.approx(theirs(event, relation), rel=2e-3), relation
+        assert epsilon(event, relation) == pytest.approx(theirs(event, relation), rel=2e-3), (
+            relation
+        )
 
 
 @pytest.mark.parametrize(
@@ -85,14 +98,18 @@ def test_a_looser_event_costs_more(event: Any, relations: tuple[Any, ...]) -> No
         assert epsilon(event, relation) >= theirs(event, relation) * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("event", [dpe.ZCDpEvent(0.05), dpe.RepeatAndSelectDpEvent(G(10.0), 5, 1), many(G(5.0), 3)])
+@pytest.mark.parametrize(
+    "event", [dpe.ZCDpEvent(0.05), dpe.RepeatAndSelectDpEvent(G(10.0), 5, 1), many(G(5.0), 3)]
+)
 def test_it_costs_no_more_than_their_moments_say(event: Any) -> None:
     assert epsilon(event) <= theirs(event, ADD, rdp.RdpAccountant) * (1 + 1e-4)
 
 
 def test_mixtures_of_gaussians_are_samples_or_cost_more() -> None:
     """Against the densities themselves: one record moves a sum by 0, 1 or 2, of deviation 2."""
-    assert read(dpe.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.9, 0.1])).events == PoissonSampled(0.1, Gaussian(2.0))
+    assert read(
+        dpe.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.9, 0.1])
+    ).events == PoissonSampled(0.1, Gaussian(2.0))
     found = read(dpe.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0, 2.0], [0.8, 0.1, 0.1])).events
     x = np.linspace(-20.0, 22.0, 400_001)
     without = norm.pdf(x, 0, 2)
@@ -104,7 +121,8 @@ def test_mixtures_of_gaussians_are_samples_or_cost_more() -> None:
 
 
 def test_a_tree_of_sums_is_priced_as_theirs() -> None:
-    """One record is in as many nodes as the number of steps has binary digits; emptied, it moves each by the norm."""
+    """One record is in as many nodes as the number of steps has binary digits; emptied, it moves
+    each by the norm."""
     for steps in (1, 2, 3, 4, 7, 8, [5, 8, 2]):
         event = dpe.SingleEpochTreeAggregationDpEvent(10.0, steps)
         moments = read(event, SPECIAL, multipliers="sensitivity")
@@ -115,20 +133,29 @@ def test_a_tree_of_sums_is_priced_as_theirs() -> None:
 
 def test_randomised_response_keeps_its_count() -> None:
     """Their loss-distribution accountant prices n responses as one."""
-    one, five = dpe.RandomizedResponseDpEvent(0.5, 2), many(dpe.RandomizedResponseDpEvent(0.5, 2), 5)
+    one, five = (
+        dpe.RandomizedResponseDpEvent(0.5, 2),
+        many(dpe.RandomizedResponseDpEvent(0.5, 2), 5),
+    )
     assert read(five, REPLACE).price(0.0).epsilon == pytest.approx(5 * math.log(3))
     assert epsilon(one, REPLACE) == pytest.approx(math.log(3), rel=1e-4)
 
 
 @pytest.mark.parametrize(("size", "taken"), [(1000, 20), (100, 50), (7, 6)])
 def test_a_batch_without_replacement_is_the_profile_of_its_theorem(size: int, taken: int) -> None:
-    """delta(e) = q H(log(1 + (exp(e) - 1)/q)), H of Gaussians that are 2/z apart (Balle, Barthe and Gaboardi 2018)."""
-    event, q = read(dpe.SampledWithoutReplacementDpEvent(size, taken, G(2.0)), REPLACE).events, taken / size
+    """delta(e) = q H(log(1 + (exp(e) - 1)/q)), H of Gaussians that are 2/z apart (Balle, Barthe and
+    Gaboardi 2018)."""
+    event, q = (
+        read(dpe.SampledWithoutReplacementDpEvent(size, taken, G(2.0)), REPLACE).events,
+        taken / size,
+    )
     for e in (0.0, 0.3, 2.0):
         a = math.log1p(math.expm1(e) / q)
         normal = norm.cdf
         expected = q * (normal(0.5 - a) - math.exp(a) * normal(-0.5 - a))
-        assert accounting.delta(event, e, "replace-one") == pytest.approx(expected, rel=5e-3, abs=1e-12)
+        assert accounting.delta(event, e, "replace-one") == pytest.approx(
+            expected, rel=5e-3, abs=1e-12
+        )
 
 
 def test_batches_without_replacement_cost_less_than_moments_that_are_valid() -> None:
@@ -136,7 +163,9 @@ def test_batches_without_replacement_cost_less_than_moments_that_are_valid() -> 
     ours = many(dpe.SampledWithoutReplacementDpEvent(1000, 20, G(4.0)), 100)
     valid = many(dpe.SampledWithoutReplacementDpEvent(1000, 20, G(2.0)), 100)
     found = epsilon(ours, REPLACE)
-    assert theirs(ours, REPLACE, rdp.RdpAccountant) < found < theirs(valid, REPLACE, rdp.RdpAccountant)
+    assert (
+        theirs(ours, REPLACE, rdp.RdpAccountant) < found < theirs(valid, REPLACE, rdp.RdpAccountant)
+    )
     whole = dpe.SampledWithoutReplacementDpEvent(20, 20, G(4.0))
     assert epsilon(whole, REPLACE) == pytest.approx(epsilon(G(4.0), REPLACE))
 
@@ -157,7 +186,9 @@ def test_releases_on_one_batch_stay_on_one_batch() -> None:
     apart = dpe.ComposedDpEvent([sampled(0.1, G(1.0)), many(sampled(0.1, G(2.0)), 2)])
     assert epsilon(together) == pytest.approx(theirs(merged, ADD), rel=2e-3)
     assert epsilon(together) > 1.05 * epsilon(apart)
-    assert counted(read(sampled(0.1, sampled(0.5, G(1.0)))).events) == {PoissonSampled(0.05, Gaussian(1.0)): 1}
+    assert counted(read(sampled(0.1, sampled(0.5, G(1.0)))).events) == {
+        PoissonSampled(0.05, Gaussian(1.0)): 1
+    }
 
 
 @pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.array(2.0), 2])
@@ -175,7 +206,13 @@ def test_no_noise_is_not_private_and_endless_noise_is_free() -> None:
         dpe.ZCDpEvent(math.inf),
     ):
         assert isinstance(read(event, REPLACE).events, NonPrivate)
-    for event in (G(math.inf), dpe.NoOpDpEvent(), sampled(0.0, G(1.0)), sampled(0.1, dpe.NoOpDpEvent()), dpe.ZCDpEvent(0.0)):
+    for event in (
+        G(math.inf),
+        dpe.NoOpDpEvent(),
+        sampled(0.0, G(1.0)),
+        sampled(0.1, dpe.NoOpDpEvent()),
+        dpe.ZCDpEvent(0.0),
+    ):
         assert isinstance(read(event, REPLACE).events, NoOp)
 
 
@@ -199,10 +236,18 @@ def test_named_tuples_and_json_are_the_same_event() -> None:
                     "event": {"class_name": "GaussianDpEvent", "noise_multiplier": 1.5},
                 },
             },
-            {"class_name": "LaplaceDpEvent", "module_name": "dp_accounting.dp_event", "noise_multiplier": 2.0},
+            {
+                "class_name": "LaplaceDpEvent",
+                "module_name": "dp_accounting.dp_event",
+                "noise_multiplier": 2.0,
+            },
         ],
     }
-    assert read(event).events == read(event.to_named_tuple()).events == read(json.loads(json.dumps(written))).events
+    assert (
+        read(event).events
+        == read(event.to_named_tuple()).events
+        == read(json.loads(json.dumps(written))).events
+    )
 
 
 class Marked(G):  # type: ignore[misc,valid-type]
@@ -238,7 +283,9 @@ class Marked(G):  # type: ignore[misc,valid-type]
         (G(1.0), "zero-out", "NeighboringRelation"),
     ],
 )
-def test_what_cannot_be_mapped_is_refused_with_its_reason(event: Any, relation: Any, words: str) -> None:
+def test_what_cannot_be_mapped_is_refused_with_its_reason(
+    event: Any, relation: Any, words: str
+) -> None:
     """Guarantee 3."""
     with pytest.raises(InputError, match=words):
         read(event, relation)
@@ -258,7 +305,9 @@ def test_deep_nesting_is_refused_and_not_followed() -> None:
 def test_a_sample_under_another_meaning_is_refused() -> None:
     with pytest.raises(FairveilError, match="over the norm"):
         read(sampled(0.1, G(1.0)), REPLACE, multipliers="sensitivity")
-    assert read(sampled(0.1, G(1.0)), ADD, multipliers="sensitivity").events == PoissonSampled(0.1, Gaussian(1.0))
+    assert read(sampled(0.1, G(1.0)), ADD, multipliers="sensitivity").events == PoissonSampled(
+        0.1, Gaussian(1.0)
+    )
 
 
 def test_a_looser_mapping_says_so() -> None:

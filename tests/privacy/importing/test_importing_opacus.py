@@ -1,5 +1,5 @@
-"""Histories of opacus accountants: every step an event, priced against opacus itself; batches that were shuffled gain
-nothing."""
+"""Histories of opacus accountants: every step an event, priced against opacus itself; batches that
+were shuffled gain nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ HISTORY = [(1.0, 0.01, 300), (1.5, 0.01, 200), (1.5, 0.02, 1)]
 
 
 def read(spent: Any, **more: Any) -> Imported:
-    return from_opacus(spent, **{"sampling": "poisson", "neighbours": "add-remove", "rows_per_person": 1} | more)
+    return from_opacus(
+        spent, **{"sampling": "poisson", "neighbours": "add-remove", "rows_per_person": 1} | more
+    )
 
 
 def test_every_step_is_an_event() -> None:
     """Guarantee 1."""
-    steps = tuple(Repeated(PoissonSampled(rate, Gaussian(z)), count) for z, rate, count in HISTORY[:2])
+    steps = tuple(
+        Repeated(PoissonSampled(rate, Gaussian(z)), count) for z, rate, count in HISTORY[:2]
+    )
     assert read(HISTORY).events == Composed((*steps, PoissonSampled(0.02, Gaussian(1.5))))
     assert read([]).events == NoOp()
     assert read([(0.0, 0.01, 1)]).events == NonPrivate()
@@ -74,20 +78,31 @@ def test_a_real_run_is_read_from_its_engine() -> None:
 
 
 def test_a_replaced_row_pays_more_than_one_that_comes() -> None:
-    assert read(HISTORY, neighbours="replace-one").price(DELTA).epsilon > 1.2 * read(HISTORY).price(DELTA).epsilon
+    assert (
+        read(HISTORY, neighbours="replace-one").price(DELTA).epsilon
+        > 1.2 * read(HISTORY).price(DELTA).epsilon
+    )
 
 
 def test_shuffled_batches_are_passes_over_all_rows() -> None:
-    """Guarantee 2. A row of norm 1 that becomes its opposite moves one sum a pass by 2: Gaussians 2/z apart, `passes` times."""
-    found = read([(4.0, 0.1, 10), (3.0, 0.1, 15)], sampling="shuffled", neighbours="replace-one", passes=3)
+    """Guarantee 2. A row of norm 1 that becomes its opposite moves one sum a pass by 2: Gaussians
+    2/z apart, `passes` times."""
+    found = read(
+        [(4.0, 0.1, 10), (3.0, 0.1, 15)], sampling="shuffled", neighbours="replace-one", passes=3
+    )
     assert found.events == Repeated(Gaussian(1.5), 3)
-    assert delta(found.events, 1.0, "replace-one") == pytest.approx(delta([Gaussian(1.5)] * 3, 1.0, "replace-one"))
+    assert delta(found.events, 1.0, "replace-one") == pytest.approx(
+        delta([Gaussian(1.5)] * 3, 1.0, "replace-one")
+    )
     assert found.price(DELTA).epsilon > 3 * read([(3.0, 0.1, 25)]).price(DELTA).epsilon
     assert "pass" in found.notes[0]
     broken_off = read([(4.0, 0.1, 10)], sampling="shuffled", neighbours="replace-one", passes=3)
     assert broken_off.events == Repeated(Gaussian(2.0), 3)
     assert read([], sampling="shuffled", neighbours="replace-one", passes=0).events == NoOp()
-    assert isinstance(read([(0.0, 0.1, 1)], sampling="shuffled", neighbours="replace-one", passes=1).events, NonPrivate)
+    assert isinstance(
+        read([(0.0, 0.1, 1)], sampling="shuffled", neighbours="replace-one", passes=1).events,
+        NonPrivate,
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +110,11 @@ def test_shuffled_batches_are_passes_over_all_rows() -> None:
     [
         (HISTORY, {"sampling": "shuffled"}, "moves others"),
         (HISTORY, {"sampling": "shuffled", "neighbours": "replace-one"}, "passes"),
-        ([(1.0, 0.1, 31)], {"sampling": "shuffled", "neighbours": "replace-one", "passes": 3}, "at least the 3.1 passes"),
+        (
+            [(1.0, 0.1, 31)],
+            {"sampling": "shuffled", "neighbours": "replace-one", "passes": 3},
+            "at least the 3.1 passes",
+        ),
         (HISTORY, {"passes": 3}, "none where"),
         (HISTORY, {"sampling": "fixed"}, "'poisson' or 'shuffled'"),
         (HISTORY, {"neighbours": "bounded"}, "add-remove"),

@@ -1,4 +1,5 @@
-"""Measurements and odometers of OpenDP itself: the guarantee at the distance of two neighbours, and metrics that bound none."""
+"""Measurements and odometers of OpenDP itself: the guarantee at the distance of two neighbours, and
+metrics that bound none."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_an_odometer_says_what_is_lost_so_far(dp: Any, space: Any) -> None:
     queryable = odometer([1, 2, 3])
     queryable(space >> dp.t.then_count() >> dp.m.then_laplace(2.0))
     queryable(space >> dp.t.then_count() >> dp.m.then_laplace(4.0))
-    assert read(queryable, measure=dp.max_divergence(), d_in=1).events == Pure(queryable.privacy_loss(1))
+    assert read(queryable, measure=dp.max_divergence(), d_in=1).events == Pure(
+        queryable.privacy_loss(1)
+    )
     assert queryable.privacy_loss(1) == pytest.approx(0.75)
     with pytest.raises(InputError, match="measure="):
         read(queryable)
@@ -102,6 +105,10 @@ def test_every_measure_that_is_named_has_its_event() -> None:
         (ZeroConcentrated(0.5), Approximate(0, 1e-7))
     )
     assert _event("Approximate(MaxDivergence)", (math.inf, 1e-7)).kind == "non-private"
-    for measure, loss in (("RenyiDivergence", 1.0), ("Approximate(MaxDivergence)", 1.0), ("MaxDivergence", -1.0)):
+    for measure, loss in (
+        ("RenyiDivergence", 1.0),
+        ("Approximate(MaxDivergence)", 1.0),
+        ("MaxDivergence", -1.0),
+    ):
         with pytest.raises(InputError):
             _event(measure, loss)

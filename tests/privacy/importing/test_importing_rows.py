@@ -1,4 +1,5 @@
-"""What was imported, in a ledger: relations, rows of a person, room; and as a document, strictly read."""
+"""What was imported, in a ledger: relations, rows of a person, room; and as a document, strictly
+read."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from fairveil.errors import BudgetError, DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
+from fairveil.errors import (
+    BudgetError,
+    DataNotFoundError,
+    FairveilError,
+    InputError,
+    LedgerError,
+    Overspent,
+)
 from fairveil.privacy.accounting.in_a_row import in_a_row
 from fairveil.privacy.events import Gaussian, Laplace, NonPrivate, PoissonSampled, Pure, Repeated
 from fairveil.privacy.importing import Imported, from_opacus, read_import
@@ -39,8 +47,13 @@ def test_a_record_is_charged_once_and_named(ledger: Ledger) -> None:
 
 def test_rows_of_one_person_are_all_paid() -> None:
     """Guarantee 3 of `imported`, and 1 of `in_a_row`: k neighbours in a row."""
-    assert spent(Gaussian(30.0), rows=3).price(1e-6).epsilon == pytest.approx(spent(Gaussian(10.0)).price(1e-6).epsilon)
-    assert spent(Gaussian(30.0), rows=3).price(1e-6).epsilon >= spent(Gaussian(10.0)).price(1e-6).epsilon
+    assert spent(Gaussian(30.0), rows=3).price(1e-6).epsilon == pytest.approx(
+        spent(Gaussian(10.0)).price(1e-6).epsilon
+    )
+    assert (
+        spent(Gaussian(30.0), rows=3).price(1e-6).epsilon
+        >= spent(Gaussian(10.0)).price(1e-6).epsilon
+    )
     assert spent([Laplace(4.0), Pure(0.25)], rows=2).price(0.0).epsilon >= 1.0
     for times in range(1, 8):
         bound = in_a_row(Pure(0.1), "replace-one", times)
@@ -85,8 +98,11 @@ def test_what_does_not_fit_has_happened_and_is_said_so(ledger: Ledger) -> None:
     assert ledger.is_untouched
 
 
-def test_an_untouched_ledger_is_given_whole_only_to_what_was_fixed_in_advance(ledger: Ledger) -> None:
-    """Guarantee 4: the tight price of (1, 1e-6) is no bound of steps that were chosen after seeing earlier ones."""
+def test_an_untouched_ledger_is_given_whole_only_to_what_was_fixed_in_advance(
+    ledger: Ledger,
+) -> None:
+    """Guarantee 4: the tight price of (1, 1e-6) is no bound of steps that were chosen after seeing
+    earlier ones."""
 
     exact = [Laplace(2.0), Laplace(2.0)]
     with pytest.raises(BudgetError, match="has happened"):
@@ -100,7 +116,8 @@ def test_an_untouched_ledger_is_given_whole_only_to_what_was_fixed_in_advance(le
 
 
 @pytest.mark.parametrize(
-    ("library", "rows"), [("", 1), ("two\nlines", 1), ("x" * 101, 1), ("a", 0), ("a", 1 << 21), ("a", 1.5)]
+    ("library", "rows"),
+    [("", 1), ("two\nlines", 1), ("x" * 101, 1), ("a", 0), ("a", 1 << 21), ("a", 1.5)],
 )
 def test_bad_arguments_are_refused(library: str, rows: Any) -> None:
     with pytest.raises(InputError):
@@ -111,7 +128,9 @@ def test_bad_arguments_are_refused(library: str, rows: Any) -> None:
 
 
 def test_what_was_written_reads_back(tmp_path: Path) -> None:
-    found = from_opacus([(1.0, 0.01, 500)], sampling="poisson", neighbours="add-remove", rows_per_person=1)
+    found = from_opacus(
+        [(1.0, 0.01, 500)], sampling="poisson", neighbours="add-remove", rows_per_person=1
+    )
     path = found.write(tmp_path / "spent.json")
     assert read_import(path) == found
     with pytest.raises(InputError, match="not there yet"):
@@ -119,7 +138,12 @@ def test_what_was_written_reads_back(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["spent.json"]
 
 
-HEAD: dict[str, Any] = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove", "rows_per_person": 1}
+HEAD: dict[str, Any] = {
+    "format": "fairveil-import",
+    "version": 1,
+    "neighbours": "add-remove",
+    "rows_per_person": 1,
+}
 
 
 def written(folder: Path, **fields: Any) -> Path:
@@ -130,20 +154,28 @@ def written(folder: Path, **fields: Any) -> Path:
 
 def test_documents_of_other_libraries_are_read(tmp_path: Path) -> None:
     opacus = {"history": [[1.0, 0.01, 500]], "sampling": "poisson"}
-    found = read_import(written(tmp_path, opacus=opacus, library="opacus 1.6.0", notes=["by hand"], secure_noise=True))
+    found = read_import(
+        written(
+            tmp_path, opacus=opacus, library="opacus 1.6.0", notes=["by hand"], secure_noise=True
+        )
+    )
     assert found.events == Repeated(PoissonSampled(0.01, Gaussian(1.0)), 500)
     assert (found.library, found.notes[0], found.secure_noise) == ("opacus 1.6.0", "by hand", True)
     shuffled = {"history": [[4.0, 0.5, 4]], "sampling": "shuffled", "passes": 2}
-    assert read_import(written(tmp_path, opacus=shuffled, neighbours="replace-one")).events == Repeated(Gaussian(2.0), 2)
+    assert read_import(
+        written(tmp_path, opacus=shuffled, neighbours="replace-one")
+    ).events == Repeated(Gaussian(2.0), 2)
     tree = {"event": {"class_name": "GaussianDpEvent", "noise_multiplier": 3.0}}
     assert read_import(written(tmp_path, dp_accounting=tree)).events == Gaussian(3.0)
     over = {**tree, "multipliers": "sensitivity"}
-    assert read_import(written(tmp_path, dp_accounting=over, neighbours="replace-one")).events == Gaussian(3.0)
+    assert read_import(
+        written(tmp_path, dp_accounting=over, neighbours="replace-one")
+    ).events == Gaussian(3.0)
     pairs = {"spent_budget": [[0.5, 0.0]], "tools": ["histogram"]}
     assert read_import(written(tmp_path, diffprivlib=pairs)).events == Pure(0.5)
-    assert read_import(written(tmp_path, event=Gaussian(6.0).to_dict(), rows_per_person=2)).events == in_a_row(
-        Gaussian(6.0), "add-remove", 2
-    )
+    assert read_import(
+        written(tmp_path, event=Gaussian(6.0).to_dict(), rows_per_person=2)
+    ).events == in_a_row(Gaussian(6.0), "add-remove", 2)
 
 
 @pytest.mark.parametrize(

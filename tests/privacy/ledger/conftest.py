@@ -67,11 +67,15 @@ def line() -> Callable[..., Entry]:
 
     def made(head: Entry | None = None, /, **changes: Any) -> Entry:
         if head is None:
-            new = Entry(0, CREATED, "", "now", "me", "1.0", "", "records", "{}", 0, 0, 0, 0, FIRST_PREVIOUS)
+            new = Entry(
+                0, CREATED, "", "now", "me", "1.0", "", "records", "{}", 0, 0, 0, 0, FIRST_PREVIOUS
+            )
         else:
             previous, spent = head.hash, head.spent + 1
             text = ("now", "me", "1.0", "why", "records", "{}")
-            new = Entry(head.number + 1, RESERVED, f"s{head.number}", *text, 1, 0, spent, 0, previous)
+            new = Entry(
+                head.number + 1, RESERVED, f"s{head.number}", *text, 1, 0, spent, 0, previous
+            )
         return replace(new, **changes).sealed()
 
     return made
@@ -79,12 +83,14 @@ def line() -> Callable[..., Entry]:
 
 @pytest.fixture(scope="session")
 def in_child() -> Callable[[Callable[[], object]], Callable[[], str]]:
-    """Begins an action in a forked child; the answer waits for its end and is its result or error, as text."""
+    """Begins an action in a forked child; the answer waits for its end and is its result or error,
+    as text."""
 
     def begin(action: Callable[[], object]) -> Callable[[], str]:
         reader, writer = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads: such a one is tested
+            # a fork beside threads: such a one is tested
+            warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
             try:

@@ -19,19 +19,27 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interrupted(action: Callable[[], object], at: int) -> Interrupted | None:
-    """The action, interrupted at the step number `at` in the ledger's modules. None: it has no so many.
+    """The action, interrupted at the step number `at` in the ledger's modules. None: it has no so
+    many.
 
-    Steps are where a function begins and where compiled code has returned. Elsewhere no signal is seen: an exception between
-    the last line of a `with lock:` and the end of the block, say, would keep a lock that Ctrl-C cannot.
+    Steps are where a function begins and where compiled code has returned. Elsewhere no signal is
+    seen: an exception between the last line of a `with lock:` and the end of the block, say, would
+    keep a lock that Ctrl-C cannot.
     """
     left, error = at, None
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         nonlocal left, error
-        if event in ("call", "c_return") and error is None and frame.f_code.co_filename.startswith(PLACES):
+        if (
+            event in ("call", "c_return")
+            and error is None
+            and frame.f_code.co_filename.startswith(PLACES)
+        ):
             left -= 1
             if left < 0:
-                error = Interrupted(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+                error = Interrupted(
+                    f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                )
                 raise error
 
     before = sys.getprofile()

@@ -1,5 +1,5 @@
-"""Writers that compete for a ledger, and writers that are killed: run in a process of its own, by a test and by
-benchmarks/ledger.py.
+"""Writers that compete for a ledger, and writers that are killed: run in a process of its own, by a
+test and by benchmarks/ledger.py.
 
     python many_processes.py crowd URL DATASET --processes 8 --times 200
     python many_processes.py points URL DATASET
@@ -39,7 +39,8 @@ POINTS = ("before the line", "before the commit", "after the commit")
 
 
 def crowd(url: str, dataset: str, processes: int, times: int) -> dict[str, Any]:
-    """Each process asks `times` times for the same: how often each was granted, and how long the longest wait was."""
+    """Each process asks `times` times for the same: how often each was granted, and how long the
+    longest wait was."""
     pipes = []
     began = time.perf_counter()
     for _ in range(processes):
@@ -77,7 +78,8 @@ def _ask(url: str, dataset: str, times: int, writer: int) -> int:
 
 
 def points(url: str, dataset: str) -> list[dict[str, str]]:
-    """A writer that is killed at each named point of each deed: which, and the spend that it was about, where it was told."""
+    """A writer that is killed at each named point of each deed: which, and the spend that it was
+    about, where it was told."""
     told = []
     for deed in DEEDS:
         for point in POINTS:
@@ -89,7 +91,9 @@ def points(url: str, dataset: str) -> list[dict[str, str]]:
             os.close(writer)
             said = _all_of(reader).decode()
             _, status = os.waitpid(child, 0)
-            told.append({"deed": deed, "point": point, "spend": said, "by": str(os.WTERMSIG(status))})
+            told.append(
+                {"deed": deed, "point": point, "spend": said, "by": str(os.WTERMSIG(status))}
+            )
     return told
 
 
@@ -133,7 +137,8 @@ def _tell(at: Callable[[str], None]) -> None:
 
 
 def kills(url: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
-    """Writers that reserve, commit and refund without rest, each killed at a random moment; what they said before it."""
+    """Writers that reserve, commit and refund without rest, each killed at a random moment; what
+    they said before it."""
     rng = random.Random(seed)
     said: list[list[str]] = []
     phases: dict[str, int] = {}
@@ -148,7 +153,11 @@ def kills(url: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
         time.sleep(rng.uniform(0.0, 0.04))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        lines = [line.split() for line in (first + _all_of(reader)).decode().splitlines() if line.endswith(".")]
+        lines = [
+            line.split()
+            for line in (first + _all_of(reader)).decode().splitlines()
+            if line.endswith(".")
+        ]
         said += lines
         last = lines[-1][0] if lines else "open"
         phases[last] = phases.get(last, 0) + 1
@@ -189,8 +198,9 @@ def _live(url: str, dataset: str, chance: float, writer: int, every: int = 0) ->
 
 
 def stops(path: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
-    """The power fails: a writer is stopped at one named point after another, and the database and its log are copied as they
-    are on the disk. What each copy lacks of what was acknowledged before."""
+    """The power fails: a writer is stopped at one named point after another, and the database and
+    its log are copied as they are on the disk. What each copy lacks of what was acknowledged
+    before."""
     rng, lost, grave = random.Random(seed), 0, 0
     reader, writer = os.pipe()
     child = os.fork()
@@ -212,7 +222,11 @@ def stops(path: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
                         shutil.copy(path + end, f"{copy}{end}")
                 found = Ledger.open(copy, dataset)
                 kinds = {(line.spend, line.kind) for line in found.history()}
-                wanted = {(spend, what) for what, spend, _ in lines if what in ("reserved", "committed", "refunded")}
+                wanted = {
+                    (spend, what)
+                    for what, spend, _ in lines
+                    if what in ("reserved", "committed", "refunded")
+                }
                 lost += len(wanted - kinds)
                 grave += sum(one.grave for one in found.check())
                 acknowledged = len(wanted)
@@ -258,7 +272,9 @@ def main() -> None:
     elif given.what == "points":
         told = points(given.url, given.dataset)
     else:
-        told = {"kills": kills, "stops": stops}[given.what](given.url, given.dataset, given.times, given.seed)
+        told = {"kills": kills, "stops": stops}[given.what](
+            given.url, given.dataset, given.times, given.seed
+        )
     json.dump(told, sys.stdout)
 
 

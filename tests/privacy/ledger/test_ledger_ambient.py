@@ -40,7 +40,9 @@ def in_thread(action: Callable[[], Any]) -> Any:
         return threads.submit(action).result(timeout=600)
 
 
-def test_guarantee_3_what_is_paid_for_hides_the_block_from_its_own_context_alone(one: Ledger) -> None:
+def test_guarantee_3_what_is_paid_for_hides_the_block_from_its_own_context_alone(
+    one: Ledger,
+) -> None:
     with ledger(one):
         with paid_for():
             assert current() is None
@@ -90,7 +92,9 @@ def test_guarantee_1_a_block_is_every_threads(one: Ledger, two: Ledger) -> None:
     assert in_thread(current) is None
 
 
-def test_guarantee_2_two_threads_have_no_blocks_of_different_ledgers(one: Ledger, two: Ledger) -> None:
+def test_guarantee_2_two_threads_have_no_blocks_of_different_ledgers(
+    one: Ledger, two: Ledger
+) -> None:
     def block(of: Ledger) -> Ledger | None:
         with ledger(of):
             return current()
@@ -100,12 +104,15 @@ def test_guarantee_2_two_threads_have_no_blocks_of_different_ledgers(one: Ledger
         with pytest.raises(LedgerError, match="one ledger at a time"):
             in_thread(lambda: block(two))
         assert current() is one
-        with ledger(two), pytest.raises(LedgerError, match="one ledger at a time"):  # also of the outer one
+        # also of the outer one
+        with ledger(two), pytest.raises(LedgerError, match="one ledger at a time"):
             in_thread(lambda: block(one))
     assert in_thread(lambda: block(two)) is two
 
 
-def test_guarantee_2_a_block_inside_is_refused_while_another_thread_has_the_outer_one(one: Ledger, two: Ledger) -> None:
+def test_guarantee_2_a_block_inside_is_refused_while_another_thread_has_the_outer_one(
+    one: Ledger, two: Ledger
+) -> None:
     begun, done = threading.Event(), threading.Event()
 
     def other() -> Ledger | None:
@@ -126,7 +133,9 @@ def test_guarantee_2_a_block_inside_is_refused_while_another_thread_has_the_oute
         assert told.result(20) is one
 
 
-def test_guarantee_2_whatever_threads_do_no_two_ledgers_are_ever_in_force(one: Ledger, two: Ledger) -> None:
+def test_guarantee_2_whatever_threads_do_no_two_ledgers_are_ever_in_force(
+    one: Ledger, two: Ledger
+) -> None:
     """Blocks begun and ended at once: whoever got one sees that ledger for as long as it lasts."""
     ready, wrong = threading.Barrier(6), []
 
@@ -147,7 +156,9 @@ def test_guarantee_2_whatever_threads_do_no_two_ledgers_are_ever_in_force(one: L
     assert all(0 <= times <= 200 for times in refused)
 
 
-def test_a_generator_holds_its_block_until_it_ends_in_whatever_order(one: Ledger, two: Ledger) -> None:
+def test_a_generator_holds_its_block_until_it_ends_in_whatever_order(
+    one: Ledger, two: Ledger
+) -> None:
     def fits(of: Ledger) -> Iterator[Ledger | None]:
         with ledger(of):
             yield current()

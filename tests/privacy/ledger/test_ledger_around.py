@@ -49,7 +49,9 @@ def test_guarantee_1_a_block_without_room_does_not_run(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit, SystemExit])
-def test_guarantee_2_an_error_of_the_block_is_charged_and_comes_out(error: type[BaseException], ledger: Ledger) -> None:
+def test_guarantee_2_an_error_of_the_block_is_charged_and_comes_out(
+    error: type[BaseException], ledger: Ledger
+) -> None:
     with pytest.raises(error), ledger.spend(SMALL, purpose="broken off"):
         raise error
     assert kinds(ledger) == [RESERVED, COMMITTED]
@@ -88,7 +90,9 @@ def test_guarantee_2_a_process_that_dies_inside_leaves_it_charged(
     left.close()
 
 
-def test_guarantee_3_an_untouched_ledger_is_taken_whole_only_by_what_was_fixed_in_advance(ledger: Ledger) -> None:
+def test_guarantee_3_an_untouched_ledger_is_taken_whole_only_by_what_was_fixed_in_advance(
+    ledger: Ledger,
+) -> None:
     exact = [Laplace(2.0), Laplace(2.0)]
     with pytest.raises(Overspent), ledger.spend(exact, purpose="all of it"):
         pass
@@ -126,7 +130,10 @@ def test_relations_and_noise_are_those_of_the_ledger_unless_told() -> None:
     for neighbours in (None, "add-remove"):
         with persons.spend(SMALL, purpose="of persons", neighbours=neighbours) as spend:
             pass
-        assert Promise.from_dict(persons.standing(spend.id).reserved.values["promise"]).unit == persons.promise.unit
+        assert (
+            Promise.from_dict(persons.standing(spend.id).reserved.values["promise"]).unit
+            == persons.promise.unit
+        )
     strict = Ledger.create(None, "strict", 1.0, 1e-5, production=True)
     with pytest.raises(LedgerError, match="secure noise"), strict.spend(SMALL, purpose="seeded"):
         pass
@@ -152,7 +159,9 @@ def test_relations_and_noise_are_those_of_the_ledger_unless_told() -> None:
         {"events": [SMALL, 3]},
     ],
 )
-def test_a_bad_argument_is_an_error_and_changes_nothing(bad: dict[str, Any], ledger: Ledger) -> None:
+def test_a_bad_argument_is_an_error_and_changes_nothing(
+    bad: dict[str, Any], ledger: Ledger
+) -> None:
     given: dict[str, Any] = {"events": SMALL, "purpose": "counts", **bad}
     ran = []
     with pytest.raises(FairveilError), ledger.spend(given.pop("events"), **given):
@@ -178,7 +187,9 @@ def test_a_library_s_fit_is_charged_before_it_runs(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("url", [":memory:", b":memory:", Path(":memory:"), "file::memory:"])
-def test_sqlite_s_name_of_memory_is_no_file(url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_s_name_of_memory_is_no_file(
+    url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for use in (lambda: Ledger.create(url, "people", 1.0, 1e-5), lambda: Ledger.open(url)):
         with pytest.raises(InputError, match="None for one in memory"):

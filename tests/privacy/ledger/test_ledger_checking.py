@@ -1,4 +1,5 @@
-"""A ledger that was tampered with is found out: every field of every line, every line taken out, added, doubled or moved."""
+"""A ledger that was tampered with is found out: every field of every line, every line taken out,
+added, doubled or moved."""
 
 from __future__ import annotations
 
@@ -24,7 +25,16 @@ from fairveil.privacy.events import (
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.checking import findings
 from fairveil.privacy.ledger.costs import MOST
-from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, KINDS, REFUNDED, RESERVED, RESUMED, Entry, encoded
+from fairveil.privacy.ledger.stores.entries import (
+    COMMITTED,
+    CREATED,
+    KINDS,
+    REFUNDED,
+    RESERVED,
+    RESUMED,
+    Entry,
+    encoded,
+)
 from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.ledger.terms import Terms
 from fairveil.privacy.promise import Promise
@@ -35,7 +45,8 @@ ADD_REMOVE = Promise(1.0, 1e-6)
 EXACTLY: Event = calibrate(PROMISE, Gaussian, precision=1e-9).events
 STEP = PoissonSampled(0.01, Gaussian(2.0))
 UNSAID = ("at", "who", "code", "purpose")
-"""What no other line says again: a ledger that was written anew from there on agrees with itself."""
+"""What no other line says again: a ledger that was written anew from there on agrees with
+itself."""
 Lines = list[Entry]
 
 
@@ -49,9 +60,15 @@ def written() -> tuple[Ledger, list[Receipt]]:
     spends.append(ledger.reserve(Gaussian(40.0), purpose="in three sittings"))
     ledger.resume(spends[-1].id, 1)
     ledger.resume(spends[-1].id, 2).commit()
-    spends.append(ledger.reserve([Gaussian(60.0)] * 3, ADD_REMOVE, purpose="under add-remove", read_from_data=["groups"]))
+    spends.append(
+        ledger.reserve(
+            [Gaussian(60.0)] * 3, ADD_REMOVE, purpose="under add-remove", read_from_data=["groups"]
+        )
+    )
     spends[-1].commit([Gaussian(60.0), Gaussian(60.0), Gaussian(200.0)])
-    spends.append(ledger.reserve([Approximate(0.01, 2e-9), Laplace(300.0)], purpose="leaks", secure=False))
+    spends.append(
+        ledger.reserve([Approximate(0.01, 2e-9), Laplace(300.0)], purpose="leaks", secure=False)
+    )
     spends[-1].commit([Laplace(300.0), Approximate(0.01, 1e-9)])
     spends.append(ledger.reserve(Gaussian(50.0), purpose="goes on"))
     ledger.reserve(Gaussian(45.0), purpose="died")
@@ -65,7 +82,9 @@ LINES: Lines = list(LEDGER.history())
 HEAD = (LINES[-1].number, LINES[-1].hash)
 
 
-def grave(lines: Lines, head: tuple[int, str] | None = None, receipts: list[Receipt] | None = None) -> list[str]:
+def grave(
+    lines: Lines, head: tuple[int, str] | None = None, receipts: list[Receipt] | None = None
+) -> list[str]:
     """What is grave; the head is as the lines have it where none is given."""
     kept = head or ((lines[-1].number, lines[-1].hash) if lines else HEAD)
     return [finding.sentence for finding in findings(lines, kept, receipts or []) if finding.grave]
@@ -99,21 +118,36 @@ def edits(line: Entry) -> Iterator[tuple[str, Entry]]:
         elif field.name == "content":
             values = [text for text in contents(old) if text != old]
         else:
-            values = [old + "0", old[:-1] + "g", "", LINES[1].spend if field.name == "spend" else "other"]
-        yield from ((field.name, replace(line, **{field.name: value})) for value in values if value != old)
+            values = [
+                old + "0",
+                old[:-1] + "g",
+                "",
+                LINES[1].spend if field.name == "spend" else "other",
+            ]
+        yield from (
+            (field.name, replace(line, **{field.name: value})) for value in values if value != old
+        )
 
 
 def contents(text: str) -> Iterator[str]:
     """Every part of a content left out, or otherwise."""
     values = json.loads(text)
-    yield from (encoded({}), encoded({**values, "more": 1}), "[]", text + " ", "null", "no json", "[" * 2000)
+    yield from (
+        encoded({}),
+        encoded({**values, "more": 1}),
+        "[]",
+        text + " ",
+        "null",
+        "no json",
+        "[" * 2000,
+    )
     for name, value in values.items():
         yield encoded({key: other for key, other in values.items() if key != name})
         for other in (None, not value, 7, "x", {}, NonPrivate().to_dict()):
             yield encoded({**values, name: other})
 
 
-# -- every edit ------------------------------------------------------------------------------------------------------------
+# -- every edit ------------------------------------------------------------------------------------
 
 
 def test_guarantee_3_what_a_ledger_wrote_has_no_grave_finding() -> None:
@@ -130,7 +164,8 @@ def test_guarantee_1_every_edit_of_every_field_is_found(place: int) -> None:
         edited = with_line(place, line)
         assert grave(edited, HEAD), name
         if name != "hash":
-            assert grave(with_line(place, line.sealed()), HEAD), name  # the next line, or the head, has the old hash
+            # the next line, or the head, has the old hash
+            assert grave(with_line(place, line.sealed()), HEAD), name
             assert grave([*LINES[:place], *chained_from(place, line)], HEAD), name  # the head has
 
 
@@ -143,7 +178,9 @@ def chained_from(place: int, line: Entry) -> Lines:
 
 
 @pytest.mark.parametrize("place", range(len(LINES)))
-def test_guarantee_1_lines_head_and_hashes_written_anew_are_found_by_what_they_say_or_by_a_later_receipt(place: int) -> None:
+def test_guarantee_1_lines_head_and_hashes_written_anew_are_found_by_what_they_say_or_by_a_later_receipt(
+    place: int,
+) -> None:
     last_receipt = max(receipt.entry for receipt in RECEIPTS)
     for name, line in edits(LINES[place]):
         if name == "hash":
@@ -159,11 +196,17 @@ def test_guarantee_1_lines_head_and_hashes_written_anew_are_found_by_what_they_s
 
 
 @pytest.mark.parametrize("place", range(1, len(LINES)))
-def test_guarantee_2_a_charge_that_was_lowered_everywhere_is_found_by_pricing_again(place: int) -> None:
+def test_guarantee_2_a_charge_that_was_lowered_everywhere_is_found_by_pricing_again(
+    place: int,
+) -> None:
     """Sums, hashes and head made anew: nothing contradicts it but what the events cost."""
     line = LINES[place]
     if line.kind in (RESUMED, REFUNDED):
-        changes = [replace(line, units=line.units - 1), replace(line, units=line.units + 1), replace(line, leak=line.leak + 1)]
+        changes = [
+            replace(line, units=line.units - 1),
+            replace(line, units=line.units + 1),
+            replace(line, leak=line.leak + 1),
+        ]
     else:
         charged = LEDGER.standing(line.spend) if line.kind == COMMITTED else None
         units, leak = (charged.units, charged.leak) if charged else (line.units, line.leak)
@@ -183,13 +226,21 @@ def test_guarantee_2_plans_and_logs_that_cost_more_than_was_charged_are_found() 
         assert any("its events cost" in sentence for sentence in grave(forged)), place
     # Also where nothing was given back: a log beside a charge that is as it was reserved.
     place = next(line.number for line in LINES if line.kind == COMMITTED and line.units == 0)
-    forged = with_line(place, replace(LINES[place], content=encoded({"events": Gaussian(3.0).to_dict(), "complete": True})))
+    forged = with_line(
+        place,
+        replace(
+            LINES[place], content=encoded({"events": Gaussian(3.0).to_dict(), "complete": True})
+        ),
+    )
     assert any("its events cost" in sentence for sentence in grave(chained(forged)))
-    nonsense = with_line(place, replace(LINES[place], content=encoded({"events": to_json_dict(STEP), "complete": True})))
+    nonsense = with_line(
+        place,
+        replace(LINES[place], content=encoded({"events": to_json_dict(STEP), "complete": True})),
+    )
     assert grave(chained(nonsense))
 
 
-# -- every line taken out, added, doubled, moved ---------------------------------------------------------------------------
+# -- every line taken out, added, doubled, moved ---------------------------------------------------
 
 
 @pytest.mark.parametrize("place", range(len(LINES)))
@@ -199,7 +250,8 @@ def test_guarantee_1_every_line_taken_out_is_found(place: int) -> None:
     anew = chained(rest, sums=True, numbers=True)
     assert grave(anew, HEAD)
     if place == len(LINES) - 1:
-        assert not grave(anew)  # the end of a list, and the head with it: only what was kept elsewhere tells
+        # the end of a list, and the head with it: only what was kept elsewhere tells
+        assert not grave(anew)
         assert grave(anew, receipts=[receipt_of(LINES[place])])
     else:
         assert grave(rest)
@@ -244,14 +296,24 @@ def test_no_lines_and_another_ledgers_lines_are_found() -> None:
     assert grave([LINES[0], *list(other.history())[1:]])
 
 
-# -- what a line may not say -----------------------------------------------------------------------------------------------
+# -- what a line may not say -----------------------------------------------------------------------
 
 
 def test_lines_beyond_the_cap_are_found() -> None:
     last = LINES[-1]
     content = json.loads(LINES[15].content)
     more = Entry(
-        *(last.number + 1, RESERVED, "e" * 32, last.at, "me", "1.0", "", LINES[15].under, encoded(content)),
+        *(
+            last.number + 1,
+            RESERVED,
+            "e" * 32,
+            last.at,
+            "me",
+            "1.0",
+            "",
+            LINES[15].under,
+            encoded(content),
+        ),
         *(MOST, 0, last.spent + MOST, last.leaked, last.hash),
     ).sealed()
     assert any("passes the cap" in sentence for sentence in grave([*LINES, more]))
@@ -261,16 +323,30 @@ def test_lines_beyond_the_cap_are_found() -> None:
 def test_a_whole_ledger_is_only_given_where_nothing_was_charged() -> None:
     def forged(place: int, **changes: Any) -> list[str]:
         content = {**json.loads(LINES[place].content), **changes.pop("content", {})}
-        return grave(chained(with_line(place, replace(LINES[place], content=encoded(content), **changes)), sums=True))
+        return grave(
+            chained(
+                with_line(place, replace(LINES[place], content=encoded(content), **changes)),
+                sums=True,
+            )
+        )
 
     assert LINES[1].units == LINES[1].leak == MOST
     assert any("could not be" in found for found in forged(1, leak=MOST - 1))
     assert any("could not be" in found for found in forged(1, units=MOST - 1))
-    assert any("could not be" in found for found in forged(1, content={"plan": Gaussian(3.0).to_dict()}))
-    assert any("its events cost" in found for found in forged(1, content={"whole": False}, units=5, leak=0))
+    assert any(
+        "could not be" in found for found in forged(1, content={"plan": Gaussian(3.0).to_dict()})
+    )
+    assert any(
+        "its events cost" in found for found in forged(1, content={"whole": False}, units=5, leak=0)
+    )
     assert any("could not be" in found for found in forged(3, content={"whole": True}))
-    assert any("could not be" in found for found in forged(13, content={"whole": True}, units=MOST, leak=MOST))
-    assert any("could not be" in found for found in forged(1, content={"promise": ADD_REMOVE.to_dict()}))
+    assert any(
+        "could not be" in found
+        for found in forged(13, content={"whole": True}, units=MOST, leak=MOST)
+    )
+    assert any(
+        "could not be" in found for found in forged(1, content={"promise": ADD_REMOVE.to_dict()})
+    )
 
 
 def test_a_whole_spend_is_not_given_back_in_parts() -> None:
@@ -292,7 +368,13 @@ def test_a_line_that_cannot_even_be_priced_is_a_finding(monkeypatch: pytest.Monk
 
 
 def test_a_first_line_says_its_terms_and_no_more() -> None:
-    for changes in ({"units": 5}, {"leak": 5}, {"units": -5}, {"spend": "5f"}, {"under": "records, add-remove"}):
+    for changes in (
+        {"units": 5},
+        {"leak": 5},
+        {"units": -5},
+        {"spend": "5f"},
+        {"under": "records, add-remove"},
+    ):
         forged = chained([replace(LINES[0], **changes), *LINES[1:]], sums=True)  # type: ignore[arg-type]
         assert any("says more than its terms" in found for found in grave(forged)), changes
     assert grave(chained([replace(LINES[0], kind=RESERVED), *LINES[1:]]))
@@ -304,9 +386,17 @@ def test_in_production_a_line_with_seeded_noise_is_found() -> None:
     ledger.reserve(Gaussian(50.0)).commit()
     lines = list(ledger.history())
     assert not grave(lines)
-    for changes in ({"noise": "seeded"}, {"noise": None}, {"read_from_data": ["age"]}, {"read_from_data": None}):
+    for changes in (
+        {"noise": "seeded"},
+        {"noise": None},
+        {"read_from_data": ["age"]},
+        {"read_from_data": None},
+    ):
         content = encoded({**json.loads(lines[1].content), **changes})
-        assert any("production" in found for found in grave(chained([lines[0], replace(lines[1], content=content), lines[2]])))
+        assert any(
+            "production" in found
+            for found in grave(chained([lines[0], replace(lines[1], content=content), lines[2]]))
+        )
 
 
 def test_a_line_that_does_not_protect_the_ledgers_columns_is_found() -> None:
@@ -327,29 +417,43 @@ def test_a_line_that_does_not_protect_the_ledgers_columns_is_found() -> None:
             (4, ["race", "sex"]),
         ):
             content = encoded({**json.loads(lines[place].content), "columns": named})
-            assert grave(chained([*lines[:place], replace(lines[place], content=content), *lines[place + 1 :]])), (place, named)
+            assert grave(
+                chained(
+                    [*lines[:place], replace(lines[place], content=content), *lines[place + 1 :]]
+                )
+            ), (place, named)
 
 
 def test_a_date_before_the_last_is_told_and_not_grave() -> None:
     lines = chained(with_line(5, replace(LINES[5], at="2001-01-01T00:00:00.000000Z")))
     found = findings(lines, (lines[-1].number, lines[-1].hash))
-    assert [one.sentence for one in found if "dated before" in one.sentence] == ["line 5 is dated before the line above it"]
+    assert [one.sentence for one in found if "dated before" in one.sentence] == [
+        "line 5 is dated before the line above it"
+    ]
     assert not any(one.grave for one in found)
 
 
-# -- receipts, and a ledger that is written in meanwhile ---------------------------------------------------------------------
+# -- receipts, and a ledger that is written in meanwhile -------------------------------------------
 
 
 def test_receipts_that_do_not_fit_are_found_each() -> None:
     good = RECEIPTS[2]
     bad = {
-        "is not the one of which a receipt was given": [replace(good, hash="0" * 64), replace(good, spend=RECEIPTS[3].spend)],
+        "is not the one of which a receipt was given": [
+            replace(good, hash="0" * 64),
+            replace(good, spend=RECEIPTS[3].spend),
+        ],
         "which is not there": [replace(good, entry=len(LINES)), replace(good, entry=10**6)],
         "of data set 'others'": [replace(good, dataset="others")],
     }
     for words, receipts in bad.items():
         for receipt in receipts:
-            for given in ([receipt], [receipt, good], [good, receipt], [*RECEIPTS, receipt, receipt]):
+            for given in (
+                [receipt],
+                [receipt, good],
+                [good, receipt],
+                [*RECEIPTS, receipt, receipt],
+            ):
                 assert any(words in sentence for sentence in grave(LINES, receipts=given)), given
                 assert [finding for finding in LEDGER.check(given) if finding.grave]
     assert not grave(LINES, receipts=[*RECEIPTS, *RECEIPTS])
@@ -397,7 +501,10 @@ def test_guarantee_1_lines_and_a_head_that_disagree_are_found_by_the_ledger() ->
     assert not [finding for finding in ledger.check(RECEIPTS) if finding.grave]
     for place in (0, 5, len(LINES) - 2):
         store.head = (place, LINES[place].hash)
-        assert any("the head beside says" in finding.sentence and finding.grave for finding in ledger.check())
+        assert any(
+            "the head beside says" in finding.sentence and finding.grave
+            for finding in ledger.check()
+        )
     for head in ((len(LINES), HEAD[1]), (HEAD[0], "0" * 64), (-1, HEAD[1])):
         store.head = head
         assert any(finding.grave for finding in ledger.check())

@@ -1,4 +1,5 @@
-"""What a grant relies on is verified before it: flipped bytes, tables without their rules, and what is no file at all."""
+"""What a grant relies on is verified before it: flipped bytes, tables without their rules, and what
+is no file at all."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def outcome(path: Path) -> str:
         try:
             granted = ledger.reserve(SMALL)
             grave = [found.sentence for found in ledger.check() if found.grave]
-            return f"granted against {grave}" if grave else f"granted {ledger._store.last('d').spent}"
+            return (
+                f"granted against {grave}" if grave else f"granted {ledger._store.last('d').spent}"
+            )
         finally:
             ledger.close()
             del granted
@@ -50,7 +53,8 @@ def outcome(path: Path) -> str:
 
 
 def flipped(raw: bytes, rng: random.Random) -> bytes:
-    """One to ten bits are others: anywhere, or on the first page, which holds the header and the rules."""
+    """One to ten bits are others: anywhere, or on the first page, which holds the header and the
+    rules."""
     out = bytearray(raw)
     within = len(out) if rng.random() < 0.6 else 4096
     for _ in range(rng.choice([1, 1, 3, 10])):
@@ -82,7 +86,9 @@ def damage(path: Path, *statements: str) -> None:
 def without_rules(path: Path) -> tuple[list[str], list[str]]:
     """What takes the triggers away, and what puts them back."""
     with closing(sqlite3.connect(path)) as link:
-        found = link.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        found = link.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
     return [f"DROP TRIGGER {name}" for name, _ in found], [sql for _, sql in found]
 
 
@@ -100,7 +106,9 @@ def without_rules(path: Path) -> tuple[list[str], list[str]]:
         "who = x'00' WHERE number = 7",
     ],
 )
-def test_guarantee_1_a_line_that_was_changed_is_found_before_the_next_is_added(tmp_path: Path, change: str) -> None:
+def test_guarantee_1_a_line_that_was_changed_is_found_before_the_next_is_added(
+    tmp_path: Path, change: str
+) -> None:
     path = tmp_path / "budget.db"
     begun(path).close()
     take, put = without_rules(path)
@@ -124,7 +132,8 @@ def test_guarantee_1_a_whole_chain_of_wrong_sums_is_found(tmp_path: Path) -> Non
     damage(
         path,
         *take,
-        f"UPDATE fairveil_ledger_entries SET spent = {last.spent}, hash = '{last.hash}' WHERE number = 4",
+        f"UPDATE fairveil_ledger_entries SET spent = {last.spent}, hash = '{last.hash}' WHERE "
+        f"number = 4",
         f"UPDATE fairveil_ledger_heads SET hash = '{last.hash}'",
         *put,
     )
@@ -136,7 +145,9 @@ def test_lines_that_are_damaged_later_are_found_where_they_are_read(tmp_path: Pa
     path = tmp_path / "budget.db"
     ledger = begun(path)
     take, put = without_rules(path)
-    damage(path, *take, "UPDATE fairveil_ledger_entries SET spent = spent - 1 WHERE number = 16", *put)
+    damage(
+        path, *take, "UPDATE fairveil_ledger_entries SET spent = spent - 1 WHERE number = 16", *put
+    )
     with pytest.raises(LedgerError, match="line 16, which is not what its hash was made of"):
         ledger.reserve(SMALL)
 
@@ -146,9 +157,12 @@ def test_a_damaged_index_is_found(tmp_path: Path) -> None:
     begun(path).close()
     with closing(sqlite3.connect(path)) as link:
         root, size = link.execute(
-            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE name = 'fairveil_ledger_spends'"
+            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE "
+            "name = 'fairveil_ledger_spends'"
         ).fetchone()
-        spend = link.execute("SELECT spend FROM fairveil_ledger_entries WHERE number = 2").fetchone()[0]
+        spend = link.execute(
+            "SELECT spend FROM fairveil_ledger_entries WHERE number = 2"
+        ).fetchone()[0]
     raw = bytearray(path.read_bytes())
     at = raw.index(spend.encode(), (root - 1) * size)
     assert at < root * size
@@ -163,7 +177,8 @@ def test_a_damaged_index_is_found(tmp_path: Path) -> None:
     [
         "DROP TRIGGER fairveil_ledger_entries_delete",
         "DROP INDEX fairveil_ledger_spends",
-        "CREATE TRIGGER more AFTER INSERT ON fairveil_ledger_entries BEGIN DELETE FROM fairveil_ledger_heads; END",
+        "CREATE TRIGGER more AFTER INSERT ON fairveil_ledger_entries BEGIN DELETE FROM "
+        "fairveil_ledger_heads; END",
     ],
 )
 def test_nothing_is_granted_in_tables_without_their_rules(tmp_path: Path, statement: str) -> None:
@@ -174,11 +189,14 @@ def test_nothing_is_granted_in_tables_without_their_rules(tmp_path: Path, statem
         with pytest.raises(LedgerError, match="expected the rules of a ledger"):
             handle.reserve(SMALL)
         handle.close()
-    assert Ledger.open(path, read_only=True).balance().entries == 17  # it may still be looked at, and exported
+    # it may still be looked at, and exported
+    assert Ledger.open(path, read_only=True).balance().entries == 17
     damage(path, "CREATE TABLE IF NOT EXISTS notes (words)")
 
 
-def test_guarantee_2_what_is_read_does_not_grow_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_2_what_is_read_does_not_grow_with_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[int] = []
     real = verifying.read_on
 
@@ -200,7 +218,9 @@ def test_guarantee_2_what_is_read_does_not_grow_with_the_history(tmp_path: Path,
     assert read[1:] == [10, 1]  # and what somebody else wrote since
 
 
-def test_a_large_file_is_not_searched_for_damaged_indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_not_searched_for_damaged_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fairveil.privacy.ledger.stores.sqlite.SMALL", 0)
     begun(tmp_path / "budget.db").reserve(SMALL)
     assert sqlite_rules.SMALL > 1 << 20
@@ -208,9 +228,18 @@ def test_a_large_file_is_not_searched_for_damaged_indexes(tmp_path: Path, monkey
 
 def test_what_is_no_file_is_called_what_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for place, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), (Path("/dev/null"), "a device")):
-        for ask in (lambda place=place: Ledger.open(place), lambda place=place: Ledger.create(place, "d", 1.0, 0.0)):  # type: ignore[misc]
-            with pytest.raises(DataNotFoundError, match=f"expected the file of a ledger, got '{kind}, "):
+    for place, kind in (
+        (tmp_path, "a folder"),
+        (tmp_path / "pipe", "a pipe"),
+        (Path("/dev/null"), "a device"),
+    ):
+        for ask in (
+            lambda place=place: Ledger.open(place),
+            lambda place=place: Ledger.create(place, "d", 1.0, 0.0),
+        ):  # type: ignore[misc]
+            with pytest.raises(
+                DataNotFoundError, match=f"expected the file of a ledger, got '{kind}, "
+            ):
                 ask()
 
 
@@ -235,9 +264,15 @@ def test_a_full_disk_leaves_no_empty_file(tmp_path: Path, in_child: Child) -> No
 def test_a_full_disk_that_is_one(tmp_path: Path) -> None:
     """A file system of 16 KiB, in a mount namespace of its own."""
     code = "import sys, fairveil as fv; fv.Ledger.create(sys.argv[1] + '/budget.db', 'd', 1.0, 0.0)"
-    script = 'mount -t tmpfs -o size=16k none "$1" && { "$2" -c "$3" "$1" 2>&1; ls -A "$1" | sed s/^/left:/; }'
+    script = (
+        'mount -t tmpfs -o size=16k none "$1" && { "$2" -c "$3" "$1" 2>&1; ls -A "$1" | sed '
+        "s/^/left:/; }"
+    )
     command = ["unshare", "-m", "sh", "-c", script, "sh", str(tmp_path), os.sys.executable, code]  # type: ignore[attr-defined]
-    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0
+    ):
         pytest.skip("only the superuser may mount a file system")
     done = subprocess.run(command, capture_output=True, text=True)
     if "mount:" in done.stderr:

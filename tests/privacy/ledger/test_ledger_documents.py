@@ -1,4 +1,5 @@
-"""An exported ledger: the same lines again, or a typed error, whatever is in the document; a store is then as it was."""
+"""An exported ledger: the same lines again, or a typed error, whatever is in the document; a store
+is then as it was."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ EVENTS: list[Event] = [
 
 def begun() -> Ledger:
     """A ledger with every kind of event in it."""
-    ledger = Ledger.create(None, "people", 2.0, 1e-5, "records", "replace-one", production=True, who="me@here")
+    ledger = Ledger.create(
+        None, "people", 2.0, 1e-5, "records", "replace-one", production=True, who="me@here"
+    )
     for number, event in enumerate(EVENTS):
         spend = ledger.reserve([event, Gaussian(400.0)], purpose=f"fit {number}, “quoted”")
         if number % 4 == 1:
@@ -84,11 +87,49 @@ LEDGER = begun()
 DOCUMENT = LEDGER.export()
 LINES = list(LEDGER.history())
 ODD: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2, 10**18, 1 << 62, 1 << 63, -(1 << 63), 0.5, -0.0, 1e-300, 5e-324, 1e300, 1.7e308),
-    *("", "inf", "nan", "x", "0", "\ud800", "\x00", "a\nb", "9" * 400, [], [[]], [1.0], {}, {"kind": "gaussian"}),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2,
+        10**18,
+        1 << 62,
+        1 << 63,
+        -(1 << 63),
+        0.5,
+        -0.0,
+        1e-300,
+        5e-324,
+        1e300,
+        1.7e308,
+    ),
+    *(
+        "",
+        "inf",
+        "nan",
+        "x",
+        "0",
+        "\ud800",
+        "\x00",
+        "a\nb",
+        "9" * 400,
+        [],
+        [[]],
+        [1.0],
+        {},
+        {"kind": "gaussian"},
+    ),
     *(NonPrivate().to_dict(), *(event.to_dict() for event in EVENTS[1:])),
 ]
-ODD_VALUES = st.sampled_from(ODD) | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+ODD_VALUES = (
+    st.sampled_from(ODD)
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+)
 
 
 def restored(tmp_path: Path, document: str) -> Ledger:
@@ -120,7 +161,13 @@ def document(entries: list[Any]) -> str:
 def places(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a tree."""
     yield path
-    inside = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    inside = (
+        values.items()
+        if isinstance(values, dict)
+        else enumerate(values)
+        if isinstance(values, list)
+        else ()
+    )
     for name, inner in inside:
         yield from places(inner, (*path, name))
 
@@ -144,7 +191,7 @@ def changed(values: Any, path: tuple[Any, ...], new: Any, how: str = "replace") 
     return out
 
 
-# -- guarantee 1 -----------------------------------------------------------------------------------------------------------
+# -- guarantee 1 -----------------------------------------------------------------------------------
 
 
 def test_guarantee_1_what_was_written_reads_back_as_the_same_lines(tmp_path: Path) -> None:
@@ -156,7 +203,11 @@ def test_guarantee_1_what_was_written_reads_back_as_the_same_lines(tmp_path: Pat
     assert copied.terms == LEDGER.terms
     assert copied.balance() == LEDGER.balance()
     # It goes on: what was open may be settled, and the next line is chained to the last.
-    spend = next(line.spend for line in LINES if LEDGER.standing(line.spend or LINES[1].spend).is_open and line.spend)
+    spend = next(
+        line.spend
+        for line in LINES
+        if LEDGER.standing(line.spend or LINES[1].spend).is_open and line.spend
+    )
     copied.resume(spend, 7).commit()
     copied.reserve(Gaussian(90.0)).commit()
     assert not [finding for finding in copied.check() if finding.grave]
@@ -173,7 +224,7 @@ def test_a_ledger_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     other.close()
 
 
-# -- guarantee 2 -----------------------------------------------------------------------------------------------------------
+# -- guarantee 2 -----------------------------------------------------------------------------------
 
 
 def test_guarantee_2_a_refused_document_leaves_the_store_as_it_was(tmp_path: Path) -> None:
@@ -196,7 +247,9 @@ def test_guarantee_2_a_value_of_another_kind_in_any_field_of_any_line(name: str)
     values = json.loads(DOCUMENT)
     for place in (0, 1, 3, len(LINES) - 1):
         for odd in ODD:
-            if odd == values["entries"][place][name] and type(odd) is type(values["entries"][place][name]):
+            if odd == values["entries"][place][name] and type(odd) is type(
+                values["entries"][place][name]
+            ):
                 continue
             wrong = changed(values, ("entries", place, name), odd)
             refused(json.dumps(wrong))
@@ -219,7 +272,17 @@ def test_guarantee_2_text_that_is_hardly_json() -> None:
     line = json.dumps(json.loads(DOCUMENT)["entries"][0])
     frame = '{"format":"fairveil ledger","version":1,"entries":[%s]}'
     for wrong in (
-        *("", " ", "null", "NaN", "\x00", "\ufeff" + DOCUMENT, DOCUMENT + "}", DOCUMENT + DOCUMENT, DOCUMENT[:-2]),
+        *(
+            "",
+            " ",
+            "null",
+            "NaN",
+            "\x00",
+            "\ufeff" + DOCUMENT,
+            DOCUMENT + "}",
+            DOCUMENT + DOCUMENT,
+            DOCUMENT[:-2],
+        ),
         *(
             "[" * 200_000,
             '{"a":' * 200_000,
@@ -230,7 +293,11 @@ def test_guarantee_2_text_that_is_hardly_json() -> None:
             frame % line.replace('"units": 0', f'"units": {odd}')
             for odd in ("1e999", "9" * 5000, "-Infinity", "0x1", "00", "1e1")
         ),
-        *(frame % line.replace('"units": 0', '"units": 0, "units": 0'), frame % f"{line},{line}", frame % line[:-1]),
+        *(
+            frame % line.replace('"units": 0', '"units": 0, "units": 0'),
+            frame % f"{line},{line}",
+            frame % line[:-1],
+        ),
         frame.replace('"version":1', '"version":1,"version":1') % line,
         frame % line.replace("me@here", "\\ud800"),
         frame % line.replace("me@here", "\ud800"),
@@ -253,9 +320,13 @@ def test_guarantee_2_any_text(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    start=st.integers(0, len(DOCUMENT)), length=st.integers(0, 30), text=st.text('0123456789.eE-+[]{}",:ai n\\u', max_size=6)
+    start=st.integers(0, len(DOCUMENT)),
+    length=st.integers(0, 30),
+    text=st.text('0123456789.eE-+[]{}",:ai n\\u', max_size=6),
 )
-def test_guarantee_2_a_damaged_document_is_never_taken_for_another(start: int, length: int, text: str) -> None:
+def test_guarantee_2_a_damaged_document_is_never_taken_for_another(
+    start: int, length: int, text: str
+) -> None:
     damaged = DOCUMENT[:start] + text + DOCUMENT[start + length :]
     try:
         lines = read(damaged)
@@ -266,12 +337,18 @@ def test_guarantee_2_a_damaged_document_is_never_taken_for_another(start: int, l
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_guarantee_2_a_tree_with_another_branch_is_read_as_lines_that_agree_or_refused(data: st.DataObject) -> None:
-    """Anything anywhere, in lines or in their contents, with the hashes made anew so that it is read to the end."""
+def test_guarantee_2_a_tree_with_another_branch_is_read_as_lines_that_agree_or_refused(
+    data: st.DataObject,
+) -> None:
+    """Anything anywhere, in lines or in their contents, with the hashes made anew so that it is
+    read to the end."""
     entries = json.loads(DOCUMENT)["entries"]
     for _ in range(data.draw(st.integers(1, 2))):
         at = data.draw(st.integers(0, len(entries) - 1))
-        new, how = data.draw(ODD_VALUES), data.draw(st.sampled_from(["replace", "replace", "remove", "add"]))
+        new, how = (
+            data.draw(ODD_VALUES),
+            data.draw(st.sampled_from(["replace", "replace", "remove", "add"])),
+        )
         if data.draw(st.booleans()):
             path = data.draw(st.sampled_from(list(places(entries[at]))))
             entries[at] = changed(entries[at], path, new, how)
@@ -294,7 +371,8 @@ def test_guarantee_2_a_tree_with_another_branch_is_read_as_lines_that_agree_or_r
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
 def test_guarantee_2_every_kind_of_event_with_any_value_in_any_place(event: Event) -> None:
-    """As the plan of a line whose hash is right, and which is charged all that there is: it is priced, or it is no event."""
+    """As the plan of a line whose hash is right, and which is charged all that there is: it is
+    priced, or it is no event."""
     entries = json.loads(DOCUMENT)["entries"][:2]
     content = json.loads(entries[1]["content"])
     charged = {**entries[1], "units": MOST, "leak": MOST, "spent": MOST, "leaked": MOST}

@@ -13,21 +13,45 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import LedgerError
-from fairveil.privacy.ledger.stores.entries import FIRST_PREVIOUS, KINDS, RESERVED, Entry, encoded, parsed
+from fairveil.privacy.ledger.stores.entries import (
+    FIRST_PREVIOUS,
+    KINDS,
+    RESERVED,
+    Entry,
+    encoded,
+    parsed,
+)
 
 LINE = Entry(
-    3, RESERVED, "5f", "2026-01-02T03:04:05.000006Z", "me@here", "1.0", "", "records", '{"a":1}', 5, 2, 9, 2, FIRST_PREVIOUS
+    3,
+    RESERVED,
+    "5f",
+    "2026-01-02T03:04:05.000006Z",
+    "me@here",
+    "1.0",
+    "",
+    "records",
+    '{"a":1}',
+    5,
+    2,
+    9,
+    2,
+    FIRST_PREVIOUS,
 ).sealed()
 WHOLE = [field.name for field in fields(Entry) if field.type == "int"]
 TEXT = [field.name for field in fields(Entry) if field.type == "str"]
 
 
-def trees(numbers: st.SearchStrategy[int], letters: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+def trees(
+    numbers: st.SearchStrategy[int], letters: st.SearchStrategy[str]
+) -> st.SearchStrategy[Any]:
     """What JSON may hold, of such whole numbers and letters."""
     text = st.text(letters, max_size=8)
     leaves = st.none() | st.booleans() | numbers | st.floats() | text
     return st.recursive(
-        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=6
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+        max_leaves=6,
     )
 
 
@@ -82,8 +106,14 @@ def test_guarantee_1_anything_else_is_refused(values: object) -> None:
 
 def test_guarantee_2_any_change_of_any_field_changes_the_hash() -> None:
     seen = {LINE.hash}
-    others: dict[str, list[Any]] = {name: [getattr(LINE, name) + 1, -getattr(LINE, name)] for name in WHOLE}
-    others |= {name: [getattr(LINE, name) + "0", getattr(LINE, name)[1:] + "x"] for name in TEXT if name != "hash"}
+    others: dict[str, list[Any]] = {
+        name: [getattr(LINE, name) + 1, -getattr(LINE, name)] for name in WHOLE
+    }
+    others |= {
+        name: [getattr(LINE, name) + "0", getattr(LINE, name)[1:] + "x"]
+        for name in TEXT
+        if name != "hash"
+    }
     for name, values in others.items():
         for value in values:
             changed = replace(LINE, **{name: value})
@@ -93,12 +123,16 @@ def test_guarantee_2_any_change_of_any_field_changes_the_hash() -> None:
     # A letter that moves from one field to the next, and a number that becomes text.
     assert replace(LINE, who="me@here1", code=".0").digest() != LINE.hash
     assert replace(LINE, spend="", at=LINE.spend + LINE.at).digest() != LINE.hash
-    assert replace(LINE, purpose='","').digest() != replace(LINE, purpose='"', under='","records').digest()
+    assert (
+        replace(LINE, purpose='","').digest()
+        != replace(LINE, purpose='"', under='","records').digest()
+    )
     assert replace(LINE, hash="").digest() == LINE.hash == LINE.sealed().hash
 
 
 def test_the_hash_is_what_the_page_says() -> None:
-    """SHA-256 of the other fields, in order, as one JSON list without spaces: another program can make it."""
+    """SHA-256 of the other fields, in order, as one JSON list without spaces: another program can
+    make it."""
     others = [getattr(LINE, field.name) for field in fields(Entry) if field.name != "hash"]
     text = json.dumps(others, separators=(",", ":"))
     assert text.startswith('[3,"reserved","5f","2026')
@@ -145,7 +179,8 @@ def test_any_text_is_json_or_a_typed_error(text: str) -> None:
 def test_what_is_encoded_is_one_printable_line_that_reads_back(values: object) -> None:
     try:
         text = encoded(values)
-    except (ValueError, LedgerError):  # NaN and infinity are no JSON, half of a pair of surrogates is no text
+    except (ValueError, LedgerError):
+        # NaN and infinity are no JSON, half of a pair of surrogates is no text
         return
     assert text.isascii()
     assert text.isprintable()

@@ -1,4 +1,5 @@
-"""Forked processes and threads that come and go: each has connections of its own (privacy/ledger/stores/connections.py)."""
+"""Forked processes and threads that come and go: each has connections of its own
+(privacy/ledger/stores/connections.py)."""
 
 from __future__ import annotations
 
@@ -38,8 +39,11 @@ def numbers(place: Any) -> list[int]:
     return [entry.number for entry in lines]
 
 
-def test_what_a_child_writes_stays_when_its_parent_leaves(lasting: Any, line: Line, in_child: Child) -> None:
-    # SQLite in a child believes that it holds its parent's locks: once the parent had left, the second line was lost.
+def test_what_a_child_writes_stays_when_its_parent_leaves(
+    lasting: Any, line: Line, in_child: Child
+) -> None:
+    # SQLite in a child believes that it holds its parent's locks: once the parent had left, the
+    # second line was lost.
     store = begun(lasting, line)
     add(store, line)
     written, left = os.pipe(), os.pipe()
@@ -61,8 +65,11 @@ def test_what_a_child_writes_stays_when_its_parent_leaves(lasting: Any, line: Li
         os.close(end)
 
 
-def test_forks_beside_threads_that_write(lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "FORK_PATIENCE", 600.0)  # a fork that lost patience would be refused the file
+def test_forks_beside_threads_that_write(
+    lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a fork that lost patience would be refused the file
+    monkeypatch.setattr(connections, "FORK_PATIENCE", 600.0)
     store = begun(lasting, line)
 
     def write(times: int) -> None:
@@ -79,7 +86,9 @@ def test_forks_beside_threads_that_write(lasting: Any, line: Line, in_child: Chi
     assert numbers(lasting) == list(range(1 + 3 * 40 + 6 * 5))
 
 
-def test_a_child_of_a_block_cannot_write_in_it_nor_end_it(lasting: Any, line: Line, in_child: Child) -> None:
+def test_a_child_of_a_block_cannot_write_in_it_nor_end_it(
+    lasting: Any, line: Line, in_child: Child
+) -> None:
     store = begun(lasting, line)
 
     def append(page: Any) -> None:
@@ -128,7 +137,10 @@ def test_a_fork_waits_for_a_block_to_end_but_not_for_ever(
     def last() -> int:
         return store.last("census").number
 
-    for patience, told in ((600.0, "1"), (0.1, "a fork inside of a use" if lasting.kind == "sqlite" else "1")):
+    for patience, told in (
+        (600.0, "1"),
+        (0.1, "a fork inside of a use" if lasting.kind == "sqlite" else "1"),
+    ):
         monkeypatch.setattr(connections, "FORK_PATIENCE", patience)
         thread = threading.Thread(target=hold)
         thread.start()

@@ -1,4 +1,5 @@
-"""A ledger as a handle: never copied, refuses early and says why, grants what there is and no more."""
+"""A ledger as a handle: never copied, refuses early and says why, grants what there is and no
+more."""
 
 from __future__ import annotations
 
@@ -43,7 +44,16 @@ from fairveil.privacy.statement.parts import Receipt
 
 PROMISE = Promise(1.0, 1e-5)
 SMALL = Gaussian(50.0)
-UNPRINTABLE = ("two\nlines", "a tab\t", "a bell\x07", "nothing\x00", "\x1b[31mred", "right\u202eleft", "\ud800", "x" * 501)
+UNPRINTABLE = (
+    "two\nlines",
+    "a tab\t",
+    "a bell\x07",
+    "nothing\x00",
+    "\x1b[31mred",
+    "right\u202eleft",
+    "\ud800",
+    "x" * 501,
+)
 Child = Callable[[Callable[[], object]], Callable[[], str]]
 
 
@@ -60,7 +70,7 @@ def kept(tmp_path: Path) -> Iterator[Ledger]:
     made.close()
 
 
-# -- copies ----------------------------------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------
 
 
 def test_guarantee_5_a_handle_is_never_copied(ledger: Ledger) -> None:
@@ -73,28 +83,37 @@ def test_guarantee_5_pickling_opens_the_store_again(kept: Ledger) -> None:
     again.reserve(SMALL, purpose="in a worker").commit()
     *_, reserved, _ = kept.history()
     assert (reserved.purpose, reserved.who) == ("in a worker", "me@here")
-    assert (again.dataset, again.terms, again.address, again.shown) == (kept.dataset, kept.terms, kept.address, kept.shown)
+    assert (again.dataset, again.terms, again.address, again.shown) == (
+        kept.dataset,
+        kept.terms,
+        kept.address,
+        kept.shown,
+    )
     reader = Ledger.open(kept.address, read_only=True)
     assert pickle.loads(pickle.dumps(reader)).read_only
     again.close()
     reader.close()
 
 
-def test_guarantee_5_a_ledger_in_memory_is_not_pickled_and_says_where_to_keep_it(ledger: Ledger) -> None:
+def test_guarantee_5_a_ledger_in_memory_is_not_pickled_and_says_where_to_keep_it(
+    ledger: Ledger,
+) -> None:
     with pytest.raises(LedgerError, match=r"Ledger\.create\('budget\.db'"):
         pickle.dumps(ledger)
     with pytest.raises(LedgerError, match="one in memory"):
         pickle.dumps({"a": [ledger.reserve(SMALL)]})
 
 
-def test_a_fork_of_a_ledger_in_memory_does_not_write_in_its_copy(ledger: Ledger, in_child: Child) -> None:
+def test_a_fork_of_a_ledger_in_memory_does_not_write_in_its_copy(
+    ledger: Ledger, in_child: Child
+) -> None:
     answer = in_child(lambda: ledger.reserve(SMALL))()
     assert "LedgerError" in answer
     assert "budget.db" in answer
     assert ledger.balance().entries == 1
 
 
-# -- finding one -----------------------------------------------------------------------------------------------------------
+# -- finding one -----------------------------------------------------------------------------------
 
 
 def test_a_ledger_in_memory_is_found_by_its_name_while_it_lives() -> None:
@@ -132,7 +151,12 @@ def test_the_only_ledger_of_a_store_needs_no_name(kept: Ledger, tmp_path: Path) 
 def test_a_ledger_lets_go_of_its_file_and_takes_it_again(tmp_path: Path) -> None:
     path, log = tmp_path / "budget.db", tmp_path / "budget.db-wal"
     made = Ledger.create(path, "people", 1.0, 1e-5)
-    for use in (lambda: None, lambda: made.reserve(SMALL), made.balance, lambda: list(made.history())):
+    for use in (
+        lambda: None,
+        lambda: made.reserve(SMALL),
+        made.balance,
+        lambda: list(made.history()),
+    ):
         use()
         made.close()
         assert path.exists()
@@ -159,7 +183,7 @@ def test_what_promises_nothing_begins_no_ledger() -> None:
         Ledger.create(None, "people", 1.0, 1e-5, "sensitive_features", "add-remove")
 
 
-# -- early refusals --------------------------------------------------------------------------------------------------------
+# -- early refusals --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", UNPRINTABLE)
@@ -243,8 +267,13 @@ def test_guarantee_4_a_spend_reads_the_head_and_its_own_lines() -> None:
     assert not store.asked
 
 
-def test_a_production_ledger_takes_no_seeded_noise_and_nothing_that_was_read_from_the_data() -> None:
-    strict, usual = (Ledger.create(None, name, 1.0, 1e-5, production=name == "strict") for name in ("strict", "usual"))
+def test_a_production_ledger_takes_no_seeded_noise_and_nothing_that_was_read_from_the_data() -> (
+    None
+):
+    strict, usual = (
+        Ledger.create(None, name, 1.0, 1e-5, production=name == "strict")
+        for name in ("strict", "usual")
+    )
     for ask in (strict.require, lambda promise, **told: strict.reserve(SMALL, promise, **told)):
         with pytest.raises(LedgerError, match=r"in production.*secure noise.*random_state=None"):
             ask(PROMISE, secure=False)
@@ -253,7 +282,10 @@ def test_a_production_ledger_takes_no_seeded_noise_and_nothing_that_was_read_fro
         ask(PROMISE, secure=True, read_from_data=())
     spend = usual.reserve(SMALL, secure=False, read_from_data=["groups", "bounds of age", "groups"])
     line = usual.standing(spend.id).reserved
-    assert (line.values["noise"], line.values["read_from_data"]) == ("seeded", ["bounds of age", "groups"])
+    assert (line.values["noise"], line.values["read_from_data"]) == (
+        "seeded",
+        ["bounds of age", "groups"],
+    )
     assert strict.balance().entries == 2
 
 
@@ -299,7 +331,7 @@ def test_a_handle_to_look_does_not_write(kept: Ledger) -> None:
     reader.close()
 
 
-# -- what there is ---------------------------------------------------------------------------------------------------------
+# -- what there is ---------------------------------------------------------------------------------
 
 
 def test_a_ledger_without_delta_adds_up_epsilons() -> None:
@@ -327,7 +359,9 @@ def test_guarantee_1_eight_threads_of_one_handle_get_exactly_what_there_is(kept:
     for ledger, times in ((memory, 50), (file, 15)):
         ready = threading.Barrier(8)
 
-        def ask(_: int, ledger: Ledger = ledger, ready: threading.Barrier = ready, times: int = times) -> list[str]:
+        def ask(
+            _: int, ledger: Ledger = ledger, ready: threading.Barrier = ready, times: int = times
+        ) -> list[str]:
             granted = []
             ready.wait()
             for _ in range(times):
@@ -356,15 +390,31 @@ def test_guarantee_2_a_reservation_is_there_for_everybody_once_it_is_granted(kep
     other.close()
 
 
-# -- what is said where there is no room -------------------------------------------------------------------------------------
+# -- what is said where there is no room -----------------------------------------------------------
 
 
 def asks(kind: str, chance: random.Random) -> Event:
     """Something to ask for; not yet of the right size."""
-    pure: list[Event] = [Pure(0.3), Laplace(3.0), Exponential(0.2), Composed((Pure(0.2), Laplace(7.0)))]
-    gaussian: list[Event] = [Gaussian(3.0), Repeated(Gaussian(9.0), 12), Composed((Gaussian(4.0), Gaussian(9.0)))]
+    pure: list[Event] = [
+        Pure(0.3),
+        Laplace(3.0),
+        Exponential(0.2),
+        Composed((Pure(0.2), Laplace(7.0))),
+    ]
+    gaussian: list[Event] = [
+        Gaussian(3.0),
+        Repeated(Gaussian(9.0), 12),
+        Composed((Gaussian(4.0), Gaussian(9.0))),
+    ]
     any_: list[Event] = [Composed((Gaussian(8.0), Pure(0.05))), PoissonSampled(0.1, Gaussian(0.8))]
-    return chance.choice({"pure": pure, "gaussian": gaussian, "zcdp": gaussian + pure, "renyi": gaussian + pure + any_}[kind])
+    return chance.choice(
+        {
+            "pure": pure,
+            "gaussian": gaussian,
+            "zcdp": gaussian + pure,
+            "renyi": gaussian + pure + any_,
+        }[kind]
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -373,8 +423,12 @@ def test_the_largest_epsilon_that_is_named_fits_and_little_more_does_not(seed: i
     kind = chance.choice(["renyi", "renyi", "gaussian", "zcdp", "pure"])
     delta = 0.0 if kind == "pure" and seed % 2 else 10 ** -chance.uniform(4, 8)
     neighbours = chance.choice(["add-remove", "replace-one"])
-    ledger = Ledger.create(None, "people", chance.uniform(0.3, 3.0), delta, neighbours=neighbours, kind=kind)
-    asked = Promise(1.0, chance.choice([delta, delta / 10, min(0.5, delta * 100)]), neighbours="add-remove")
+    ledger = Ledger.create(
+        None, "people", chance.uniform(0.3, 3.0), delta, neighbours=neighbours, kind=kind
+    )
+    asked = Promise(
+        1.0, chance.choice([delta, delta / 10, min(0.5, delta * 100)]), neighbours="add-remove"
+    )
     if kind in ("renyi", "zcdp"):
         asked = ledger.promise if neighbours == "replace-one" else asked
     touched = chance.random() < 0.8
@@ -410,21 +464,34 @@ def test_a_full_ledger_says_that_nothing_fits() -> None:
         ledger.reserve(Gaussian(20.0))
     for event in (Gaussian(3.0), Laplace(1.0), Gaussian(1e99), Pure(1e-300)):
         if not ledger.fits(event):
-            with pytest.raises(Overspent, match=r"The largest epsilon that fits is|Nothing of this kind fits any more"):
+            with pytest.raises(
+                Overspent,
+                match=r"The largest epsilon that fits is|Nothing of this kind fits any more",
+            ):
                 ledger.reserve(event)
     full = Ledger.create(None, "tables", 1.0, 0.0)
     full.reserve(Pure(1.0))
     with pytest.raises(Overspent, match=r"Nothing of this kind fits any more") as told:
         full.reserve(Pure(0.5))
-    assert (told.value.spent, told.value.asked, told.value.left, told.value.largest_epsilon) == (1.0, 0.5, 0.0, 0.0)
+    assert (told.value.spent, told.value.asked, told.value.left, told.value.largest_epsilon) == (
+        1.0,
+        0.5,
+        0.0,
+        0.0,
+    )
     assert "spent 100%" in str(told.value)
 
 
 def test_where_delta_is_what_is_missing_the_error_says_so(ledger: Ledger) -> None:
     ledger.reserve(Approximate(0.001, 9e-8))
-    with pytest.raises(Overspent, match=r"at most 10% of what delta may leak, got 50% .* spent 90%, left 10%"):
+    with pytest.raises(
+        Overspent, match=r"at most 10% of what delta may leak, got 50% .* spent 90%, left 10%"
+    ):
         ledger.reserve(Approximate(0.001, 5e-8))
-    with pytest.raises(Overspent, match=r"at most 99.99% of the budget, got more than 200% .* spent 0.01%, left 99.99%"):
+    with pytest.raises(
+        Overspent,
+        match=r"at most 99.99% of the budget, got more than 200% .* spent 0.01%, left 99.99%",
+    ):
         ledger.reserve(Gaussian(0.5))
 
 
@@ -440,7 +507,7 @@ def test_the_error_keeps_its_figures_when_a_worker_sends_it_home(ledger: Ledger)
     assert "'" not in str(told.value).split("got")[1]  # figures, not a quoted text
 
 
-# -- spends as blocks ------------------------------------------------------------------------------------------------------
+# -- spends as blocks ------------------------------------------------------------------------------
 
 
 def test_a_block_commits_its_spend_as_reserved(ledger: Ledger) -> None:
@@ -472,10 +539,15 @@ def test_what_a_block_settled_itself_is_left_alone(ledger: Ledger) -> None:
 
     with pytest.raises(ZeroDivisionError), ledger.reserve(SMALL) as spend:
         refund_and_fail(spend)
-    assert [line.kind for line in ledger.history()][1:] == [RESERVED, COMMITTED] + [RESERVED, REFUNDED] * 2
+    assert [line.kind for line in ledger.history()][1:] == [RESERVED, COMMITTED] + [
+        RESERVED,
+        REFUNDED,
+    ] * 2
 
 
-def test_an_error_of_the_block_is_not_hidden_by_one_of_the_store(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_block_is_not_hidden_by_one_of_the_store(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gone(*_: object) -> None:
         raise LedgerError("the store is gone")
 

@@ -1,4 +1,5 @@
-"""Ctrl-C at every step of writing: afterwards others may write, this process may go on, and nothing was charged less."""
+"""Ctrl-C at every step of writing: afterwards others may write, this process may go on, and nothing
+was charged less."""
 
 from __future__ import annotations
 
@@ -23,8 +24,11 @@ from fairveil.privacy.ledger.stores import connections
 
 MOST, LESS = Pure(0.002), Pure(0.001)
 
-# A file that was opened when Ctrl-C came, and that nobody had been given yet, is closed by the interpreter, which says so.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+# A file that was opened when Ctrl-C came, and that nobody had been given yet, is closed by the
+# interpreter, which says so.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 
 
 def begun(place: Any) -> Ledger:
@@ -44,7 +48,8 @@ def is_free(place: Any) -> bool:
         return True
     with closing(psycopg.connect(place.url, autocommit=True)) as link:
         link.execute("BEGIN")
-        link.execute("SET LOCAL lock_timeout = '30s'")  # the server ends what was interrupted, in its own time
+        # the server ends what was interrupted, in its own time
+        link.execute("SET LOCAL lock_timeout = '30s'")
         return bool(link.execute("SELECT 1 FROM fairveil_ledger_heads FOR UPDATE").fetchall())
 
 
@@ -70,7 +75,9 @@ def deeds(ledger: Ledger, done: list[Any]) -> Iterator[tuple[str, Callable[[], o
 def is_held(lock: Any) -> bool:
     """Whether no other thread could have the lock."""
     got: list[bool] = []
-    thread = threading.Thread(target=lambda: got.append(lock.acquire(blocking=False)) or (got[0] and lock.release()))
+    thread = threading.Thread(
+        target=lambda: got.append(lock.acquire(blocking=False)) or (got[0] and lock.release())
+    )
     thread.start()
     thread.join()
     return not got[0]
@@ -127,7 +134,9 @@ def test_guarantee_1_in_memory() -> None:
     assert not [found for found in ledger.check() if found.grave]
 
 
-def test_guarantee_2_what_was_granted_is_charged_and_what_was_interrupted_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_guarantee_2_what_was_granted_is_charged_and_what_was_interrupted_is_whole_or_not_there(
+    tmp_path: Path,
+) -> None:
     ledger = Ledger.create(tmp_path / "budget.db", "census", 100.0, 0.0)
     ledger.reserve(MOST)
     whole = 0
@@ -159,7 +168,8 @@ def test_after_a_real_signal_another_process_may_write(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as kept:
         ledger.reserve(MOST)
     code = (
-        "import sys, fairveil as fv; from fairveil.privacy.events import Pure; fv.Ledger.open(sys.argv[1]).reserve(Pure(0.1))"
+        "import sys, fairveil as fv; from fairveil.privacy.events import Pure; "
+        "fv.Ledger.open(sys.argv[1]).reserve(Pure(0.1))"
     )
     subprocess.run([sys.executable, "-c", code, path], check=True)
     ledger.reserve(MOST)
@@ -173,7 +183,9 @@ def test_a_fit_that_was_interrupted_leaves_a_ledger_that_can_be_used(tmp_path: P
     X, y = rng.normal(size=(80, 2)), rng.integers(0, 2, 80)
 
     def fit() -> None:
-        fv.RateConstrainedClassifier(None, epsilon=0.1, delta=1e-8, public_rows=80, ledger=ledger).fit(X, y)
+        fv.RateConstrainedClassifier(
+            None, epsilon=0.1, delta=1e-8, public_rows=80, ledger=ledger
+        ).fit(X, y)
 
     fit()
     told = 0
@@ -181,7 +193,9 @@ def test_a_fit_that_was_interrupted_leaves_a_ledger_that_can_be_used(tmp_path: P
         before = ledger.balance()
         error = interrupted(fit, at)
         told += error is not None
-        with closing(sqlite3.connect(tmp_path / "budget.db", timeout=0, isolation_level=None)) as link:
+        with closing(
+            sqlite3.connect(tmp_path / "budget.db", timeout=0, isolation_level=None)
+        ) as link:
             link.execute("BEGIN IMMEDIATE")
         assert ledger.balance().spent_share >= before.spent_share
     assert told > 5

@@ -24,7 +24,8 @@ def test_a_release_that_protects_other_columns_is_refused_for_it_publishes_the_l
     ledger.reserve(SMALL, columns=["sex"])
     ledger.reserve(SMALL, columns=["race", "sex"])  # more is fine
     ledger.reserve(SMALL)  # by hand: the ledger's
-    ledger.reserve(SMALL, Promise(1.0, 1e-5), columns=["age"])  # whole records are protected, whatever is named
+    # whole records are protected, whatever is named
+    ledger.reserve(SMALL, Promise(1.0, 1e-5), columns=["age"])
     before = list(ledger.history())
     for columns in (["race"], [], ["Sex"], [3]):
         with pytest.raises(FairveilError):
@@ -67,7 +68,10 @@ def test_what_a_handle_is_for_stands_before_every_purpose(tmp_path: Path) -> Non
     url = tmp_path / "budget.db"
     Ledger.create(url, "people", 1.0, 1e-5).close()
     ledger = pickle.loads(pickle.dumps(Ledger.open(url, purpose="spring")))
-    assert [ledger.reserve(SMALL, purpose=words) and words for words in ("counts", "")] == ["counts", ""]
+    assert [ledger.reserve(SMALL, purpose=words) and words for words in ("counts", "")] == [
+        "counts",
+        "",
+    ]
     assert [line.purpose for line in ledger.history(1)] == ["spring: counts", "spring"]
     ledger.close()
 
@@ -85,7 +89,9 @@ def test_a_ledger_of_full_batches_says_so_and_a_balance_reads_as_words() -> None
     ledger.reserve(SMALL)
     with pytest.raises(LedgerError, match="sampling_rate=None"):
         ledger.reserve(PoissonSampled(0.1, Gaussian(2.0)))
-    assert str(ledger.balance()).startswith("people: 0.56% of epsilon = 1 at delta = 1e-5 spent, 99.44% left")
+    assert str(ledger.balance()).startswith(
+        "people: 0.56% of epsilon = 1 at delta = 1e-5 spent, 99.44% left"
+    )
 
 
 def test_the_rules_of_the_database_and_the_handle_are_of_one_cap() -> None:

@@ -1,4 +1,5 @@
-"""One file by two names is refused: a hard link, a file that is mounted alone, another name that is in use."""
+"""One file by two names is refused: a hard link, a file that is mounted alone, another name that is
+in use."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def begun(path: Path) -> Ledger:
 
 def elsewhere(path: Path, *before: str) -> str:
     """What another process is told that spends by this name."""
-    done = subprocess.run([*before, sys.executable, "-c", SPEND, path], capture_output=True, text=True)
+    done = subprocess.run(
+        [*before, sys.executable, "-c", SPEND, path], capture_output=True, text=True
+    )
     return done.stderr.strip().splitlines()[-1] if done.returncode else "granted"
 
 
@@ -49,7 +52,10 @@ def test_guarantee_1_a_hard_link_is_refused_by_both_names(tmp_path: Path, is_ope
     assert "2 hard links" in elsewhere(two)
     assert "2 hard links" in elsewhere(one)
     for action in (lambda: ledger.reserve(HALF), lambda: Ledger.open(two, read_only=True)):
-        with pytest.raises(LedgerError, match=r"a file with one name, got 'a file with 2 hard links'.*Remove the other one"):
+        with pytest.raises(
+            LedgerError,
+            match=r"a file with one name, got 'a file with 2 hard links'.*Remove the other one",
+        ):
             action()
     two.unlink()
     assert elsewhere(one) == "granted"
@@ -69,10 +75,17 @@ def mounts() -> bool:
     """Whether files may be mounted here."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return False
-    return subprocess.run(["unshare", "-m", "mount", "--bind", __file__, __file__], capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            ["unshare", "-m", "mount", "--bind", __file__, __file__], capture_output=True
+        ).returncode
+        == 0
+    )
 
 
-def test_guarantee_1_a_file_that_is_mounted_alone_is_refused_and_a_folder_is_not(tmp_path: Path) -> None:
+def test_guarantee_1_a_file_that_is_mounted_alone_is_refused_and_a_folder_is_not(
+    tmp_path: Path,
+) -> None:
     if not mounts():
         pytest.skip("only the superuser may mount a file, in a mount namespace of its own")
     path = tmp_path / "a" / "x.db"
@@ -84,16 +97,33 @@ def test_guarantee_1_a_file_that_is_mounted_alone_is_refused_and_a_folder_is_not
     told = elsewhere(alone, "unshare", "-m", "sh", "-c", script, "sh", str(path), str(alone))
     assert "a mount point: the file alone is mounted there" in told
     # Through a folder that is mounted elsewhere the log is seen: the same name.
-    assert elsewhere(folder / "x.db", "unshare", "-m", "sh", "-c", script, "sh", str(path.parent), str(folder)) == "granted"
+    assert (
+        elsewhere(
+            folder / "x.db",
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            str(path.parent),
+            str(folder),
+        )
+        == "granted"
+    )
     assert f"{ledger.balance().spent_share:.1f}" == "0.9"
     assert not ledger.check()
 
 
-@pytest.mark.skipif(not hasattr(one_name.fcntl, "F_OFD_SETLK"), reason="locks that belong to an open file are Linux's")
+@pytest.mark.skipif(
+    not hasattr(one_name.fcntl, "F_OFD_SETLK"),
+    reason="locks that belong to an open file are Linux's",
+)
 def test_guarantee_2_another_name_is_refused_while_one_is_in_use(
     tmp_path: Path, in_child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where links and mounts cannot be seen: in another container say, with a mount of its own."""
+    """As where links and mounts cannot be seen: in another container say, with a mount of its
+    own."""
     monkeypatch.setattr(one_name, "require_one_link", lambda status, shown: None)
     monkeypatch.setattr(one_name, "is_mounted", lambda real, descriptor: False)
     one, two = tmp_path / "one.db", tmp_path / "two.db"
@@ -117,7 +147,9 @@ def test_guarantee_2_another_name_is_refused_while_one_is_in_use(
     assert ledger.balance().entries == 3
 
 
-def test_guarantee_2_many_processes_by_one_name_and_through_links_to_it(tmp_path: Path, in_child: Child) -> None:
+def test_guarantee_2_many_processes_by_one_name_and_through_links_to_it(
+    tmp_path: Path, in_child: Child
+) -> None:
     path, link = tmp_path / "one.db", tmp_path / "link.db"
     ledger = begun(path)
     os.symlink(path, link)
@@ -132,7 +164,9 @@ def test_guarantee_2_many_processes_by_one_name_and_through_links_to_it(tmp_path
     assert ledger.balance().entries == 3 + 16 + 1
 
 
-def test_guarantee_3_no_descriptor_is_closed_while_a_connection_is_open(tmp_path: Path, in_child: Child) -> None:
+def test_guarantee_3_no_descriptor_is_closed_while_a_connection_is_open(
+    tmp_path: Path, in_child: Child
+) -> None:
     path, before = tmp_path / "one.db", set(one_name._files)
     ledger, other = begun(path), Ledger.open(path, "d")
 

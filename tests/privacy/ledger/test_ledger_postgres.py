@@ -1,4 +1,5 @@
-"""A ledger on a server: passwords, connections that die at each moment, commits without an answer, settings and rights."""
+"""A ledger on a server: passwords, connections that die at each moment, commits without an answer,
+settings and rights."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def add(store: PostgresStore, line: Line, **changes: Any) -> Entry:
 
 def end_sessions(url: str) -> None:
     """The server ends every other session, and they are gone."""
-    others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    others = (
+        "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
     with closing(psycopg.connect(url, autocommit=True)) as link:
         link.execute(f"SELECT pg_terminate_backend(pid) {others}")
         while link.execute(f"SELECT 1 {others}").fetchall():
@@ -52,8 +55,8 @@ def at_port(url: str, port: int) -> str:
 
 
 class Wire:
-    """Between clients and the server. `cut`: what becomes of the next commit: it does not arrive ("before"), its answer does
-    not ("after"), or neither does, nor anything later ("for good")."""
+    """Between clients and the server. `cut`: what becomes of the next commit: it does not arrive
+    ("before"), its answer does not ("after"), or neither does, nor anything later ("for good")."""
 
     def __init__(self, port: int) -> None:
         self.cut = ""
@@ -73,7 +76,11 @@ class Wire:
             self._threads[-1].start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._server_port)) as server, suppress(OSError):
+        with (
+            client,
+            socket.create_connection(("127.0.0.1", self._server_port)) as server,
+            suppress(OSError),
+        ):
             answer_is_lost = False
             while self.cut != "all":
                 for source in select.select([client, server], [], [], 0.1)[0]:
@@ -95,7 +102,9 @@ class Wire:
             thread.join()
 
 
-def broken_off(store: PostgresStore, line: Line, url: str, *, appends: int = 1, then: Callable[..., object]) -> None:
+def broken_off(
+    store: PostgresStore, line: Line, url: str, *, appends: int = 1, then: Callable[..., object]
+) -> None:
     """A block in which the session ends."""
     with store.writing("census") as page:
         for _ in range(appends):
@@ -152,7 +161,9 @@ def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) 
         PostgresStore("postgresql://me:hunter2@127.0.0.1:1/x", create=True)
 
 
-def test_a_connection_that_died_is_opened_again_unless_it_was_written_to(postgres_place: Any, line: Line) -> None:
+def test_a_connection_that_died_is_opened_again_unless_it_was_written_to(
+    postgres_place: Any, line: Line
+) -> None:
     store = begun(postgres_place.url, line)
     end_sessions(postgres_place.url)
     assert store.last("census").number == 0
@@ -166,13 +177,16 @@ def test_a_connection_that_died_is_opened_again_unless_it_was_written_to(postgre
     for appends, then in [*product((0, 1), asks), (1, lambda page: None)]:
         with pytest.raises(LedgerError, match="expected"):
             broken_off(store, line, postgres_place.url, appends=appends, then=then)
-    broken_off(store, line, postgres_place.url, appends=0, then=lambda page: None)  # nothing was written: nothing is lost
+    # nothing was written: nothing is lost
+    broken_off(store, line, postgres_place.url, appends=0, then=lambda page: None)
     assert store.last("census").number == 1
     add(store, line)
     assert [entry.number for entry in store.entries("census")] == [0, 1, 2]
 
 
-def test_a_commit_without_an_answer_is_looked_up_and_never_repeated(postgres_place: Any, line: Line) -> None:
+def test_a_commit_without_an_answer_is_looked_up_and_never_repeated(
+    postgres_place: Any, line: Line
+) -> None:
     direct = begun(postgres_place.url, line)
     with wired(postgres_place.url) as (wire, url):
         store = PostgresStore(url, create=False)
@@ -191,7 +205,9 @@ def test_a_commit_without_an_answer_is_looked_up_and_never_repeated(postgres_pla
             store.create("third", line(purpose="third"))
         assert store.datasets() == ["census", "second"]
         wire.cut = "for good"
-        with pytest.raises(LedgerError, match=r"expected an answer to a commit.*Look for line 3") as caught:
+        with pytest.raises(
+            LedgerError, match=r"expected an answer to a commit.*Look for line 3"
+        ) as caught:
             add(store, line)
         assert "s3cret" not in str(caught.value)
         store.close()
@@ -202,7 +218,9 @@ def test_a_commit_without_an_answer_is_looked_up_and_never_repeated(postgres_pla
 def test_a_commit_waits_for_the_disk_whatever_the_default(postgres_place: Any, line: Line) -> None:
     names = ("synchronous_commit", "transaction_isolation", "lock_timeout")
     for default, expected in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
-        wishes = f"%20-csynchronous_commit%3D{default}%20-cdefault_transaction_isolation%3Dserializable"
+        wishes = (
+            f"%20-csynchronous_commit%3D{default}%20-cdefault_transaction_isolation%3Dserializable"
+        )
         store = PostgresStore(postgres_place.url + wishes, create=True)
         if not store.datasets():
             store.create("census", line())
@@ -214,7 +232,9 @@ def test_a_commit_waits_for_the_disk_whatever_the_default(postgres_place: Any, l
 
 def test_a_session_that_stops_in_a_block_is_ended(postgres_place: Any, line: Line) -> None:
     store = begun(postgres_place.url, line)
-    assert f"'idle_in_transaction_session_timeout', '{postgres.IDLE_PATIENCE}s'" in postgres._SETTINGS
+    assert (
+        f"'idle_in_transaction_session_timeout', '{postgres.IDLE_PATIENCE}s'" in postgres._SETTINGS
+    )
     other = PostgresStore(postgres_place.url, create=False)
 
     def stop_in_a_block() -> None:
@@ -222,7 +242,8 @@ def test_a_session_that_stops_in_a_block_is_ended(postgres_place: Any, line: Lin
             page.append(line(page.head()))
             # Here only: between two statements of a busy machine there may be as much.
             page._ask("SELECT set_config('idle_in_transaction_session_timeout', '50ms', true)", ())  # type: ignore[attr-defined]
-            thread = threading.Thread(target=lambda: add(other, line, purpose="other"))  # waits for the session's end
+            # waits for the session's end
+            thread = threading.Thread(target=lambda: add(other, line, purpose="other"))
             thread.start()
             thread.join()
 

@@ -1,4 +1,5 @@
-"""Many processes on one ledger, and processes that are killed: nothing is granted twice, nothing that was granted is lost."""
+"""Many processes on one ledger, and processes that are killed: nothing is granted twice, nothing
+that was granted is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ SCRIPT = Path(__file__).parent / "many_processes.py"
 
 def run(*words: object) -> Any:
     """What the script said."""
-    done = subprocess.run([sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -30,13 +33,19 @@ def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., tuple
     """Begins a ledger in either store: its address and itself."""
 
     def made(dataset: str, epsilon: float) -> tuple[str, Ledger]:
-        url = str(tmp_path / "budget.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+        url = (
+            str(tmp_path / "budget.db")
+            if request.param == "sqlite"
+            else str(request.getfixturevalue("postgres_url"))
+        )
         return url, Ledger.create(url, dataset, epsilon, 0.0)
 
     return made
 
 
-def test_eight_processes_get_exactly_what_there_is(begin: Callable[..., tuple[str, Ledger]]) -> None:
+def test_eight_processes_get_exactly_what_there_is(
+    begin: Callable[..., tuple[str, Ledger]],
+) -> None:
     url, ledger = begin("crowd", 1.0)  # room for 1,000 releases of 0.001
     told = run("crowd", url, "crowd", "--processes", 8, "--times", 200)
     assert sum(told["granted"]) == 1000
@@ -47,13 +56,25 @@ def test_eight_processes_get_exactly_what_there_is(begin: Callable[..., tuple[st
     assert not [one for one in ledger.check() if one.grave]
 
 
-def test_a_writer_killed_at_any_point_loses_no_spend(begin: Callable[..., tuple[str, Ledger]]) -> None:
+def test_a_writer_killed_at_any_point_loses_no_spend(
+    begin: Callable[..., tuple[str, Ledger]],
+) -> None:
     url, ledger = begin("kills", 50.0)
     told = run("points", url, "kills")
     assert {one["by"] for one in told} == {str(int(signal.SIGKILL))}  # none of them came to its end
-    kinds = {"reserve": "reserved", "resume": "resumed", "commit": "committed", "refund": "refunded"}
-    left = [line for line in ledger.history() if line.kind == "reserved" and line.spend not in {one["spend"] for one in told}]
-    assert len(left) == 1  # the reservation that was killed after its commit: charged, though nobody was told
+    kinds = {
+        "reserve": "reserved",
+        "resume": "resumed",
+        "commit": "committed",
+        "refund": "refunded",
+    }
+    left = [
+        line
+        for line in ledger.history()
+        if line.kind == "reserved" and line.spend not in {one["spend"] for one in told}
+    ]
+    # the reservation that was killed after its commit: charged, though nobody was told
+    assert len(left) == 1
     for one in told:
         if one["deed"] == "reserve":
             assert one["spend"] == ""

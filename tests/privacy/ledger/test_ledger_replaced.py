@@ -1,4 +1,5 @@
-"""A handle is of one ledger: another one that was put in its place is not charged by the terms of the first."""
+"""A handle is of one ledger: another one that was put in its place is not charged by the terms of
+the first."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def test_guarantee_6_another_ledger_under_its_name_is_not_charged(lasting: Place
         lambda: pickle.loads(sleeping).balance(),
     ]
     for ask in asks:
-        with pytest.raises(LedgerError, match=r"another one, which was put in its place.*Ledger\.open"):
+        with pytest.raises(
+            LedgerError, match=r"another one, which was put in its place.*Ledger\.open"
+        ):
             ask()
     assert [line.number for line in small.history()] == [0]
     again = Ledger.open(lasting.url, "d")
@@ -72,12 +75,18 @@ def test_guarantee_6_a_link_that_is_changed(tmp_path: Path) -> None:
     assert Ledger.open(tmp_path / "two.db").balance().entries == 1
 
 
-def test_a_file_that_is_renamed_over_an_open_one_in_a_block_is_not_lost_in_silence(tmp_path: Path) -> None:
+def test_a_file_that_is_renamed_over_an_open_one_in_a_block_is_not_lost_in_silence(
+    tmp_path: Path,
+) -> None:
     handle = Ledger.create(tmp_path / "one.db", "d", 10.0, 0.0)
     Ledger.create(tmp_path / "two.db", "d", 1.0, 0.0).close()
-    with pytest.raises(LedgerError, match="a file that stays where it is"), handle._store.writing("d"):
+    with (
+        pytest.raises(LedgerError, match="a file that stays where it is"),
+        handle._store.writing("d"),
+    ):
         os.replace(tmp_path / "two.db", tmp_path / "one.db")
-    # The log is still that of the first: SQLite reads its lines into the file that has the name now.
+    # The log is still that of the first: SQLite reads its lines into the file that has the name
+    # now.
     again = Ledger.open(tmp_path / "one.db")
     with suppress(LedgerError):
         handle.reserve(Pure(5.0))

@@ -1,4 +1,5 @@
-"""The life of a spend: the sum is what each was last charged, and within the cap, whatever is asked in whatever order."""
+"""The life of a spend: the sum is what each was last charged, and within the cap, whatever is asked
+in whatever order."""
 
 from __future__ import annotations
 
@@ -14,16 +15,40 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
 from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.events import Approximate, Composed, Event, Gaussian, Laplace, NoOp, Pure, Repeated
+from fairveil.privacy.events import (
+    Approximate,
+    Composed,
+    Event,
+    Gaussian,
+    Laplace,
+    NoOp,
+    Pure,
+    Repeated,
+)
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.costs import MOST, WHOLE
 from fairveil.privacy.ledger.spends import standing
-from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry, encoded
+from fairveil.privacy.ledger.stores.entries import (
+    COMMITTED,
+    CREATED,
+    REFUNDED,
+    RESERVED,
+    RESUMED,
+    Entry,
+    encoded,
+)
 from fairveil.privacy.promise import Promise
 
 DELTA = 2.0**-17
@@ -34,7 +59,7 @@ EXACTLY: Event = calibrate(PROMISE, lambda z: Repeated(Gaussian(z), 3), precisio
 """The whole promise, tightly priced: more than a Renyi filter has."""
 
 
-# -- any sequence of steps, against a model --------------------------------------------------------------------------------
+# -- any sequence of steps, against a model --------------------------------------------------------
 
 Piece = tuple[int, int]
 """An answer of epsilon k/64 and delta part/2^24: their sums are exact."""
@@ -43,7 +68,13 @@ PLANS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 25)), min_size=0, 
 
 def event_of(pieces: list[Piece], split: int = 1) -> Event:
     """All of them; `split`: each as so many finer ones (1 or 2)."""
-    return Composed(tuple(Approximate(k / 64 / split, part / 2**24 / split) for k, part in pieces for _ in range(split)))
+    return Composed(
+        tuple(
+            Approximate(k / 64 / split, part / 2**24 / split)
+            for k, part in pieces
+            for _ in range(split)
+        )
+    )
 
 
 def price_of(pieces: list[Piece]) -> tuple[int, int]:
@@ -86,16 +117,25 @@ class Machine(RuleBasedStateMachine):
     # -- helpers
 
     def spent(self) -> tuple[int, int]:
-        return sum(one.charge[0] for one in self.known.values()), sum(one.charge[1] for one in self.known.values())
+        return sum(one.charge[0] for one in self.known.values()), sum(
+            one.charge[1] for one in self.known.values()
+        )
 
     def drawn(self, data: st.DataObject, *states: str) -> str:
-        return data.draw(st.sampled_from([name for name, one in self.known.items() if one.state in states]))  # the oldest first
+        # the oldest first
+        return data.draw(
+            st.sampled_from([name for name, one in self.known.items() if one.state in states])
+        )
 
     def handle(self, name: str) -> Spend:
         """The one that a process holds, or that of another process."""
-        return self.held.get(name) or Spend(self.ledger, self.ledger.standing(name).reserved, self.known[name].sitting)
+        return self.held.get(name) or Spend(
+            self.ledger, self.ledger.standing(name).reserved, self.known[name].sitting
+        )
 
-    def refused(self, action: Callable[[], object], error: type[FairveilError] = LedgerError) -> FairveilError:
+    def refused(
+        self, action: Callable[[], object], error: type[FairveilError] = LedgerError
+    ) -> FairveilError:
         """It raises, and not a line is added."""
         with pytest.raises(error) as told:
             action()
@@ -119,7 +159,9 @@ class Machine(RuleBasedStateMachine):
 
     # -- steps
 
-    def reserved(self, event: Event, pieces: list[Piece], charge: tuple[int, int], whole: bool) -> None:
+    def reserved(
+        self, event: Event, pieces: list[Piece], charge: tuple[int, int], whole: bool
+    ) -> None:
         spend = self.ledger.reserve(event, purpose="a fit")
         assert spend.id not in self.known
         self.held[spend.id] = spend
@@ -136,7 +178,8 @@ class Machine(RuleBasedStateMachine):
             if all(now + more <= MOST for now, more in zip(self.spent(), charge, strict=True)):
                 assert self.ledger.fits(event)
                 self.reserved(event, pieces, charge, False)
-            elif self.spent() != (0, 0) or epsilon_of(event, DELTA) > 1.0:  # nobody is given more than is there
+            elif self.spent() != (0, 0) or epsilon_of(event, DELTA) > 1.0:
+                # nobody is given more than is there
                 assert not self.ledger.fits(event)
                 self.refused(lambda event=event: self.ledger.reserve(event), Overspent)  # type: ignore[misc]
 
@@ -150,7 +193,11 @@ class Machine(RuleBasedStateMachine):
             self.reserved(WHOLE_PLAN, [(64, 0)], (MOST, MOST), True)
 
     @precondition(has(RESERVED, RESUMED))
-    @rule(data=st.data(), how=st.sampled_from(["as reserved", "a beginning", "all", "finer"]), complete=st.booleans())
+    @rule(
+        data=st.data(),
+        how=st.sampled_from(["as reserved", "a beginning", "all", "finer"]),
+        complete=st.booleans(),
+    )
     def commit(self, data: st.DataObject, how: str, complete: bool) -> None:
         name = self.drawn(data, RESERVED, RESUMED)
         now = self.known[name]
@@ -158,8 +205,12 @@ class Machine(RuleBasedStateMachine):
             pieces = None
             self.handle(name).commit(complete=complete)
         else:
-            pieces = list(now.pieces)[: data.draw(st.integers(0, 4)) if how == "a beginning" else None]
-            self.handle(name).commit(event_of(pieces, 2 if how == "finer" else 1), complete=complete)
+            pieces = list(now.pieces)[
+                : data.draw(st.integers(0, 4)) if how == "a beginning" else None
+            ]
+            self.handle(name).commit(
+                event_of(pieces, 2 if how == "finer" else 1), complete=complete
+            )
         charge = now.charge if pieces is None or now.whole else price_of(pieces)
         self.stepped(name, replace(now, charge=charge, state=COMMITTED, complete=complete))
 
@@ -173,7 +224,9 @@ class Machine(RuleBasedStateMachine):
         if data.draw(st.booleans()):
             changed = [(k, 0) if more[0] else (0, part) for k, part in changed]
         pieces = [*changed, *now.pieces[1:]]
-        if now.whole or all(one <= other for one, other in zip(price_of(pieces), now.charge, strict=True)):
+        if now.whole or all(
+            one <= other for one, other in zip(price_of(pieces), now.charge, strict=True)
+        ):
             return
         self.refused(lambda: self.handle(name).commit(event_of(pieces)))
 
@@ -220,7 +273,9 @@ class Machine(RuleBasedStateMachine):
         self.held.clear()
         if self.url is not None:
             self.ledger.close()
-        self.ledger = Ledger.open(self.url, "people") if self.url else Ledger(self.ledger._store, "people")
+        self.ledger = (
+            Ledger.open(self.url, "people") if self.url else Ledger(self.ledger._store, "people")
+        )
         self.refused(lambda: self.ledger.resume("nobody's", 1))
         self.refused(lambda: self.ledger.standing("nobody's"))
         self.refused(lambda: self.ledger.resume("", 1))  # the first line has no spend
@@ -242,7 +297,11 @@ class Machine(RuleBasedStateMachine):
         assert balance.open == sum(one.state in (RESERVED, RESUMED) for one in self.known.values())
         for name, one in self.known.items():
             found = self.ledger.standing(name)
-            assert (found.units, found.leak, found.last, found.sitting) == (*one.charge, one.state, one.sitting)
+            assert (found.units, found.leak, found.last, found.sitting) == (
+                *one.charge,
+                one.state,
+                one.sitting,
+            )
             assert (found.whole, found.complete) == (one.whole, one.complete)
 
     @invariant()
@@ -257,14 +316,18 @@ class LastingMachine(Machine):
 
 
 def test_guarantees_1_and_2_after_any_steps_in_memory() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+    )
 
 
 def test_guarantees_1_and_2_after_any_steps_in_a_file() -> None:
-    run_state_machine_as_test(LastingMachine, settings=settings(max_examples=10, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(
+        LastingMachine, settings=settings(max_examples=10, stateful_step_count=20, deadline=None)
+    )
 
 
-# -- sums ------------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 
 
 def test_a_thousand_thousandths_are_granted_and_no_more() -> None:
@@ -280,7 +343,13 @@ def test_a_thousand_thousandths_are_granted_and_no_more() -> None:
 
 
 def test_neither_order_nor_refunds_leave_a_trace() -> None:
-    events = [Gaussian(61.7), Laplace(70.1), Approximate(0.013, 1e-9), Repeated(Gaussian(333.3), 7), Pure(0.0123)] * 3
+    events = [
+        Gaussian(61.7),
+        Laplace(70.1),
+        Approximate(0.013, 1e-9),
+        Repeated(Gaussian(333.3), 7),
+        Pure(0.0123),
+    ] * 3
     ends = set()
     for seed in range(5):
         ledger, chance = Ledger.create(None, "people", 1.0, 1e-5), random.Random(seed)
@@ -298,7 +367,7 @@ def test_neither_order_nor_refunds_leave_a_trace() -> None:
     assert len(ends) == 1
 
 
-# -- the first spend may take the whole ------------------------------------------------------------------------------------
+# -- the first spend may take the whole ------------------------------------------------------------
 
 
 def untouched() -> Ledger:
@@ -328,7 +397,8 @@ def test_the_first_spend_may_take_all_and_then_nothing_fits() -> None:
 
 def test_all_of_it_is_given_only_where_nothing_is_charged() -> None:
     ledger = untouched()
-    for small in (Gaussian(1000.0), Pure(1e-6), Approximate(0.0, 1e-10)):  # the last one takes of delta alone
+    # the last one takes of delta alone
+    for small in (Gaussian(1000.0), Pure(1e-6), Approximate(0.0, 1e-10)):
         beside = ledger.reserve(small)
         with pytest.raises(Overspent):
             ledger.reserve(EXACTLY)
@@ -352,8 +422,12 @@ def test_a_whole_spend_that_broke_off_stays_whole() -> None:
         assert not [finding for finding in ledger.check() if finding.grave]
 
 
-@pytest.mark.parametrize(("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)])
-def test_all_of_it_is_not_given_under_another_relation(protects: str, neighbours: str | None) -> None:
+@pytest.mark.parametrize(
+    ("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)]
+)
+def test_all_of_it_is_not_given_under_another_relation(
+    protects: str, neighbours: str | None
+) -> None:
     ledger = Ledger.create(None, "people", 1.0, 1e-5, protects, neighbours)
     with pytest.raises(Overspent):
         ledger.reserve(EXACTLY, PROMISE)
@@ -387,11 +461,12 @@ def test_all_of_it_is_given_to_one_of_many_threads() -> None:
     assert len([name for name in granted if name]) == 1
 
 
-# -- settling --------------------------------------------------------------------------------------------------------------
+# -- settling --------------------------------------------------------------------------------------
 
 
 def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None:
-    """A log dearer in units and cheaper in delta than its plan: the least of each would be less than either."""
+    """A log dearer in units and cheaper in delta than its plan: the least of each would be less
+    than either."""
     ledger = untouched()
     plan, log = Approximate(0.001, 5e-8), Gaussian(6.0)
     planned, done = ledger.terms.cost(plan, PROMISE), ledger.terms.cost(log, PROMISE)
@@ -399,7 +474,9 @@ def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None
     assert done.leak < planned.leak
     for first, second in ((plan, log), (log, plan)):
         spend = ledger.reserve(first)
-        with pytest.raises(LedgerError, match=r"costs at most the .* reserved, got .* of the budget"):
+        with pytest.raises(
+            LedgerError, match=r"costs at most the .* reserved, got .* of the budget"
+        ):
             spend.commit(second)
         assert spend.is_open
         spend.commit()
@@ -410,7 +487,10 @@ def test_last_bits_of_a_log_are_no_overspending() -> None:
     ledger = Ledger.create(None, "people", 1.0, 0.0)
     spend = ledger.reserve(Pure(0.3))
     parts = [Pure(0.1), Pure(0.2)]  # 0.30000000000000004
-    assert ledger.terms.cost(parts, ledger.promise).units > ledger.terms.cost(Pure(0.3), ledger.promise).units
+    assert (
+        ledger.terms.cost(parts, ledger.promise).units
+        > ledger.terms.cost(Pure(0.3), ledger.promise).units
+    )
     spend.commit(parts)
     found = ledger.standing(spend.id)
     assert found.units == ledger.terms.cost(Pure(0.3), ledger.promise).units

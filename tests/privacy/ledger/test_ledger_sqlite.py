@@ -1,4 +1,5 @@
-"""A ledger in a file: rights, odd paths, other files, full disks, torn logs, and who copies the log when."""
+"""A ledger in a file: rights, odd paths, other files, full disks, torn logs, and who copies the log
+when."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def test_the_file_is_its_owners_alone_from_the_first_moment(
 ) -> None:
     path, seen = tmp_path / "budget.db", []
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *words, **named: (seen.append(mode(path)), connect(*words, **named))[1])
+    monkeypatch.setattr(
+        sqlite3,
+        "connect",
+        lambda *words, **named: (seen.append(mode(path)), connect(*words, **named))[1],
+    )
     before = os.umask(0)
     try:
         store = begun(path, line)
@@ -58,8 +63,12 @@ def test_the_file_is_its_owners_alone_from_the_first_moment(
     assert [entry.name for entry in tmp_path.iterdir()] == ["budget.db"]
 
 
-@pytest.mark.parametrize("name", ["a b.db", "50%.db", "why?mode=memory.db", "#1&x=y.db", "ä🏛.db", "'q\"`.db", ":memory:"])
-def test_any_name_is_a_file_of_that_name(name: str, tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["a b.db", "50%.db", "why?mode=memory.db", "#1&x=y.db", "ä🏛.db", "'q\"`.db", ":memory:"]
+)
+def test_any_name_is_a_file_of_that_name(
+    name: str, tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     begun(name, line, 1).close()
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
@@ -71,7 +80,12 @@ def test_any_name_is_a_file_of_that_name(name: str, tmp_path: Path, line: Line, 
 def test_addresses(tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     begun("what?.db", line).close()
-    for url in ("what?.db", f"{tmp_path}/what?.db", "sqlite:///what%3F.db", f"SQLite:///{tmp_path}/what%3F.db"):
+    for url in (
+        "what?.db",
+        f"{tmp_path}/what?.db",
+        "sqlite:///what%3F.db",
+        f"SQLite:///{tmp_path}/what%3F.db",
+    ):
         store = store_of(url, create=False)
         assert store.datasets() == ["census"]
         store.close()
@@ -107,7 +121,11 @@ def test_a_file_that_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path: Path, 
             with pytest.raises(LedgerError, match="expected the file of a ledger"):
                 list(SQLiteStore(tmp_path / name, **options).entries("census"))
         assert (tmp_path / name).read_bytes() == before
-    assert not [entry.name for entry in tmp_path.iterdir() if entry.suffix != ".db" and "torn" not in entry.name]
+    assert not [
+        entry.name
+        for entry in tmp_path.iterdir()
+        if entry.suffix != ".db" and "torn" not in entry.name
+    ]
 
 
 def test_what_is_not_there_or_cannot_be_reached(tmp_path: Path, line: Line) -> None:
@@ -154,14 +172,17 @@ def test_a_folder_that_may_not_be_written_to(line: Line, in_child: Child) -> Non
         assert os.listdir(name) == ["budget.db"]
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path: Path, line: Line, in_child: Child) -> None:
+def test_a_full_disk_is_told_and_nothing_is_half_written(
+    tmp_path: Path, line: Line, in_child: Child
+) -> None:
     path = tmp_path / "budget.db"
     begun(path, line, 3).close()
 
     def fill() -> str:
         store, lines = SQLiteStore(path, create=False), 4
         add(store, line)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))  # no file may grow beyond
+        # no file may grow beyond
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
         try:
             while lines < 100:
                 lines += 1
@@ -191,7 +212,9 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path: Path, line: L
     assert in_child(begin)() == "s0"
 
 
-def test_a_log_torn_at_any_byte_keeps_every_line_that_was_acknowledged(tmp_path: Path, line: Line) -> None:
+def test_a_log_torn_at_any_byte_keeps_every_line_that_was_acknowledged(
+    tmp_path: Path, line: Line
+) -> None:
     path, log = tmp_path / "budget.db", tmp_path / "budget.db-wal"
     store, copy = begun(path, line), tmp_path / "copy.db"
     rng, marks = random.Random(5), [log.stat().st_size]
@@ -199,10 +222,14 @@ def test_a_log_torn_at_any_byte_keeps_every_line_that_was_acknowledged(tmp_path:
         add(store, line, content='"' + "x" * rng.choice([10, 5_000]) + '"')
         marks.append(log.stat().st_size)
     database, written = path.read_bytes(), log.read_bytes()
-    for acknowledged, (start, end) in enumerate(zip(marks, [*marks[1:], marks[-1] + 1], strict=True)):
+    for acknowledged, (start, end) in enumerate(
+        zip(marks, [*marks[1:], marks[-1] + 1], strict=True)
+    ):
         cut = rng.randrange(start, end)
         copy.write_bytes(database)
-        (tmp_path / "copy.db-wal").write_bytes(written[:cut] + rng.randbytes(rng.choice([0, 10_000])))
+        (tmp_path / "copy.db-wal").write_bytes(
+            written[:cut] + rng.randbytes(rng.choice([0, 10_000]))
+        )
         opened = SQLiteStore(copy, create=False)
         lines = list(opened.entries("census"))
         assert [entry.number for entry in lines] == list(range(acknowledged + 1))
@@ -214,11 +241,19 @@ def test_a_log_torn_at_any_byte_keeps_every_line_that_was_acknowledged(tmp_path:
 
 def test_every_commit_goes_to_the_disk(tmp_path: Path, line: Line) -> None:
     store = begun(tmp_path / "budget.db", line)
-    wanted = {"synchronous": 2, "journal_mode": "wal", "fullfsync": 1, "checkpoint_fullfsync": 1, "wal_autocheckpoint": 0}
+    wanted = {
+        "synchronous": 2,
+        "journal_mode": "wal",
+        "fullfsync": 1,
+        "checkpoint_fullfsync": 1,
+        "wal_autocheckpoint": 0,
+    }
     assert {name: store._ask(f"PRAGMA {name}", ())[0][0] for name in wanted} == wanted
 
 
-def test_the_log_is_copied_only_while_nobody_may_write(tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_copied_only_while_nobody_may_write(
+    tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite, "LONG_LOG", 100_000)
     monkeypatch.setattr(sqlite, "SHORT_LOG", 50_000)
     path = tmp_path / "budget.db"
@@ -230,7 +265,9 @@ def test_the_log_is_copied_only_while_nobody_may_write(tmp_path: Path, line: Lin
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 other.execute("BEGIN IMMEDIATE")
-            tried.append(other.execute("SELECT count(*) FROM fairveil_ledger_entries").fetchone()[0])
+            tried.append(
+                other.execute("SELECT count(*) FROM fairveil_ledger_entries").fetchone()[0]
+            )
         shorten(self, connection)
 
     monkeypatch.setattr(SQLiteStore, "_shorten", watched)
@@ -239,7 +276,8 @@ def test_the_log_is_copied_only_while_nobody_may_write(tmp_path: Path, line: Lin
         sizes.append(os.stat(f"{path}-wal").st_size)
     assert len(tried) > 5
     assert max(sizes) < 200_000
-    # Somebody who reads on and on keeps the log from beginning anew: it grows, and is tried again now and then.
+    # Somebody who reads on and on keeps the log from beginning anew: it grows, and is tried again
+    # now and then.
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM fairveil_ledger_entries").fetchone()
@@ -265,7 +303,14 @@ def test_a_file_that_was_moved_away_is_not_written_to(tmp_path: Path, line: Line
 
 
 def test_a_damaged_line_is_a_typed_error(tmp_path: Path, line: Line) -> None:
-    changes = ["units = 'many'", "who = CAST(x'ff41' AS TEXT)", "spend = x'00'", "kind = 'none'", "number = 'x'", "units = 0.5"]
+    changes = [
+        "units = 'many'",
+        "who = CAST(x'ff41' AS TEXT)",
+        "spend = x'00'",
+        "kind = 'none'",
+        "number = 'x'",
+        "units = 0.5",
+    ]
     for number, change in enumerate(changes):
         path = tmp_path / f"{number}.db"
         store = begun(path, line, 2)

@@ -1,4 +1,5 @@
-"""What every store promises (stores/store.py), by one suite for all; forks, versions and rules for those that last."""
+"""What every store promises (stores/store.py), by one suite for all; forks, versions and rules for
+those that last."""
 
 from __future__ import annotations
 
@@ -63,7 +64,15 @@ def test_what_was_written_is_read(place: Any, line: Line) -> None:
     store = begun(place, line)
     store.create("another", line(purpose="another"))
     content = '{"say":"' + "'\\\"; DROP TABLE fairveil_ledger_entries; -- ? %s $1" * 20_000 + '"}'
-    odd = add(store, line, content=content, purpose="naïve – “quoted” 漢🙂", units=2**60, spent=2**60 + 2**20, leak=-(2**61))
+    odd = add(
+        store,
+        line,
+        content=content,
+        purpose="naïve – “quoted” 漢🙂",
+        units=2**60,
+        spent=2**60 + 2**20,
+        leak=-(2**61),
+    )
     for spend in ("a", "b", "a", "a"):
         add(store, line, spend=spend, spent=3)
     lines = whole(place.open())
@@ -74,7 +83,9 @@ def test_what_was_written_is_read(place: Any, line: Line) -> None:
     assert list(store.entries(NAME, 0, 0)) == list(store.entries(NAME, 99)) == []
     assert store.of_spend(NAME, "a") == [lines[2], lines[4], lines[5]]
     assert store.of_spend(NAME, "none\0") == store.of_spend("another", "a") == []
-    assert list(store.charges(NAME)) == [(entry.kind, entry.spend, entry.under, entry.units) for entry in lines]
+    assert list(store.charges(NAME)) == [
+        (entry.kind, entry.spend, entry.under, entry.units) for entry in lines
+    ]
     assert store.datasets() == sorted([NAME, "another"])
     with store.writing(NAME) as page:
         assert page.of_spend("a") == [lines[2], lines[4], lines[5]]
@@ -84,7 +95,9 @@ def test_what_was_written_is_read(place: Any, line: Line) -> None:
     assert len(whole(store)) == 7
 
 
-def test_long_ledgers_are_read_part_by_part(place: Any, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_ledgers_are_read_part_by_part(
+    place: Any, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fairveil.privacy.ledger.stores.tables.LINES_AT_ONCE", 7)
     monkeypatch.setattr("fairveil.privacy.ledger.stores.tables.CHARGES_AT_ONCE", 7)
     store = begun(place, line)
@@ -131,7 +144,11 @@ def test_a_line_that_does_not_follow_is_refused(place: Any, line: Line) -> None:
         page.append(good)
         with pytest.raises(LedgerError):
             page.append(good)
-    for entry in (good, replace(line(), previous=head.hash).sealed(), replace(line(), purpose="else")):
+    for entry in (
+        good,
+        replace(line(), previous=head.hash).sealed(),
+        replace(line(), purpose="else"),
+    ):
         with pytest.raises(LedgerError):
             store.create("new", entry)
     assert whole(store)[3:] == [good]
@@ -194,7 +211,9 @@ def writer_elsewhere(place: Any, line: Line, in_child: Child) -> Iterator[Callab
             os.close(end)
 
 
-def test_a_writer_in_another_process_is_waited_for(lasting: Any, line: Line, in_child: Child) -> None:
+def test_a_writer_in_another_process_is_waited_for(
+    lasting: Any, line: Line, in_child: Child
+) -> None:
     store = begun(lasting, line)
     with writer_elsewhere(lasting, line, in_child) as let_go:
         assert len(whole(store)) == 1  # readers wait for nobody, and see what is committed
@@ -207,12 +226,15 @@ def test_a_writer_in_another_process_is_waited_for(lasting: Any, line: Line, in_
     assert len(whole(store)) == 3
 
 
-def test_whoever_waits_too_long_is_told(lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_waits_too_long_is_told(
+    lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = begun(lasting, line)
     with writer_elsewhere(lasting, line, in_child) as let_go:
         monkeypatch.setattr("fairveil.privacy.ledger.stores.sqlite.PATIENCE", 0.2)
         monkeypatch.setattr(
-            "fairveil.privacy.ledger.stores.postgres._SETTINGS", "SELECT set_config('lock_timeout', '200ms', true)"
+            "fairveil.privacy.ledger.stores.postgres._SETTINGS",
+            "SELECT set_config('lock_timeout', '200ms', true)",
         )
         with pytest.raises(LedgerError, match="its turn within"):
             add(store, line)
@@ -225,13 +247,20 @@ def test_the_tables_refuse_to_change(lasting: Any, line: Line) -> None:
     store = begun(lasting, line, 2)
     before = whole(store)
     entries, heads = "fairveil_ledger_entries", "fairveil_ledger_heads"
-    columns = "dataset, number, kind, spend, at, who, code, purpose, under, units, leak, spent, leaked, previous, hash, content"
+    columns = (
+        "dataset, number, kind, spend, at, who, code, purpose, under, units, leak, spent, leaked, "
+        "previous, hash, content"
+    )
 
     def copied(number: str, hashed: str, spent: str = "spent", leaked: str = "leaked") -> str:
         chosen = (
-            f"dataset, {number}, kind, spend, at, who, code, purpose, under, units, leak, {spent}, {leaked}, previous, {hashed}"
+            f"dataset, {number}, kind, spend, at, who, code, purpose, under, units, leak, {spent}, "
+            f"{leaked}, previous, {hashed}"
         )
-        return f"INSERT INTO {entries} ({columns}) SELECT {chosen}, content FROM {entries} WHERE number = 1"
+        return (
+            f"INSERT INTO {entries} ({columns}) SELECT {chosen}, content FROM {entries} WHERE "
+            f"number = 1"
+        )
 
     statements = [
         f"UPDATE {entries} SET units = 0 WHERE number = 1",
@@ -250,7 +279,11 @@ def test_the_tables_refuse_to_change(lasting: Any, line: Line) -> None:
         copied("number + 2", "'new'", leaked="-1"),
     ]
     if lasting.kind == "sqlite":
-        statements += [statement.replace("INSERT", "INSERT OR REPLACE") for statement in statements if "INSERT" in statement]
+        statements += [
+            statement.replace("INSERT", "INSERT OR REPLACE")
+            for statement in statements
+            if "INSERT" in statement
+        ]
         statements += [f"INSERT OR REPLACE INTO {heads} SELECT dataset, 0, hash FROM {heads}"]
     else:
         statements += [f"TRUNCATE {entries}", f"TRUNCATE {heads}"]
@@ -258,7 +291,8 @@ def test_the_tables_refuse_to_change(lasting: Any, line: Line) -> None:
         with pytest.raises((sqlite.sqlite3.IntegrityError, psycopg.IntegrityError)):
             raw(lasting, statement)
     assert whole(store) == before
-    raw(lasting, "BEGIN", copied("number + 2", "'new'"), "ROLLBACK")  # the same statement within the rules
+    # the same statement within the rules
+    raw(lasting, "BEGIN", copied("number + 2", "'new'"), "ROLLBACK")
     for spent in (-1, migrations.MOST_CHARGED + 1):
         with pytest.raises(LedgerError, match="keeps the rules"):
             add(store, line, spent=spent)
@@ -271,12 +305,19 @@ def test_tables_that_somebody_changed_are_not_written_to(lasting: Any, line: Lin
         names = raw(lasting, "SELECT name FROM sqlite_master WHERE type = 'trigger'")[0]
         raw(lasting, *(f"DROP TRIGGER {name}" for (name,) in names))
     else:
-        raw(lasting, *(f"ALTER TABLE fairveil_ledger_{table} DISABLE TRIGGER ALL" for table in ("entries", "heads")))
+        raw(
+            lasting,
+            *(
+                f"ALTER TABLE fairveil_ledger_{table} DISABLE TRIGGER ALL"
+                for table in ("entries", "heads")
+            ),
+        )
     raw(lasting, "DELETE FROM fairveil_ledger_entries WHERE number = 3")
     with pytest.raises(LedgerError, match="taken away or added"):
         add(store, line)
     raw(lasting, "DELETE FROM fairveil_ledger_heads")
-    with pytest.raises(LedgerError, match=r"no head|taken away or added"):  # SQLite's rules are looked at first
+    # SQLite's rules are looked at first
+    with pytest.raises(LedgerError, match=r"no head|taken away or added"):
         add(store, line)
     with pytest.raises(LedgerError, match="no head"):
         store.kept_head(NAME)
@@ -290,7 +331,9 @@ def test_tables_that_somebody_changed_are_not_written_to(lasting: Any, line: Lin
         list(store.entries(NAME))
 
 
-def test_a_block_in_which_the_database_refused_is_not_half_written(lasting: Any, line: Line) -> None:
+def test_a_block_in_which_the_database_refused_is_not_half_written(
+    lasting: Any, line: Line
+) -> None:
     store = begun(lasting, line)
 
     def go_on_after_a_refusal() -> None:
@@ -353,17 +396,29 @@ def test_a_newer_version_is_refused_and_stays_as_it_is(lasting: Any, line: Line)
 
 
 def test_an_older_version_is_migrated_and_keeps_its_lines(lasting: Any, line: Line) -> None:
-    of = migrations.sqlite_statements if lasting.kind == "sqlite" else migrations.postgres_statements
+    of = (
+        migrations.sqlite_statements if lasting.kind == "sqlite" else migrations.postgres_statements
+    )
     raw(lasting, *of(0, 1))
     entry = line()
     values = ", ".join(repr(value) for value in ("old", *entry.to_dict().values()))
-    head = f"INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES ('old', 0, '{entry.hash}')"
-    raw(lasting, f"INSERT INTO fairveil_ledger_entries (dataset, {', '.join(entry.to_dict())}) VALUES ({values})", head)
+    head = (
+        f"INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES ('old', 0, "
+        f"'{entry.hash}')"
+    )
+    raw(
+        lasting,
+        f"INSERT INTO fairveil_ledger_entries (dataset, {', '.join(entry.to_dict())}) VALUES "
+        f"({values})",
+        head,
+    )
     with pytest.raises(LedgerError, match="Open it once for writing"):
         lasting.open(read_only=True)
     # A step that fails half way changes nothing.
     raw(
-        lasting, "CREATE TABLE hindrance (dataset TEXT, spend TEXT)", "CREATE INDEX fairveil_ledger_spends ON hindrance (spend)"
+        lasting,
+        "CREATE TABLE hindrance (dataset TEXT, spend TEXT)",
+        "CREATE INDEX fairveil_ledger_spends ON hindrance (spend)",
     )
     with pytest.raises(LedgerError):
         lasting.open()

@@ -1,4 +1,5 @@
-"""What a ledger charges: never less than its filter, and under another relation never less than what its own neighbours see."""
+"""What a ledger charges: never less than its filter, and under another relation never less than
+what its own neighbours see."""
 
 from __future__ import annotations
 
@@ -48,7 +49,11 @@ ADD_REMOVE = Promise(1.0, 1e-5)
 REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")
 SENSITIVE = Promise(1.0, 1e-5, "sensitive_features")
 ROUNDS: dict[str, list[Event]] = {
-    "gaussian": [Gaussian(20.0), PerCell(((40.0, 25.0),), (1.0,)), Composed((Gaussian(35.0), SamplerError(1e-9)))],
+    "gaussian": [
+        Gaussian(20.0),
+        PerCell(((40.0, 25.0),), (1.0,)),
+        Composed((Gaussian(35.0), SamplerError(1e-9))),
+    ],
     "zcdp": [Gaussian(20.0), ZeroConcentrated(0.002), Laplace(20.0), Exponential(0.1)],
     "renyi": [
         PoissonSampled(0.02, Gaussian(1.5)),
@@ -56,7 +61,13 @@ ROUNDS: dict[str, list[Event]] = {
         Approximate(0.01, 1e-9),
         PrivateSelection(Gaussian(60.0), 3.0, 1.0),
     ],
-    "pure": [Laplace(20.0), Pure(0.02), Exponential(0.03), Approximate(0.01, 1e-7), DiscreteLaplace(30.0, 2)],
+    "pure": [
+        Laplace(20.0),
+        Pure(0.02),
+        Exponential(0.03),
+        Approximate(0.01, 1e-7),
+        DiscreteLaplace(30.0, 2),
+    ],
 }
 
 
@@ -64,17 +75,26 @@ def terms(promise: Promise = ADD_REMOVE, kind: str | None = None) -> Terms:
     return Terms.create("people", promise, kind=kind)
 
 
-# -- costs -----------------------------------------------------------------------------------------------------------------
+# -- costs -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("promise", [ADD_REMOVE, REPLACE_ONE, SENSITIVE])
 @pytest.mark.parametrize("kind", list(ROUNDS))
-def test_guarantee_1_a_cost_is_the_filters_rounded_up_by_less_than_one_unit(kind: str, promise: Promise) -> None:
+def test_guarantee_1_a_cost_is_the_filters_rounded_up_by_less_than_one_unit(
+    kind: str, promise: Promise
+) -> None:
     ours = terms(promise, kind)
-    for event in (*ROUNDS[kind], Composed(tuple(ROUNDS[kind])), *(Repeated(one, 3) for one in ROUNDS[kind])):
+    for event in (
+        *ROUNDS[kind],
+        Composed(tuple(ROUNDS[kind])),
+        *(Repeated(one, 3) for one in ROUNDS[kind]),
+    ):
         cost = ours.cost(event, promise)
         amount, leak = ours.filter.cost(event)
-        of_filter = ((cost.units, amount, ours.filter.budget), (cost.leak, leak, ours.filter.allowance))
+        of_filter = (
+            (cost.units, amount, ours.filter.budget),
+            (cost.leak, leak, ours.filter.allowance),
+        )
         for units, exact, budget in of_filter:
             share = Fraction(exact) / Fraction(budget)
             assert 0 <= Fraction(units, WHOLE) - share < Fraction(1, WHOLE)
@@ -122,16 +142,22 @@ def test_what_is_free_costs_nothing_and_what_is_beyond_says_so() -> None:
 
 
 def test_t10_two_mechanisms_that_each_complete_the_promise_are_not_both_admitted() -> None:
-    """Randomised response, then one of two that its answer chooses: a tight total admits either, which goes beyond by half."""
+    """Randomised response, then one of two that its answer chooses: a tight total admits either,
+    which goes beyond by half."""
     response = Pure(0.16)
     wins = 1 / (1 + math.exp(-response.epsilon))
-    both_of_them = calibrate(ADD_REMOVE, lambda z: Composed((response, Gaussian(z))), precision=1e-9).events
+    both_of_them = calibrate(
+        ADD_REMOVE, lambda z: Composed((response, Gaussian(z))), precision=1e-9
+    ).events
     noise = both_of_them.events[1]  # type: ignore[attr-defined]
     leak = Approximate(0.0, 1e-5)
     for last in (noise, leak):
         assert epsilon_of([response, last], 1e-5) <= 1.0
         assert delta_of([response, last], 1.0) == pytest.approx(1e-5, rel=1e-6)
-    chosen = wins * profiles.gaussian_delta(1.0 - response.epsilon, 1 / noise.noise_multiplier) + (1 - wins) * 1e-5
+    chosen = (
+        wins * profiles.gaussian_delta(1.0 - response.epsilon, 1 / noise.noise_multiplier)
+        + (1 - wins) * 1e-5
+    )
     assert chosen > 1.4e-5
 
     def fits_after_the_response(kind: str, last: Event) -> bool:
@@ -148,7 +174,9 @@ def test_t10_two_mechanisms_that_each_complete_the_promise_are_not_both_admitted
 
 
 @pytest.mark.parametrize("kind", list(ROUNDS))
-def test_what_fits_alone_is_what_the_tight_price_says_under_the_same_relation_only(kind: str) -> None:
+def test_what_fits_alone_is_what_the_tight_price_says_under_the_same_relation_only(
+    kind: str,
+) -> None:
     ours = terms(kind=kind)
     whole = Pure(1.0) if kind == "pure" else calibrate(ADD_REMOVE, Gaussian, precision=1e-9).events
     more = Pure(1.001) if kind == "pure" else Gaussian(whole.noise_multiplier * (1 - 1e-6))  # type: ignore[attr-defined]
@@ -159,14 +187,16 @@ def test_what_fits_alone_is_what_the_tight_price_says_under_the_same_relation_on
     assert not terms(SENSITIVE, kind).fits_alone(whole, REPLACE_ONE)
 
 
-# -- relations, by enumeration: rows are (feature, sensitive column), data sets have up to three -----------------------------
+# -- relations, by enumeration: rows are (feature, sensitive column), data sets have up to three ---
 
 Row = tuple[int, int]
 Data = tuple[Row, ...]
 Mechanism = Callable[[Data], dict[object, float]]
 Pairs = list[tuple[Data, Data]]
 ROWS: list[Row] = list(itertools.product((0, 1), (0, 1)))
-SMALL: list[Data] = [data for size in range(3) for data in itertools.combinations_with_replacement(ROWS, size)]
+SMALL: list[Data] = [
+    data for size in range(3) for data in itertools.combinations_with_replacement(ROWS, size)
+]
 
 
 def both(pairs: Iterable[tuple[Data, Data]]) -> Pairs:
@@ -174,7 +204,11 @@ def both(pairs: Iterable[tuple[Data, Data]]) -> Pairs:
 
 
 PRESENCE = both((data, (*data, row)) for data in SMALL for row in ROWS)
-REPLACED = both(((*data, one), (*data, other)) for data in SMALL for one, other in itertools.combinations(ROWS, 2))
+REPLACED = both(
+    ((*data, one), (*data, other))
+    for data in SMALL
+    for one, other in itertools.combinations(ROWS, 2)
+)
 CHANGED = both(((*data, (x, 0)), (*data, (x, 1))) for data in SMALL for x in (0, 1))
 
 
@@ -183,7 +217,16 @@ def true_epsilon(mechanism: Mechanism, pairs: Pairs) -> float:
     worst = 0.0
     for one, other in pairs:
         p, q = mechanism(one), mechanism(other)
-        worst = max([worst, *(math.log(p[out] / q[out]) if q.get(out, 0.0) > 0 else math.inf for out in p if p[out] > 0)])
+        worst = max(
+            [
+                worst,
+                *(
+                    math.log(p[out] / q[out]) if q.get(out, 0.0) > 0 else math.inf
+                    for out in p
+                    if p[out] > 0
+                ),
+            ]
+        )
     return worst
 
 
@@ -192,7 +235,9 @@ def true_delta(mechanism: Mechanism, pairs: Pairs, epsilon: float) -> float:
     worst = 0.0
     for one, other in pairs:
         p, q = mechanism(one), mechanism(other)
-        worst = max(worst, math.fsum(max(0.0, p[out] - math.exp(epsilon) * q.get(out, 0.0)) for out in p))
+        worst = max(
+            worst, math.fsum(max(0.0, p[out] - math.exp(epsilon) * q.get(out, 0.0)) for out in p)
+        )
     return worst
 
 
@@ -244,7 +289,11 @@ def choice(data: Data) -> dict[object, float]:
     ],
 )
 def test_guarantee_2_two_in_a_row_bounds_what_enumerated_pure_mechanisms_really_cost(
-    mechanism: Mechanism, event: Event, presence: float | None, replaced: float | None, changed: float | None
+    mechanism: Mechanism,
+    event: Event,
+    presence: float | None,
+    replaced: float | None,
+    changed: float | None,
 ) -> None:
     found = [true_epsilon(mechanism, pairs) for pairs in (PRESENCE, REPLACED, CHANGED)]
     if presence is not None:
@@ -268,7 +317,9 @@ def test_guarantee_2_two_in_a_row_bounds_any_table_of_probabilities() -> None:
             weights = [chance.uniform(1.0, 3.0) for _ in range(3)]
             tables[rows] = {out: weight / sum(weights) for out, weight in enumerate(weights)}
 
-        def mechanism(data: Data, tables: dict[Data, dict[object, float]] = tables) -> dict[object, float]:
+        def mechanism(
+            data: Data, tables: dict[Data, dict[object, float]] = tables
+        ) -> dict[object, float]:
             return tables[tuple(sorted(data))]
 
         price = two_in_a_row(Pure(true_epsilon(mechanism, PRESENCE)))
@@ -306,17 +357,25 @@ def test_guarantee_2_of_gaussians_mu_doubles_and_no_less_would_do() -> None:
 
 
 @pytest.mark.parametrize("ours", [REPLACE_ONE, SENSITIVE])
-def test_guarantee_2_releases_that_differ_by_cell_cost_twice_their_worst_persons_mu(ours: Promise) -> None:
-    """A person of one cell removed and another of the other added: mu^2 is 1/m^2 + 1/m'^2, never above (2/min)^2."""
+def test_guarantee_2_releases_that_differ_by_cell_cost_twice_their_worst_persons_mu(
+    ours: Promise,
+) -> None:
+    """A person of one cell removed and another of the other added: mu^2 is 1/m^2 + 1/m'^2, never
+    above (2/min)^2."""
     for first, second in ((2.0, 2.0), (2.0, 5.0), (30.0, 7.0)):
-        event = Composed((PerCell(((first, second),), (1.0,)), Gaussian(11.0), Repeated(Gaussian(23.0), 4)))
+        event = Composed(
+            (PerCell(((first, second),), (1.0,)), Gaussian(11.0), Repeated(Gaussian(23.0), 4))
+        )
         price = two_in_a_row(event)
         beside = 4 * (11.0**-2 + 4 * 23.0**-2)
         real = first**-2 + second**-2 + beside
         assert price.noise_multiplier**-2 == pytest.approx(4 / min(first, second) ** 2 + beside)  # type: ignore[attr-defined]
         assert price.noise_multiplier**-2 >= real  # type: ignore[attr-defined]
         cost = terms(ours, "gaussian").cost(event, ADD_REMOVE)
-        assert cost.units >= 2 * WHOLE or Fraction(cost.units, WHOLE) * Fraction(terms(ours, "gaussian").filter.budget) >= real
+        assert (
+            cost.units >= 2 * WHOLE
+            or Fraction(cost.units, WHOLE) * Fraction(terms(ours, "gaussian").filter.budget) >= real
+        )
 
 
 def test_guarantee_2_every_pair_of_protections_and_relations() -> None:
@@ -329,12 +388,19 @@ def test_guarantee_2_every_pair_of_protections_and_relations() -> None:
         (SENSITIVE, ADD_REMOVE): 2,
     }
     for ours, asked in itertools.product((ADD_REMOVE, REPLACE_ONE, SENSITIVE), repeat=2):
-        asked_other_size = Promise(0.3, 1e-9, asked.protects, asked.neighbours)  # only the relation matters
-        for kind, event, exponent in (("gaussian", Gaussian(50.0), 2), ("renyi", Gaussian(50.0), 2), ("pure", Pure(0.01), 1)):
+        # only the relation matters
+        asked_other_size = Promise(0.3, 1e-9, asked.protects, asked.neighbours)
+        for kind, event, exponent in (
+            ("gaussian", Gaussian(50.0), 2),
+            ("renyi", Gaussian(50.0), 2),
+            ("pure", Pure(0.01), 1),
+        ):
             cap = terms(ours, kind)
             if (ours, asked) in factors:
                 once, found = cap.cost(event, ours), cap.cost(event, asked_other_size)
-                assert found.units == pytest.approx(once.units * factors[ours, asked] ** exponent, rel=1e-12)
+                assert found.units == pytest.approx(
+                    once.units * factors[ours, asked] ** exponent, rel=1e-12
+                )
                 assert found.units >= once.units * factors[ours, asked] ** exponent * (1 - 1e-15)
             else:
                 with pytest.raises(LedgerError, match="a ledger for each"):
@@ -349,12 +415,20 @@ def test_guarantee_2_what_is_refused_between_relations_is_unsafe() -> None:
         return {tuple(sorted(x for x, _ in data)): 1.0}
 
     # Private between data sets of one size, and it tells the size.
-    assert (true_epsilon(size, REPLACED), true_epsilon(size, CHANGED), true_epsilon(size, PRESENCE)) == (0.0, 0.0, math.inf)
+    assert (
+        true_epsilon(size, REPLACED),
+        true_epsilon(size, CHANGED),
+        true_epsilon(size, PRESENCE),
+    ) == (0.0, 0.0, math.inf)
     with pytest.raises(LedgerError, match="may publish the number of rows"):
         terms(ADD_REMOVE).require_relation(REPLACE_ONE)
     # Private for the sensitive column, and it tells all else.
     told = all_but_the_sensitive_column
-    assert (true_epsilon(told, CHANGED), true_epsilon(told, REPLACED), true_epsilon(told, PRESENCE)) == (
+    assert (
+        true_epsilon(told, CHANGED),
+        true_epsilon(told, REPLACED),
+        true_epsilon(told, PRESENCE),
+    ) == (
         0.0,
         math.inf,
         math.inf,
@@ -364,7 +438,9 @@ def test_guarantee_2_what_is_refused_between_relations_is_unsafe() -> None:
             terms(ours).require_relation(SENSITIVE)
 
 
-def test_guarantee_2_a_release_that_protects_more_columns_counts_and_one_that_protects_others_publishes_them() -> None:
+def test_guarantee_2_a_release_that_protects_more_columns_counts_and_one_that_protects_others_publishes_them() -> (
+    None
+):
     other = both(((*data, (0, a)), (*data, (1, a))) for data in SMALL for a in (0, 1))
 
     def protects_the_feature(data: Data) -> dict[object, float]:
@@ -373,7 +449,10 @@ def test_guarantee_2_a_release_that_protects_more_columns_counts_and_one_that_pr
         return {(noisy, counted(data)): p for noisy, p in discrete_laplace(ones, 2.0, 5).items()}
 
     def protects_both(data: Data) -> dict[object, float]:
-        return product(discrete_laplace(sum(x for x, _ in data), 2.0, 5), discrete_laplace(counted(data)[1], 2.0, 5))
+        return product(
+            discrete_laplace(sum(x for x, _ in data), 2.0, 5),
+            discrete_laplace(counted(data)[1], 2.0, 5),
+        )
 
     assert true_epsilon(protects_the_feature, other) == pytest.approx(0.5)
     assert true_epsilon(protects_the_feature, CHANGED) == math.inf
@@ -382,15 +461,23 @@ def test_guarantee_2_a_release_that_protects_more_columns_counts_and_one_that_pr
     ledger = Ledger.create(None, "people", 1.0, 0.0, "sensitive_features", columns=["a"])
     with pytest.raises(LedgerError, match="It would publish the others"):
         ledger.reserve(DiscreteLaplace(2.0), columns=["x"])
-    ledger.reserve(DiscreteLaplace(1.0, 2), columns=["x", "a"])  # of one person both may change: at twice the price
+    # of one person both may change: at twice the price
+    ledger.reserve(DiscreteLaplace(1.0, 2), columns=["x", "a"])
     assert ledger.balance().spent == pytest.approx(2 * true_epsilon(protects_both, CHANGED))
 
 
 @pytest.mark.parametrize("ours", [REPLACE_ONE, SENSITIVE])
-def test_guarantee_2_add_remove_events_that_are_neither_gaussian_nor_pure_are_refused(ours: Promise) -> None:
-    """(epsilon, delta) twice is not (2 epsilon, 2 delta): here delta (1 + e^epsilon) is lost. Nor do the others double."""
+def test_guarantee_2_add_remove_events_that_are_neither_gaussian_nor_pure_are_refused(
+    ours: Promise,
+) -> None:
+    """(epsilon, delta) twice is not (2 epsilon, 2 delta): here delta (1 + e^epsilon) is lost. Nor
+    do the others double."""
     epsilon, delta = 0.5, 0.1
-    tables: list[dict[object, float]] = [{"yes": 0.0}, {"yes": delta}, {"yes": delta + math.exp(epsilon) * delta}]
+    tables: list[dict[object, float]] = [
+        {"yes": 0.0},
+        {"yes": delta},
+        {"yes": delta + math.exp(epsilon) * delta},
+    ]
     for table in tables:
         table["no"] = 1 - table["yes"]  # type: ignore[index]
 
@@ -428,18 +515,27 @@ def test_guarantee_2_add_remove_events_that_are_neither_gaussian_nor_pure_are_re
     assert two_in_a_row(NoOp()) == two_in_a_row(Repeated(Gaussian(1.0), 0)) == NoOp()
 
 
-# -- what it is made of ----------------------------------------------------------------------------------------------------
+# -- what it is made of ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", list(ROUNDS))
 def test_json_both_ways(kind: str) -> None:
-    ours = replace(Terms.create("people", ADD_REMOVE, production=True, kind=kind), fingerprint="0f" * 32)
+    ours = replace(
+        Terms.create("people", ADD_REMOVE, production=True, kind=kind), fingerprint="0f" * 32
+    )
     assert Terms.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
     values = ours.to_dict()
     wrong: dict[str, list[object]] = {
         "version": [2, "1", None, [], True],
         "dataset": ["", " a", "a\nb", "a\u202e", 3, None, "x" * 201, "\ud800"],
-        "promise": [None, [], {}, {**values["promise"], "epsilon": "inf"}, {**values["promise"], "epsilon": math.nan}, "x"],
+        "promise": [
+            None,
+            [],
+            {},
+            {**values["promise"], "epsilon": "inf"},
+            {**values["promise"], "epsilon": math.nan},
+            "x",
+        ],
         "kind": ["moments", None, [], 1],
         "order": ["x", [], True, math.inf, -1.0] if kind == "renyi" else ["x", 2.0, []],
         "reserve": [-1, 1.0, None, "0.01", []],
@@ -458,7 +554,16 @@ def test_json_both_ways(kind: str) -> None:
     by_column = Terms.create("people", SENSITIVE, kind=kind, columns=["sex", "race", "sex"])
     assert Terms.from_dict(json.loads(json.dumps(by_column.to_dict()))) == by_column
     assert by_column.columns == ("race", "sex")
-    for wrong_columns in ("sex", [], [3], ["sex", "race"], ["race", "race"], ["a\nb"], {"sex": 1}, True):
+    for wrong_columns in (
+        "sex",
+        [],
+        [3],
+        ["sex", "race"],
+        ["race", "race"],
+        ["a\nb"],
+        {"sex": 1},
+        True,
+    ):
         with pytest.raises(LedgerError):
             Terms.from_dict({**by_column.to_dict(), "columns": wrong_columns})
     for nothing in (None, [], "terms", 3):
@@ -469,7 +574,17 @@ def test_json_both_ways(kind: str) -> None:
 def test_terms_that_cannot_be() -> None:
     with pytest.raises(LedgerError, match="finite epsilon"):
         terms(Promise(math.inf, 1e-6))
-    for name in ("", "two\nlines", "tab\t", "bell\x07", " space", "x" * 201, None, 3, "right\u202eleft"):
+    for name in (
+        "",
+        "two\nlines",
+        "tab\t",
+        "bell\x07",
+        " space",
+        "x" * 201,
+        None,
+        3,
+        "right\u202eleft",
+    ):
         with pytest.raises(InputError, match="printable letters"):
             Terms.create(name, ADD_REMOVE)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Only kind='renyi'"):
@@ -487,7 +602,10 @@ def test_terms_that_cannot_be() -> None:
 @pytest.mark.parametrize("kind", list(ROUNDS))
 def test_units_are_told_as_one_release_that_is_never_above_the_promise(kind: str) -> None:
     ours = terms(kind=kind)
-    told = [ours.as_release(units) for units in (0, WHOLE // 100, WHOLE // 2, WHOLE - 1, WHOLE, MOST, 2 * WHOLE)]
+    told = [
+        ours.as_release(units)
+        for units in (0, WHOLE // 100, WHOLE // 2, WHOLE - 1, WHOLE, MOST, 2 * WHOLE)
+    ]
     assert told[0] == 0.0
     assert told == sorted(told)
     assert told[-3:] == [1.0, 1.0, 1.0]

@@ -1,20 +1,23 @@
 """A private choice by any function of a candidate's sums whose slopes are bounded.
 
-It is the exponential mechanism with the R of `ranges`. Scores are found in floating point and then put on a coarse grid of
-integers, so that what is drawn from is exact. The step of the grid is a function of public values alone: the range R, the
-slopes, the number of rows that may be there. Rounding a score to the grid, and what floating point lost before, move each score
-by a bounded part of a step on either side of the neighbourhood: they are added to the range, in steps.
+It is the exponential mechanism with the R of `ranges`. Scores are found in floating point and then
+put on a coarse grid of integers, so that what is drawn from is exact. The step of the grid is a
+function of public values alone: the range R, the slopes, the number of rows that may be there.
+Rounding a score to the grid, and what floating point lost before, move each score by a bounded part
+of a step on either side of the neighbourhood: they are added to the range, in steps.
 
-What is enforced: scores that are no numbers, and exceptions, are masked; values are cut to an interval that is public; the
-arithmetic. What is trusted, as any bound that the caller states: that `function` treats each candidate by itself, has the
-slopes that `lowest` and `highest` say, and loses no more than `rounding` in floating point. A function that fails on sums
-that can occur does not have these slopes there: what is masked is that it failed, and why.
+What is enforced: scores that are no numbers, and exceptions, are masked; values are cut to an
+interval that is public; the arithmetic. What is trusted, as any bound that the caller states: that
+`function` treats each candidate by itself, has the slopes that `lowest` and `highest` say, and
+loses no more than `rounding` in floating point. A function that fails on sums that can occur does
+not have these slopes there: what is masked is that it failed, and why.
 
 Guarantees (tests/curator/test_curator_choice_by_function.py):
-1. No neighbour's change of the integer scores ranges further over the candidates than `steps`, so no probability of a choice
-   changes by more than a factor e^epsilon.
+1. No neighbour's change of the integer scores ranges further over the candidates than `steps`, so
+   no probability of a choice changes by more than a factor e^epsilon.
 2. The grid is the same whatever the rows are.
-3. No exception and no warning of the function on private sums is shown before the run has ended; no error shows a score.
+3. No exception and no warning of the function on private sums is shown before the run has ended; no
+   error shows a score.
 """
 
 from __future__ import annotations
@@ -41,24 +44,28 @@ from . import ranges
 from .choice import SCORE_BITS, largest_loss, rate
 
 LARGEST_SLOPE = 2.0**500
-ROUNDING = 2.0**-44  # of the largest value that slopes and sums allow: hundreds of operations, each off by 2^-53
+# of the largest value that slopes and sums allow: hundreds of operations, each off by 2^-53
+ROUNDING = 2.0**-44
 FINEST = 2.0**-1000  # far from numbers that lose digits
 AT_ONCE = 1 << 21  # sums that a function is given at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a candidate is worth, to be made small: a function of its exact sums, and bounds on its slopes.
+    """What a candidate is worth, to be made small: a function of its exact sums, and bounds on its
+    slopes.
 
-    `function(sums)`: (candidates, *shape) to (candidates,), each candidate by itself. `shape`: (cells,) for `GroupLosses`;
-    (cells, labels or 1, classes) for counts of decisions, the first class's too. `lowest`, `highest`: bounds on the partial
-    derivatives, arrays that broadcast to `shape`, over all sums of as many rows as there may be, none included, and between
-    any two such vectors; where a derivative jumps they hold on both sides. Make them from public constants and released
-    values only. Whatever all candidates share is free: the range over candidates counts.
+    `function(sums)`: (candidates, *shape) to (candidates,), each candidate by itself. `shape`:
+    (cells,) for `GroupLosses`; (cells, labels or 1, classes) for counts of decisions, the first
+    class's too. `lowest`, `highest`: bounds on the partial derivatives, arrays that broadcast to
+    `shape`, over all sums of as many rows as there may be, none included, and between any two such
+    vectors; where a derivative jumps they hold on both sides. Make them from public constants and
+    released values only. Whatever all candidates share is free: the range over candidates counts.
 
-    `within`: an interval that all values lie in, where there is a closer one than slopes and sums give. `rounding`: more than
-    floating point may change of one value; without it 2^-44 of |function(0)| + largest slope x largest sum. `trusted`: the
-    function is a user's own, and the statement says that user code was trusted; False where slopes are proved.
+    `within`: an interval that all values lie in, where there is a closer one than slopes and sums
+    give. `rounding`: more than floating point may change of one value; without it 2^-44 of
+    |function(0)| + largest slope x largest sum. `trusted`: the function is a user's own, and the
+    statement says that user code was trusted; False where slopes are proved.
     """
 
     function: Callable[[Floats], Any]
@@ -72,7 +79,14 @@ class Score:
         given: object = self.function
         if not callable(given):
             remedy = "Pass a function of sums (candidates, ...) to (candidates,) numbers."
-            raise InputError(complaint(expected="a function", of="Score.function", got=type(given).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a function",
+                    of="Score.function",
+                    got=type(given).__name__,
+                    remedy=remedy,
+                )
+            )
         lowest, highest = (_slopes(name, getattr(self, name)) for name in ("lowest", "highest"))
         try:
             ordered = bool((lowest <= highest).all())
@@ -81,7 +95,12 @@ class Score:
         if not ordered:
             remedy = "lowest <= derivative <= highest, sum by sum."
             raise InputError(
-                complaint(expected="slopes of one shape, none above highest", of="Score.lowest", got="others", remedy=remedy)
+                complaint(
+                    expected="slopes of one shape, none above highest",
+                    of="Score.lowest",
+                    got="others",
+                    remedy=remedy,
+                )
             )
         _checks.normalise(self, lowest=lowest, highest=highest)
         if self.within is not None:
@@ -89,7 +108,12 @@ class Score:
             if ends.shape != (2,) or not -math.inf < ends[0] <= ends[1] < math.inf:
                 remedy = "Leave it out where slopes say enough."
                 raise InputError(
-                    complaint(expected="two finite numbers that rise", of="within", got=self.within, remedy=remedy)
+                    complaint(
+                        expected="two finite numbers that rise",
+                        of="within",
+                        got=self.within,
+                        remedy=remedy,
+                    )
                 )
             _checks.normalise(self, within=tuple(ends.tolist()))
         if self.rounding is not None:
@@ -98,7 +122,9 @@ class Score:
     @property
     def steepest(self) -> float:
         """The largest size of a slope."""
-        return float(max(np.abs(self.lowest).max(initial=0.0), np.abs(self.highest).max(initial=0.0)))
+        return float(
+            max(np.abs(self.lowest).max(initial=0.0), np.abs(self.highest).max(initial=0.0))
+        )
 
     def slopes(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Lowest and highest, one for each sum."""
@@ -106,11 +132,17 @@ class Score:
             return np.broadcast_to(self.lowest, shape), np.broadcast_to(self.highest, shape)
         except ValueError:
             got = (np.shape(self.lowest), np.shape(self.highest))
-            remedy = "One slope for each cell, true label (or 1 for all) and predicted class; for losses one a cell."
-            raise InputError(complaint(expected=f"slopes of shape {shape}", of="Score", got=got, remedy=remedy)) from None
+            remedy = (
+                "One slope for each cell, true label (or 1 for all) and predicted class; for "
+                "losses one a cell."
+            )
+            raise InputError(
+                complaint(expected=f"slopes of shape {shape}", of="Score", got=got, remedy=remedy)
+            ) from None
 
     def at_nothing(self, shape: tuple[int, ...]) -> float:
-        """The value where no row is: a rehearsal before any row is read, whose failures may be told at once."""
+        """The value where no row is: a rehearsal before any row is read, whose failures may be told
+        at once."""
         try:
             with np.errstate(all="ignore"):
                 found = np.asarray(self.function(np.zeros((2, *shape))), np.float64)
@@ -118,9 +150,17 @@ class Score:
         except Exception as error:
             found, got = np.empty(0), f"{type(error).__name__}: {error}"
         if found.shape != (2,) or not np.isfinite(found).all():
-            expected = f"a finite number a candidate, from sums of shape (candidates, {', '.join(map(str, shape))})"
-            remedy = "These were sums of zeros: no row was read. Try the function on sums of your own making."
-            raise InputError(complaint(expected=expected, of="Score.function", got=got, remedy=remedy))
+            expected = (
+                f"a finite number a candidate, from sums of shape (candidates, "
+                f"{', '.join(map(str, shape))})"
+            )
+            remedy = (
+                "These were sums of zeros: no row was read. Try the function on sums of your own "
+                "making."
+            )
+            raise InputError(
+                complaint(expected=expected, of="Score.function", got=got, remedy=remedy)
+            )
         return float(np.abs(found).max())
 
 
@@ -129,7 +169,12 @@ def _slopes(name: str, given: object) -> Floats:
     if not (np.abs(slopes) <= LARGEST_SLOPE).all():
         remedy = "A function whose slopes have no bound has no price: cut or smooth it."
         raise InputError(
-            complaint(expected="finite numbers of size at most 2^500", of=f"Score.{name}", got="others", remedy=remedy)
+            complaint(
+                expected="finite numbers of size at most 2^500",
+                of=f"Score.{name}",
+                got="others",
+                remedy=remedy,
+            )
         )
     slopes.setflags(write=False)
     return slopes
@@ -149,14 +194,16 @@ class Sums:
     found: Callable[[], Ints]  # a line of whole numbers a candidate, totalled when it is asked for
     shaped: Callable[[Ints], Floats]  # lines as sums, (candidates, *shape)
     shape: tuple[int, ...]
-    per_row: float  # the most that one row adds to one sum: its weight, or its weight x the largest loss
+    # the most that one row adds to one sum: its weight, or its weight x the largest loss
+    per_row: float
     most: float  # no candidate's sums are more than this together
     unit: float  # sums are whole multiples of it
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionContest:
-    """A choice to be made by a function of sums. The grid is 2^exponent wide; `steps`: the range on it."""
+    """A choice to be made by a function of sums. The grid is 2^exponent wide; `steps`: the range on
+    it."""
 
     score: Score
     sums: Sums
@@ -172,10 +219,13 @@ class FunctionContest:
 
     def drawn(self, epsilon: float, stream: Stream) -> int:
         """The exponential mechanism."""
-        return stream.choose(self.rounded(self._values(self.sums.found())), rate(epsilon, self.steps))
+        return stream.choose(
+            self.rounded(self._values(self.sums.found())), rate(epsilon, self.steps)
+        )
 
     def rounded(self, values: Floats) -> Ints:
-        """Scores in steps of the grid: at most 2^44 of them from zero, so the quotients are as exact as the values."""
+        """Scores in steps of the grid: at most 2^44 of them from zero, so the quotients are as
+        exact as the values."""
         return np.rint(np.ldexp(np.clip(values, *self.ends), -self.exponent)).astype(np.int64)
 
     def _values(self, lines: Ints) -> Floats:
@@ -185,7 +235,9 @@ class FunctionContest:
         values = np.concatenate(parts)
         bad = ~np.isfinite(values)
         if bad.any():
-            self.troubles.append("some candidates' scores were not finite numbers; they counted as the largest")
+            self.troubles.append(
+                "some candidates' scores were not finite numbers; they counted as the largest"
+            )
             values[bad] = np.inf
         return values
 
@@ -218,17 +270,24 @@ def _pieces(lines: Ints, width: int) -> Iterator[Ints]:
 
 
 def by_function(score: Score, sums: Sums, reach: float, troubles: Troubles) -> FunctionContest:
-    """The contest. `reach`: the range over candidates of what one neighbour changes, for rows that add at most 1 to a sum."""
+    """The contest. `reach`: the range over candidates of what one neighbour changes, for rows that
+    add at most 1 to a sum."""
     steepest = score.steepest
-    reach = (reach + steepest * (OUTWARDS - 1.0)) * sums.per_row * OUTWARDS  # slopes were subtracted: rounding is in proportion
+    # slopes were subtracted: rounding is in proportion
+    reach = (reach + steepest * (OUTWARDS - 1.0)) * sums.per_row * OUTWARDS
     size = (score.at_nothing(sums.shape) + steepest * sums.most) * OUTWARDS
     low, high = (-size, size) if score.within is None else score.within
     lost = size * ROUNDING if score.rounding is None else score.rounding
-    lost += steepest * sums.most * 2.0**-53 if sums.most > sums.unit * 2.0**53 else 0.0  # sums as floats
+    # sums as floats
+    lost += steepest * sums.most * 2.0**-53 if sums.most > sums.unit * 2.0**53 else 0.0
     finest = max(reach * 2.0**-SCORE_BITS, 16.0 * lost, max(abs(low), abs(high)) * 2.0**-44, FINEST)
     if not math.isfinite(size) or not math.isfinite(finest):
         remedy = "Take the score in other units: divide by a public number of rows."
-        raise InputError(complaint(expected="scores of finite size", of="Score", got="slopes too steep", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="scores of finite size", of="Score", got="slopes too steep", remedy=remedy
+            )
+        )
     exponent = math.frexp(finest)[1]
     step = math.ldexp(1.0, exponent)
     steps = (reach / step + 2.0 + 4.0 * lost / step) * OUTWARDS

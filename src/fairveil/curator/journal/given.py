@@ -1,12 +1,15 @@
-"""Answers beside their entries: a run that was killed asks again, and gets again what was released, at no further price.
+"""Answers beside their entries: a run that was killed asks again, and gets again what was released,
+at no further price.
 
-A search whose state is made of answers alone needs no state on disk: it begins anew, asks the same, and is given the same. It
-asks the rows only what was not asked yet. So any search can go on, `choose` included. A search of very many rounds keeps its
-state instead (`learning.checkpoint`).
+A search whose state is made of answers alone needs no state on disk: it begins anew, asks the same,
+and is given the same. It asks the rows only what was not asked yet. So any search can go on,
+`choose` included. A search of very many rounds keeps its state instead (`learning.checkpoint`).
 
 Guarantees (tests/curator/test_curator_given.py):
-1. What is given again is, to the bit, what was released: no row is read for it, nothing admitted, logged or charged.
-2. Where another question is asked than the earlier sittings asked, the run ends before anything is given.
+1. What is given again is, to the bit, what was released: no row is read for it, nothing admitted,
+   logged or charged.
+2. Where another question is asked than the earlier sittings asked, the run ends before anything is
+   given.
 3. An answer that a crash lost is not drawn anew: the run ends, and stays charged.
 """
 
@@ -37,7 +40,11 @@ class Given:
     @staticmethod
     def of(asked: str, arrays: Sequence[Floats] | int) -> Given:
         """Answers, or the index that was chosen."""
-        many = (np.array(arrays, "<i8"),) if isinstance(arrays, int) else tuple(np.array(a, "<f8") for a in arrays)
+        many = (
+            (np.array(arrays, "<i8"),)
+            if isinstance(arrays, int)
+            else tuple(np.array(a, "<f8") for a in arrays)
+        )
         return Given(asked, many)
 
     @property
@@ -52,7 +59,10 @@ class Given:
 
     def to_line(self) -> dict[str, Any]:
         """The end of a line of a journal."""
-        packed = [[a.dtype.str, list(a.shape), base64.b64encode(a.tobytes()).decode("ascii")] for a in self.arrays]
+        packed = [
+            [a.dtype.str, list(a.shape), base64.b64encode(a.tobytes()).decode("ascii")]
+            for a in self.arrays
+        ]
         return {"asked": self.asked, "given": packed}
 
     @staticmethod
@@ -62,7 +72,8 @@ class Given:
 
 
 def digest_of(*asked: object) -> str:
-    """Of asks, batches and purposes: all their public fields, arrays by their values. Code of a caller counts by its name."""
+    """Of asks, batches and purposes: all their public fields, arrays by their values. Code of a
+    caller counts by its name."""
     digest = hashlib.sha256()
     for part in _parts(asked):
         digest.update(len(part).to_bytes(8, "little"))

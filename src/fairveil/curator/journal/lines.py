@@ -1,8 +1,8 @@
 """The lines of a journal: how an answer is written down, and what a file of them says.
 
-The first line is the header: promise, plan (once), filter. Each other line is an answer, or begins with a word of `AHEAD`: a
-stated bound, a mark that the statement must carry, another sitting. What an answer cost comes first in its line, so that a
-line which a crash cut short still says it.
+The first line is the header: promise, plan (once), filter. Each other line is an answer, or begins
+with a word of `AHEAD`: a stated bound, a mark that the statement must carry, another sitting. What
+an answer cost comes first in its line, so that a line which a crash cut short still says it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ FORMAT = "fairveil journal"
 FORMAT_VERSION = 1
 REMEDY = "Restore the file from a copy: what was released must stay charged."
 MOST_EVENTS = 1 << 18
-"""Events of the plan that one answer may be; a count in a changed file could keep the reader busy for ever."""
+"""Events of the plan that one answer may be; a count in a changed file could keep the reader busy
+for ever."""
 LARGEST = 4 << 30
 """Bytes of a journal: some ten million answers."""
 DOCUMENT = Document("journal", REMEDY, PrivacyError)
@@ -36,15 +37,17 @@ MAGIC = b'{"format":"fairveil journal"'
 SITTING = 1 << 40
 """Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
 PAID = "ledger"
-"""The first word of the mark that says in which ledger a run is paid: then the data set, then the spend."""
+"""The first word of the mark that says in which ledger a run is paid: then the data set, then the
+spend."""
 CUT = "an answer whose line in the journal was cut short"
 AHEAD = ("bound", "mark", "sitting")
 
 
 @dataclass
 class Written:
-    """What a journal says. `upto`: how many events of the plan were released; `unknown`: one line was cut before it said what
-    it released; `open_line`: the last line has no end; `keeps`: answers are there, too."""
+    """What a journal says. `upto`: how many events of the plan were released; `unknown`: one line
+    was cut before it said what it released; `open_line`: the last line has no end; `keeps`: answers
+    are there, too."""
 
     header: dict[str, Any] | None = None
     planned: Event | None = None
@@ -75,10 +78,18 @@ class Written:
         return None
 
     def line_of(self, entry: Entry) -> dict[str, Any]:
-        """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none; it says
-        what was done where that is finer. The answer itself comes last, where it is kept."""
-        words: dict[str, Any] = {"number": entry.number, "purpose": entry.purpose, "batch": entry.batch}
-        words |= {"questions": list(entry.questions), **({} if entry.given is None else entry.given.to_line())}
+        """An answer as a line. A planned one says up to which event of the plan answers were given,
+        and repeats none; it says what was done where that is finer. The answer itself comes last,
+        where it is kept."""
+        words: dict[str, Any] = {
+            "number": entry.number,
+            "purpose": entry.purpose,
+            "batch": entry.batch,
+        }
+        words |= {
+            "questions": list(entry.questions),
+            **({} if entry.given is None else entry.given.to_line()),
+        }
         if self.planned is None:
             return {"event": entry.event.to_dict(), **words}
         done = list(spelled_out(entry.event))
@@ -94,7 +105,10 @@ class Written:
         if values is None:
             self._take_cut(line.decode(errors="replace"))
         elif "sitting" in values:
-            self.sitting, self.secure = int(values["sitting"]), self.secure and values["secure"] is True
+            self.sitting, self.secure = (
+                int(values["sitting"]),
+                self.secure and values["secure"] is True,
+            )
         elif "bound" in values:
             self.bounds.append(StatedBound(**values["bound"]))
         elif "mark" in values:
@@ -106,7 +120,8 @@ class Written:
             self.entries.append(Entry(values["number"], event, *words, given))
 
     def _take_cut(self, text: str) -> None:
-        """A line that a crash cut short: charged when it says for what, and nothing goes on when it does not."""
+        """A line that a crash cut short: charged when it says for what, and nothing goes on when it
+        does not."""
         if len(text) > 2 and any(text.startswith(f'{{"{name}"'[: len(text)]) for name in AHEAD):
             return
         name = '{"event":' if self.planned is None else '{"upto":'
@@ -142,7 +157,8 @@ class Written:
 
 
 def read(path: Path) -> Written:
-    """What a file says; nothing, where there is none or a crash came before its header was whole."""
+    """What a file says; nothing, where there is none or a crash came before its header was
+    whole."""
     if not path.exists():
         return Written()
     data = read_bytes(path, what="a journal", most=LARGEST, remedy=REMEDY, error=PrivacyError)
@@ -158,7 +174,15 @@ def read(path: Path) -> Written:
         return out
     except PrivacyError:
         raise
-    except (FairveilError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (
+        FairveilError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise damaged() from error
 
 
@@ -168,7 +192,8 @@ def _length(event: Event) -> int:
 
 
 def _ends_a_sitting(lines: list[bytes], at: int) -> bool:
-    """Whether a line is the last of its sitting: what follows is a new sitting, whose first line was perhaps cut short."""
+    """Whether a line is the last of its sitting: what follows is a new sitting, whose first line
+    was perhaps cut short."""
     begins = b'{"sitting"'
     for line in lines[at + 1 :]:
         values = parsed(line)
@@ -189,8 +214,11 @@ def _begun(header: dict[str, Any]) -> Written:
     return out
 
 
-def header_of(promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None) -> dict[str, Any]:
-    """The first line, but for the kind of noise. `rows`: how many, where that is public; None where it is not."""
+def header_of(
+    promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None
+) -> dict[str, Any]:
+    """The first line, but for the kind of noise. `rows`: how many, where that is public; None where
+    it is not."""
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,

@@ -1,7 +1,9 @@
-"""Who may hear, beside the caller, what a curator is asked and what it answers: an audit of rows that were made up for it.
+"""Who may hear, beside the caller, what a curator is asked and what it answers: an audit of rows
+that were made up for it.
 
-The code that asks may be a whole estimator's, which makes its own curator. Inside `with heard_by(listener):` curators that this
-context makes tell the listener their rows once, and then each joint release: the asks, the batch and the noisy answers.
+The code that asks may be a whole estimator's, which makes its own curator. Inside
+`with heard_by(listener):` curators that this context makes tell the listener their rows once, and
+then each joint release: the asks, the batch and the noisy answers.
 
 Guarantees (tests/curator/test_curator_listening.py):
 1. A listener hears the context that opened the block alone: no other thread's curators.
@@ -30,7 +32,9 @@ class Listener(Protocol):
         """A curator was made of these rows."""
         ...
 
-    def answered(self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings) -> None:
+    def answered(
+        self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings
+    ) -> None:
         """The curator that was made last answered."""
         ...
 

@@ -14,7 +14,8 @@ from .given import Given
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer: its number, its one event, what was asked, of which rows, and why; itself, where the journal keeps it."""
+    """One answer: its number, its one event, what was asked, of which rows, and why; itself, where
+    the journal keeps it."""
 
     number: int
     event: Event
@@ -25,9 +26,12 @@ class Entry:
 
 
 class Log:
-    """An append-only list of entries. `journal` is called with each new one before its answer is handed out."""
+    """An append-only list of entries. `journal` is called with each new one before its answer is
+    handed out."""
 
-    def __init__(self, journal: Callable[[Entry], None] | None = None, earlier: Iterable[Entry] = ()) -> None:
+    def __init__(
+        self, journal: Callable[[Entry], None] | None = None, earlier: Iterable[Entry] = ()
+    ) -> None:
         self._entries: list[Entry] = list(earlier)
         self._journal = journal
 
@@ -51,11 +55,14 @@ class Log:
         return len(self._entries)
 
     def reconcile(self, plan: Iterable[Event], neighbours: Neighbours | None = None) -> None:
-        """The log must be the plan, or finer under the relation that is given; an error says at which answer they part."""
+        """The log must be the plan, or finer under the relation that is given; an error says at
+        which answer they part."""
         planned = list(spelled_out(compose(plan)))
         done = list(spelled_out(compose(self.events)))
         pairs = enumerate(zip(planned, done, strict=False))
-        at = next((i for i, (a, b) in pairs if not covers(a, b, neighbours)), min(len(planned), len(done)))
+        at = next(
+            (i for i, (a, b) in pairs if not covers(a, b, neighbours)), min(len(planned), len(done))
+        )
         if at < max(len(planned), len(done)):
             raise PrivacyError(
                 complaint(

@@ -1,4 +1,5 @@
-"""A run's place in a ledger: all that it may come to is reserved before anything is asked, and settled once, when it ends.
+"""A run's place in a ledger: all that it may come to is reserved before anything is asked, and
+settled once, when it ends.
 
 | the run | its spend |
 |---|---|
@@ -11,17 +12,20 @@
 | died with its process | stays as reserved |
 | is a forked child's copy | is the parent's to settle |
 
-Without a plan every answer is a spend of its own: reserved before the filter admits it, committed before it is handed out.
+Without a plan every answer is a spend of its own: reserved before the filter admits it, committed
+before it is handed out.
 
-A spend that cannot be settled, as where the store is away, stays charged as reserved: never too little. What was released is
-out and paid for, so keeping its model back would protect nobody: it is a warning, `NotSettled`. Where an error is on its way
-already it is a note on that error, which it must not hide.
+A spend that cannot be settled, as where the store is away, stays charged as reserved: never too
+little. What was released is out and paid for, so keeping its model back would protect nobody: it is
+a warning, `NotSettled`. Where an error is on its way already it is a note on that error, which it
+must not hide.
 
 Guarantees (tests/curator/test_curator_ledger.py):
-1. Nothing is asked of a row before all that it may cost is reserved. A refused reservation leaves no journal and no log.
+1. Nothing is asked of a row before all that it may cost is reserved. A refused reservation leaves
+   no journal and no log.
 2. A spend is settled once, by what the run's budget admitted and never by less than that.
-3. A run with a journal is paid once, in however many sittings; a copy of its journal is refused once the run went on, and so is
-   the run without its ledger, or with another.
+3. A run with a journal is paid once, in however many sittings; a copy of its journal is refused
+   once the run went on, and so is the run without its ledger, or with another.
 """
 
 from __future__ import annotations
@@ -33,7 +37,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ...errors import BudgetError, FairveilError, LedgerError, NotSettled, WentOnElsewhere, complaint
+from ...errors import (
+    BudgetError,
+    FairveilError,
+    LedgerError,
+    NotSettled,
+    WentOnElsewhere,
+    complaint,
+)
 from ...privacy.events import Event, NoOp, compose, spelled_out
 from ...privacy.ledger import Ledger, Spend, current
 from ...privacy.promise import Promise
@@ -62,7 +73,11 @@ class Recording:
     ) -> None:
         self.ledger = current() if ledger is None else ledger
         self._promise, self._plan, self._purpose = promise, plan, purpose
-        self._how: dict[str, Any] = {"secure": secure, "read_from_data": tuple(read_from_data), "columns": tuple(columns)}
+        self._how: dict[str, Any] = {
+            "secure": secure,
+            "read_from_data": tuple(read_from_data),
+            "columns": tuple(columns),
+        }
         self._spend: Spend | None = None  # of the plan, until it is settled
         self._may_go_on = False
         self._process = os.getpid()
@@ -70,11 +85,11 @@ class Recording:
         if self.ledger is not None:
             self.ledger.require(promise, secure=secure, read_from_data=self._how["read_from_data"])
 
-    # -- before anything is asked ------------------------------------------------------------------------------------------
+    # -- before anything is asked ------------------------------------------------------------------
 
     def begin(self, earlier: Sequence[Event] = ()) -> None:
-        """Reserve the plan whole. Without one, what an earlier sitting released is charged; whether it was recorded then is not
-        known where no journal says so."""
+        """Reserve the plan whole. Without one, what an earlier sitting released is charged; whether
+        it was recorded then is not known where no journal says so."""
         if self.ledger is None:
             return
         if self._plan is not None:
@@ -83,11 +98,13 @@ class Recording:
             settle(self._reserved(self.ledger, earlier, self._purpose).commit)
 
     def take(self, journal: Journal) -> Callable[[int], None]:
-        """Before a journal is written in: refused where it is another ledger's; a run that is new to its ledger is reserved.
+        """Before a journal is written in: refused where it is another ledger's; a run that is new
+        to its ledger is reserved.
 
-        To be called when the journal is this run's alone, with the number of the sitting and before anything is written: then
-        a spend goes on. The ledger is told first: where the process dies between the two the run is over, and charged whole.
-        The other way round a copy of the journal could go on as well.
+        To be called when the journal is this run's alone, with the number of the sitting and before
+        anything is written: then a spend goes on. The ledger is told first: where the process dies
+        between the two the run is over, and charged whole. The other way round a copy of the
+        journal could go on as well.
         """
         journal.look_again()
         mark, entries = journal.ledger, journal.entries
@@ -100,9 +117,14 @@ class Recording:
             raise LedgerError(complaint(expected=expected, of="ledger", got=got, remedy=remedy))
 
         def agreed(sitting: int) -> None:
-            grew = self.ledger is not None and journal.entries != entries  # by what was not reserved
+            # by what was not reserved
+            grew = self.ledger is not None and journal.entries != entries
             if grew or journal.ledger != mark:
-                raise refused("one that nobody else writes", "one that grew meanwhile", "Give each run a journal of its own.")
+                raise refused(
+                    "one that nobody else writes",
+                    "one that grew meanwhile",
+                    "Give each run a journal of its own.",
+                )
             if mark is not None and self._plan is not None:
                 self._resume(mark[1], sitting, self._plan, [entry.event for entry in entries])
 
@@ -115,8 +137,12 @@ class Recording:
         if spend.is_open:
             self._spend, self._may_go_on = spend, True
         elif not is_whole(tuple(done), (plan,), self._promise.neighbours):
-            remedy = "Its run went on elsewhere, to its end. Begin another, with a spend of its own."
-            raise refused("one that is whole, of a run that was finished", "a copy that is not", remedy)
+            remedy = (
+                "Its run went on elsewhere, to its end. Begin another, with a spend of its own."
+            )
+            raise refused(
+                "one that is whole, of a run that was finished", "a copy that is not", remedy
+            )
 
     def withdraw(self) -> None:
         """Give back what was reserved: the run never began. What was resumed stays."""
@@ -125,10 +151,12 @@ class Recording:
     def mark(self, journal: Journal) -> None:
         """Write down where the run is paid: another sitting goes on with that."""
         if self.ledger is not None and journal.ledger is None:
-            journal.mark_ledger(self.ledger.dataset, NO_SPEND if self._spend is None else self._spend.id)
+            journal.mark_ledger(
+                self.ledger.dataset, NO_SPEND if self._spend is None else self._spend.id
+            )
         self._may_go_on = True
 
-    # -- answers without a plan --------------------------------------------------------------------------------------------
+    # -- answers without a plan --------------------------------------------------------------------
 
     def answer(self, event: Event, purpose: str) -> Spend | None:
         """Reserve one answer that no plan holds."""
@@ -142,7 +170,7 @@ class Recording:
         if spend is not None:
             settle(spend.commit if admitted else spend.refund)
 
-    # -- the end -----------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def finish(self, log: Iterable[Event]) -> None:
         """The run did all of its plan."""
@@ -160,8 +188,9 @@ class Recording:
                 raise
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
-        """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did. A forked child, which
-        leaves the parent's blocks when it ends, settles nothing: it does not know what the parent still asks."""
+        """The run is over, unless it was finished or goes on in another sitting. `failed`: an
+        answer did. A forked child, which leaves the parent's blocks when it ends, settles nothing:
+        it does not know what the parent still asks."""
         spend, self._spend = self._spend, None
         if spend is None or os.getpid() != self._process:
             return
@@ -174,16 +203,19 @@ class Recording:
         else:
             settle(spend.refund)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _charge_if_copied(self, spend: Spend, done: Event) -> None:
         if spend.ledger.standing(spend.id).sitting != spend.sitting:
             self._charge_again(done)
 
     def _charge_again(self, done: Event) -> None:
-        """What was released here is not in the spend, which a copy of the journal took along: it is one of its own."""
+        """What was released here is not in the spend, which a copy of the journal took along: it is
+        one of its own."""
         assert self.ledger is not None
-        self._reserved(self.ledger, [done], f"{self._purpose}, again: its journal was copied").commit()
+        self._reserved(
+            self.ledger, [done], f"{self._purpose}, again: its journal was copied"
+        ).commit()
 
     def _reserved(self, ledger: Ledger, events: Sequence[Event], purpose: str) -> Spend:
         spend = ledger.reserve(events, self._promise, purpose=purpose, **self._how)

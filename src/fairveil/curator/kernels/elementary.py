@@ -1,6 +1,8 @@
-"""Elementary functions of tiles, compiled: exp, log, sigmoid and softmax of the same bits on every processor.
+"""Elementary functions of tiles, compiled: exp, log, sigmoid and softmax of the same bits on every
+processor.
 
-They are sums and products in one order, without a library's own exp, so that what one machine released another can repeat.
+They are sums and products in one order, without a library's own exp, so that what one machine
+released another can repeat.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ Kernel = Callable[..., Any]
 def jit(function: Kernel) -> Kernel:
     """Compiled, cached on disk, without fast-math and without the interpreter's lock.
 
-    Division by zero gives inf or NaN, as IEEE says, not an exception: a check at each division would keep loops scalar.
+    Division by zero gives inf or NaN, as IEEE says, not an exception: a check at each division
+    would keep loops scalar.
     """
     compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled
@@ -51,7 +54,8 @@ def jit(function: Kernel) -> Kernel:
 
 @jit
 def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
-    """out = exp(x) for |x| <= FARTHEST: 2^n times a Taylor polynomial of degree 13 on |r| <= ln(2)/2."""
+    """out = exp(x) for |x| <= FARTHEST: 2^n times a Taylor polynomial of degree 13 on |r| <=
+    ln(2)/2."""
     bits = work.view(np.int64)
     for t in range(m):
         work[t] = x[t] * LOG2E + MAGIC
@@ -80,7 +84,8 @@ def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
 
 @jit
 def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
-    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1, 2)."""
+    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1,
+    2)."""
     bits = work.view(np.int64)
     for t in range(m):
         work[t] = x[t]
@@ -109,7 +114,9 @@ def sigmoid_into(z: Floats, sharpness: float, p: Floats, a: Floats, b: Floats, m
 
 
 @jit
-def softmax_into(z: Floats, sharpness: float, p: Floats, top: Floats, total: Floats, a: Floats, b: Floats, m: int) -> None:
+def softmax_into(
+    z: Floats, sharpness: float, p: Floats, top: Floats, total: Floats, a: Floats, b: Floats, m: int
+) -> None:
     """p[k] = exp(sharpness (z[k] - max z)) / sum, classes in order."""
     K = z.shape[0]
     for t in range(m):

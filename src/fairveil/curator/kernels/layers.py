@@ -1,10 +1,13 @@
-"""Fused passes over the inputs and slopes of a dense layer: rows put on their grids in one go, where torch takes eight.
+"""Fused passes over the inputs and slopes of a dense layer: rows put on their grids in one go,
+where torch takes eight.
 
-The same whole numbers as `torch_layers.Product` makes with torch's own operations, to the bit: every step is exact (a power of
-two times a float32, its rounding, sums of squares below 2^53), so no order can change it.
+The same whole numbers as `torch_layers.Product` makes with torch's own operations, to the bit:
+every step is exact (a power of two times a float32, its rounding, sums of squares below 2^53), so
+no order can change it.
 
 Guarantee (tests/curator/test_curator_torch_layers.py):
-1. What is written is what torch's operations give, for any float32; a row that holds no number is marked by a norm of NaN.
+1. What is written is what torch's operations give, for any float32; a row that holds no number is
+   marked by a norm of NaN.
 """
 
 from __future__ import annotations
@@ -14,18 +17,29 @@ import numpy as np
 from ..._types import Numbers, Singles
 from .elementary import MAGIC, MAGIC_BITS, jit
 
-EXPONENT = 126  # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
+# the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
+EXPONENT = 126
 NO_NUMBER = 0x7F800000  # the bits of infinity; NaN's are above
 
 
 @jit
 def whole_numbers(
-    x: Singles, least: int, bits: int, width: int, a: Numbers, up: Numbers, norms: Numbers, start: int, stop: int
+    x: Singles,
+    least: int,
+    bits: int,
+    width: int,
+    a: Numbers,
+    up: Numbers,
+    norms: Numbers,
+    start: int,
+    stop: int,
 ) -> None:
-    """Rows start to stop of x (rows, width) as whole numbers of at most 2^bits, `a`, in units of `up` a row.
+    """Rows start to stop of x (rows, width) as whole numbers of at most 2^bits, `a`, in units of
+    `up` a row.
 
-    `least`: the bits of the float32 below which a row's largest number is not taken to lie. A column of `a` beyond `width` gets
-    what 1 is in those units. `norms`: of the lines of `a`; the sum of squares is exact, and its root is rounded once.
+    `least`: the bits of the float32 below which a row's largest number is not taken to lie. A
+    column of `a` beyond `width` gets what 1 is in those units. `norms`: of the lines of `a`; the
+    sum of squares is exact, and its root is rounded once.
     """
     given = x.view(np.int32)
     work = np.empty(width)

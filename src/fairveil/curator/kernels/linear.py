@@ -1,14 +1,18 @@
 """Fused passes over a block of coded rows, with sums that are exact.
 
-Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order intercept, numbers, codes; an
-`exp` and a `log` of our own; no fused multiply-add, no fast-math), so a row contributes the same bits alone or among millions,
-for one model or for sixty. A contribution v is put on the grid by r = v * scale + MAGIC, whose bit pattern is the integer
-round(v * scale) above a constant; patterns are added as 64-bit integers, which no order can change (theory.md#sums).
+Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order
+intercept, numbers, codes; an `exp` and a `log` of our own; no fused multiply-add, no fast-math), so
+a row contributes the same bits alone or among millions, for one model or for sixty. A contribution
+v is put on the grid by r = v * scale + MAGIC, whose bit pattern is the integer round(v * scale)
+above a constant; patterns are added as 64-bit integers, which no order can change (theory.md#sums).
 
 Guarantees (tests/curator/test_curator_kernels.py):
-1. The integers returned do not depend on the order of rows, the range they are cut into, or the number of models in a pass.
-2. |sum of one row's coordinates on the grid|_2 <= clip * scale + sqrt(nonzero coordinates) / 2, for any finite input.
-3. A row of finite numbers whose residual is not finite contributes zero. (`rows` lets no other numbers in.)
+1. The integers returned do not depend on the order of rows, the range they are cut into, or the
+   number of models in a pass.
+2. |sum of one row's coordinates on the grid|_2 <= clip * scale + sqrt(nonzero coordinates) / 2, for
+   any finite input.
+3. A row of finite numbers whose residual is not finite contributes zero. (`rows` lets no other
+   numbers in.)
 """
 
 from __future__ import annotations
@@ -17,7 +21,16 @@ import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
 from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into, softmax_into
-from .tiles import LOG_LOSS, SOFT, add_costs, cell_index_into, clip_into, residuals_into, scores_into, weigh_by_cell
+from .tiles import (
+    LOG_LOSS,
+    SOFT,
+    add_costs,
+    cell_index_into,
+    clip_into,
+    residuals_into,
+    scores_into,
+    weigh_by_cell,
+)
 
 
 @jit
@@ -33,7 +46,8 @@ def add_gradient(
     work: Floats,
     out: Array,
 ) -> None:
-    """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid units."""
+    """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid
+    units."""
     bits = work.view(np.int64)
     for k in range(r.shape[0]):
         if indptr.shape[0] > 0:
@@ -41,7 +55,9 @@ def add_gradient(
             for t in range(m):
                 u = r[k, t]
                 for e in range(indptr[lo + t], indptr[lo + t + 1]):
-                    line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(np.rint(u * np.float64(data[e])))
+                    line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(
+                        np.rint(u * np.float64(data[e]))
+                    )
         else:
             for j in range(numbers.shape[0]):
                 column = numbers[j, lo : lo + m]
@@ -80,9 +96,19 @@ def add_gradient(
 
 @jit
 def add_histogram(
-    kind: int, z: Floats, p: Floats, index: Integers, weights: Floats, scale: float, lo: int, m: int, work: Floats, out: Array
+    kind: int,
+    z: Floats,
+    p: Floats,
+    index: Integers,
+    weights: Floats,
+    scale: float,
+    lo: int,
+    m: int,
+    work: Floats,
+    out: Array,
 ) -> None:
-    """out[index[t], k] += round(weight x prediction[k, t] x scale); soft: probabilities, hard: the first largest score."""
+    """out[index[t], k] += round(weight x prediction[k, t] x scale); soft: probabilities, hard: the
+    first largest score."""
     K = z.shape[0]
     bits = work.view(np.int64)
     for k in range(K):
@@ -135,10 +161,12 @@ def descend(
     hist_scale: float,
     histogram: Array,
 ) -> None:
-    """One fused pass for one model: its clipped gradient sum and its histogram of predictions, in grid units.
+    """One fused pass for one model: its clipped gradient sum and its histogram of predictions, in
+    grid units.
 
-    The histogram and the costs see softmax(sharpness x score), the loss softmax(score). `costs` (cells x labels, classes),
-    `cell_weights` (cells,) and `histogram` are skipped when empty; so is `gradient`.
+    The histogram and the costs see softmax(sharpness x score), the loss softmax(score). `costs`
+    (cells x labels, classes), `cell_weights` (cells,) and `histogram` are skipped when empty; so is
+    `gradient`.
     """
     K = coef.shape[0]
     z = np.empty((K, TILE))
@@ -154,7 +182,9 @@ def descend(
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
-        if (wants_gradient and loss == LOG_LOSS) or (same and (wants_costs or (wants_histogram and kind == SOFT))):
+        if (wants_gradient and loss == LOG_LOSS) or (
+            same and (wants_costs or (wants_histogram and kind == SOFT))
+        ):
             if K == 1:
                 sigmoid_into(z[0], 1.0, p[0], a, b, m)
             else:
@@ -207,7 +237,8 @@ def descend_chosen(
     hist_scale: float,
     histogram: Array,
 ) -> None:
-    """`descend` over the rows of dense numbers whose places are listed: a batch, gathered a few tiles at a time."""
+    """`descend` over the rows of dense numbers whose places are listed: a batch, gathered a few
+    tiles at a time."""
     most = min(chosen.shape[0], 2 * TILE)
     some_numbers = np.empty((numbers.shape[0], most), numbers.dtype)
     some_codes = np.empty((codes.shape[0], most), codes.dtype)
@@ -251,13 +282,20 @@ def predict(
     p: Floats,
     s2: Floats,
 ) -> None:
-    """Scores z and probabilities p (outputs, rows) and |row|^2 (rows,) of a block, as the passes above compute them.
+    """Scores z and probabilities p (outputs, rows) and |row|^2 (rows,) of a block, as the passes
+    above compute them.
 
     For public maxima, when the rows are public.
     """
     K = coef.shape[0]
     tile, soft = np.empty((K, TILE)), np.empty((K, TILE))
-    squares, a, b, c, d = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    squares, a, b, c, d = (
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+    )
     for lo in range(0, s2.shape[0], TILE):
         m = min(TILE, s2.shape[0] - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, tile, squares)

@@ -1,6 +1,8 @@
-"""Passes that need no model, and the losses of several-class ones: counts, feature sums, Gram matrices, class losses.
+"""Passes that need no model, and the losses of several-class ones: counts, feature sums, Gram
+matrices, class losses.
 
-The same rules as in `kernels`: one fixed sequence of operations a row, contributions rounded to the grid, integer sums.
+The same rules as in `kernels`: one fixed sequence of operations a row, contributions rounded to the
+grid, integer sums.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from .tiles import ZERO_ONE_LOSS, cell_index_into, cell_of, scores_into
 
 @jit
 def count(
-    labels: Array, cells: Integers, weights: Floats, start: int, stop: int, n_labels: int, scale: float, out: Array
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    start: int,
+    stop: int,
+    n_labels: int,
+    scale: float,
+    out: Array,
 ) -> None:
     """out[cell x labels] += round(weight x scale)."""
     index = np.empty(TILE, np.int64)
@@ -40,7 +49,8 @@ def scatter(
     scale: float,
     out: Array,
 ) -> None:
-    """out[cell x labels, k] += round(value[k] x weight x scale); hard: of an indicator, of the first largest value.
+    """out[cell x labels, k] += round(value[k] x weight x scale); hard: of an indicator, of the
+    first largest value.
 
     `values` (rows, columns) are those of rows start to stop.
     """
@@ -78,10 +88,11 @@ def score_bins(
     scale: float,
     out: Array,
 ) -> None:
-    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above.
+    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the
+    score is above.
 
-    Found by halving, all rows of a tile at once and without a branch: edges are filled up to 2^k - 1 with infinite ones. Places
-    are unsigned, so that none is counted from the end.
+    Found by halving, all rows of a tile at once and without a branch: edges are filled up to 2^k -
+    1 with infinite ones. Places are unsigned, so that none is counted from the end.
     """
     z, s2 = np.empty((1, TILE)), np.empty(TILE)
     index, above = np.empty(TILE, np.int64), np.empty(TILE, np.uint64)
@@ -120,7 +131,8 @@ def number_moments(
     scale: float,
     out: Array,
 ) -> None:
-    """out[0, j] += round(weight x number_j x shrink x scale), out[1, j] the same of its square; rows not finite count zero."""
+    """out[0, j] += round(weight x number_j x shrink x scale), out[1, j] the same of its square;
+    rows not finite count zero."""
     p = numbers.shape[0]
     sparse = indptr.shape[0] > 0
     for i in range(start, stop):
@@ -131,7 +143,11 @@ def number_moments(
         size = np.sqrt(total)
         if not size < np.inf:
             continue
-        factor = (clip / size if size > clip else 1.0) * scale * (weights[i] if weights.shape[0] > 0 else 1.0)
+        factor = (
+            (clip / size if size > clip else 1.0)
+            * scale
+            * (weights[i] if weights.shape[0] > 0 else 1.0)
+        )
         for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
             x = np.float64(numbers[0, e] if sparse else numbers[e, i])
             j = indices[e] if sparse else e
@@ -150,7 +166,8 @@ def row_into(
     where: Integers,
     value: Floats,
 ) -> int:
-    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`; returns how many."""
+    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`;
+    returns how many."""
     where[0] = 0
     value[0] = 1.0
     n = 1
@@ -305,7 +322,8 @@ def grams(
     scale: float,
     out: Array,
 ) -> None:
-    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[, target])."""
+    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[,
+    target])."""
     where = np.empty(longest + 1, np.int64)
     value = np.empty(longest + 1)
     work = np.empty(longest + 1)
@@ -353,10 +371,17 @@ def class_losses(
     scale: float,
     out: Array,
 ) -> None:
-    """out[cell] += round(weight x min(loss, clip) x scale) for one softmax model: zero-one or log loss."""
+    """out[cell] += round(weight x min(loss, clip) x scale) for one softmax model: zero-one or log
+    loss."""
     K = coef.shape[0]
     z, p = np.empty((K, TILE)), np.empty((K, TILE))
-    s2, top, total, a, b = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    s2, top, total, a, b = (
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+        np.empty(TILE),
+    )
     bits = b.view(np.int64)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)

@@ -1,7 +1,9 @@
-"""The passes of `kernels` for many binary models at once: the same sequence of operations a row, models side by side.
+"""The passes of `kernels` for many binary models at once: the same sequence of operations a row,
+models side by side.
 
-A row is read once for all models, and the loops run over models, which the processor does several at a time. Each model's
-integers equal those of `kernels.descend` for that model alone, bit for bit (tests/curator/test_curator_kernels.py).
+A row is read once for all models, and the loops run over models, which the processor does several
+at a time. Each model's integers equal those of `kernels.descend` for that model alone, bit for bit
+(tests/curator/test_curator_kernels.py).
 """
 
 from __future__ import annotations
@@ -14,14 +16,21 @@ from ..._types import Array, Floats, Integers, Numbers
 from .elementary import FARTHEST, MAGIC, exp_into, jit, log_into, sigmoid_into
 from .tiles import HARD, LOG_LOSS, NO_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, cell_of
 
-# Sums of integers are kept in float64, exactly, for `chunk` rows (a power of two; 2^52 over the largest row), then moved to
-# 64-bit integers.
+# Sums of integers are kept in float64, exactly, for `chunk` rows (a power of two; 2^52 over the
+# largest row), then moved to 64-bit integers.
 TOGETHER = 16  # rows whose probabilities are computed in one go
 
 
 @jit
 def row_scores(
-    numbers: Numbers, indptr: Integers, indices: Integers, codes: Integers, offsets: Integers, coef: Floats, i: int, z: Floats
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    coef: Floats,
+    i: int,
+    z: Floats,
 ) -> Any:
     """z[m] = score of row i under model m; returns |row|^2. `coef` is (1 + width, models).
 
@@ -80,8 +89,8 @@ def add_gradients(
 ) -> None:
     """out[coordinate, m] += round(r[t, m] x coordinate of row lo + t), t < rows.
 
-    `out` holds exact integers in float64, so terms may be added in any order: four rows to a loop where that saves
-    loads and stores. r is spoilt.
+    `out` holds exact integers in float64, so terms may be added in any order: four rows to a loop
+    where that saves loads and stores. r is spoilt.
     """
     M = r.shape[1]
     if indptr.shape[0] > 0:
@@ -97,7 +106,12 @@ def add_gradients(
             a, b, c, d = r[t], r[t + 1], r[t + 2], r[t + 3]
             for j in range(numbers.shape[0]):
                 column = numbers[j, lo + t : lo + t + 4]
-                w, x, y, z = np.float64(column[0]), np.float64(column[1]), np.float64(column[2]), np.float64(column[3])
+                w, x, y, z = (
+                    np.float64(column[0]),
+                    np.float64(column[1]),
+                    np.float64(column[2]),
+                    np.float64(column[3]),
+                )
                 to = out[1 + j]
                 for m in range(M):
                     to[m] += (((a[m] * w + MAGIC) - MAGIC) + ((b[m] * x + MAGIC) - MAGIC)) + (
@@ -154,8 +168,11 @@ def row_residuals(loss: int, weight: Floats, label: float, p: Floats, z: Floats,
 
 
 @jit
-def row_weigh_by_cell(cell_weights: Floats, cells: Integers, i: int, u: Floats, total: Floats) -> None:
-    """u[m] <- u[m] x the sum of the weights of row i's cells under model m. `cell_weights` is (cells, models)."""
+def row_weigh_by_cell(
+    cell_weights: Floats, cells: Integers, i: int, u: Floats, total: Floats
+) -> None:
+    """u[m] <- u[m] x the sum of the weights of row i's cells under model m. `cell_weights` is
+    (cells, models)."""
     M = u.shape[0]
     for m in range(M):
         total[m] = 0.0
@@ -180,7 +197,9 @@ def row_clip(u: Floats, s2: float, clip: float, weight: float, scale: Floats) ->
 
 
 @jit
-def row_histogram(kind: int, z: Floats, p: Floats, weight: float, scale: Floats, work: Floats, to: Floats) -> None:
+def row_histogram(
+    kind: int, z: Floats, p: Floats, weight: float, scale: Floats, work: Floats, to: Floats
+) -> None:
     """to[m] += round(weight x prediction[m] x scale), integers in float64."""
     M = z.shape[0]
     if kind == HARD:
@@ -222,8 +241,8 @@ def descend_panel(
     histogram: Array,
     chunk: int,
 ) -> None:
-    """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and histogram (cells x labels, M);
-    cell weights (cells, M)."""
+    """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and
+    histogram (cells x labels, M); cell weights (cells, M)."""
     M = coef.shape[1]
     z, p, soft = np.empty(TOGETHER * M), np.empty(TOGETHER * M), np.empty(TOGETHER * M)
     a, b, work = np.empty(TOGETHER * M), np.empty(TOGETHER * M), np.empty(M)
@@ -240,7 +259,9 @@ def descend_panel(
     for lo in range(start, stop, TOGETHER):
         rows = min(TOGETHER, stop - lo)
         for t in range(rows):
-            s2[t] = row_scores(numbers, indptr, indices, codes, offsets, coef, lo + t, z[t * M : (t + 1) * M])
+            s2[t] = row_scores(
+                numbers, indptr, indices, codes, offsets, coef, lo + t, z[t * M : (t + 1) * M]
+            )
         if (wants_gradient and loss == LOG_LOSS) or (same and needs_soft):
             sigmoid_into(z, 1.0, p, a, b, rows * M)
         if not same and needs_soft:
@@ -248,7 +269,11 @@ def descend_panel(
         for t in range(rows):
             i = lo + t
             weight = weights[i] if weights.shape[0] > 0 else 1.0
-            z_i, p_i, smooth_i = z[t * M : (t + 1) * M], p[t * M : (t + 1) * M], smooth[t * M : (t + 1) * M]
+            z_i, p_i, smooth_i = (
+                z[t * M : (t + 1) * M],
+                p[t * M : (t + 1) * M],
+                smooth[t * M : (t + 1) * M],
+            )
             if wants_gradient:
                 u = residuals[t]
                 row_residuals(loss, loss_weight, labels[i], p_i, z_i, u)
@@ -264,9 +289,13 @@ def descend_panel(
             if wants_histogram:
                 for line in range(cells.shape[0]):
                     index = cell_of(cells, line, labels, hist_labels, i)
-                    row_histogram(kind, z_i, smooth_i, weight, hist_scale, work, histogram_sums[index])
+                    row_histogram(
+                        kind, z_i, smooth_i, weight, hist_scale, work, histogram_sums[index]
+                    )
         if wants_gradient:
-            add_gradients(numbers, indptr, indices, codes, offsets, residuals, lo, rows, gradient_sums)
+            add_gradients(
+                numbers, indptr, indices, codes, offsets, residuals, lo, rows, gradient_sums
+            )
         if (lo + TOGETHER - start) % max(chunk, TOGETHER) == 0:
             flush(gradient_sums, gradient)
             flush(histogram_sums, histogram)
@@ -276,7 +305,8 @@ def descend_panel(
 
 @jit
 def row_losses(loss: int, label: float, z: Floats, out: Array, a: Floats, b: Floats) -> None:
-    """out[m] = loss of score z[m] against the label: log(1 + exp(-margin)), squared error, or whether the sign is wrong."""
+    """out[m] = loss of score z[m] against the label: log(1 + exp(-margin)), squared error, or
+    whether the sign is wrong."""
     M = z.shape[0]
     if loss == ZERO_ONE_LOSS:
         y = label == 1
@@ -319,7 +349,8 @@ def losses_panel(
     out: Array,
     chunk: int,
 ) -> None:
-    """out[cell, m] += round(weight x min(loss, clip) x scale) over rows: many candidates' group losses in one pass."""
+    """out[cell, m] += round(weight x min(loss, clip) x scale) over rows: many candidates' group
+    losses in one pass."""
     M = coef.shape[1]
     z, v, a, b = np.empty(M), np.empty(M), np.empty(M), np.empty(M)
     sums = np.zeros(out.shape)

@@ -1,11 +1,12 @@
 """Gradients that are added person by person, and only then clipped (theory.md#units).
 
-A row's gradient is what `kernels.descend` makes of it: clipped by itself and put on the grid. A person's are added there as
-integers, which no order of their rows can change; then the sum is clipped, and put on the grid again.
+A row's gradient is what `kernels.descend` makes of it: clipped by itself and put on the grid. A
+person's are added there as integers, which no order of their rows can change; then the sum is
+clipped, and put on the grid again.
 
 Guarantees (tests/curator/test_curator_persons.py):
-1. A person adds at most `clip` x the largest weight to the sum, and half a step of the grid in each coordinate, whatever the
-   rows hold and however many there are.
+1. A person adds at most `clip` x the largest weight to the sum, and half a step of the grid in each
+   coordinate, whatever the rows hold and however many there are.
 2. The integers depend neither on the order of persons or rows nor on where runs of rows are cut.
 """
 
@@ -15,7 +16,15 @@ import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
 from .elementary import TILE, jit, sigmoid_into, softmax_into
-from .tiles import LOG_LOSS, add_costs, cell_index_into, clip_into, residuals_into, scores_into, weigh_by_cell
+from .tiles import (
+    LOG_LOSS,
+    add_costs,
+    cell_index_into,
+    clip_into,
+    residuals_into,
+    scores_into,
+    weigh_by_cell,
+)
 
 
 @jit
@@ -48,7 +57,8 @@ def add_row(
 
 @jit
 def close_person(person: Integers, limit: float, out: Array) -> None:
-    """out += the person's sum, shortened to norm `limit` in grid steps; the person is then zero again."""
+    """out += the person's sum, shortened to norm `limit` in grid steps; the person is then zero
+    again."""
     total = 0.0
     for k in range(person.shape[0]):
         for j in range(person.shape[1]):
@@ -89,7 +99,8 @@ def person_gradients(
     scale: float,
     gradient: Array,
 ) -> None:
-    """The sum of persons' clipped gradients, for one model, of rows start to stop, which hold whole persons.
+    """The sum of persons' clipped gradients, for one model, of rows start to stop, which hold whole
+    persons.
 
     `clip`: of one row's gradient before its weight. `limit`: of a person's sum, in grid steps.
     """

@@ -1,10 +1,11 @@
-"""Largest contributions and moves over public rows: the bounds of `public_scale` in one pass over a block.
+"""Largest contributions and moves over public rows: the bounds of `public_scale` in one pass over a
+block.
 
 Guarantees (tests/curator/test_curator_steps.py):
-1. What is returned is the largest over the rows of `public_scale`'s formulas, its slack for rounding included, to within that
-   slack; a row that overflows is told, whatever the others are.
-2. It does not depend on the order of rows or on the range they are cut into: the scores and probabilities are those of
-   `kernels`, one fixed sequence a row, and a maximum has no order.
+1. What is returned is the largest over the rows of `public_scale`'s formulas, its slack for
+   rounding included, to within that slack; a row that overflows is told, whatever the others are.
+2. It does not depend on the order of rows or on the range they are cut into: the scores and
+   probabilities are those of `kernels`, one fixed sequence a row, and a maximum has no order.
 """
 
 from __future__ import annotations
@@ -30,9 +31,16 @@ def through_into(soft: Floats, costs: Floats, sharpness: float, t: int, out: Arr
 
 @jit
 def ranges_into(
-    u: float, cell_weights: Floats, gain: float, costs: Floats, cost_labels: int, label: int, columns: Integers
+    u: float,
+    cell_weights: Floats,
+    gain: float,
+    costs: Floats,
+    cost_labels: int,
+    label: int,
+    columns: Integers,
 ) -> Any:
-    """Of one score, summed over sensitive columns: the largest |weight of a cell x u + gain x its cost|, and its range.
+    """Of one score, summed over sensitive columns: the largest |weight of a cell x u + gain x its
+    cost|, and its range.
 
     NaN where some cell's is not finite.
     """
@@ -61,7 +69,8 @@ def pairs_into(
     t: int,
     each: Floats,
 ) -> Any:
-    """Summed over sensitive columns: the largest |J' costs of a cell|, and |J'(costs of a cell - of another)|.
+    """Summed over sensitive columns: the largest |J' costs of a cell|, and |J'(costs of a cell - of
+    another)|.
 
     Where the loss weighs by cell, a cell's weight x u is added to its J' costs.
     """
@@ -113,17 +122,24 @@ def largest_moves(
     slack: float,
     out: Array,
 ) -> None:
-    """out: the largest norm and the largest move of one row's gradient, and how many rows are not finite.
+    """out: the largest norm and the largest move of one row's gradient, and how many rows are not
+    finite.
 
-    A row: weight x |row| x (|residual| + sum over columns of max |J' costs| + slack), and the same of moves
-    (theory.md#public: over all pairs of *listed* cells). `columns`: where each sensitive column's cells begin, and the end;
-    empty without costs.
-    With one score a row J' is a number, so `reach` (2, labels) has the columns' sums of largest |costs| and of ranges.
-    Where the loss weighs by cell, it moves too: `weight_reach` has the columns' sums of largest |weights| and of ranges, and
-    what rounding adds, all in units of the residual. With costs beside it the two are added cell by cell.
+    A row: weight x |row| x (|residual| + sum over columns of max |J' costs| + slack), and the same
+    of moves (theory.md#public: over all pairs of *listed* cells). `columns`: where each sensitive
+    column's cells begin, and the end; empty without costs.
+    With one score a row J' is a number, so `reach` (2, labels) has the columns' sums of largest
+    |costs| and of ranges. Where the loss weighs by cell, it moves too: `weight_reach` has the
+    columns' sums of largest |weights| and of ranges, and what rounding adds, all in units of the
+    residual. With costs beside it the two are added cell by cell.
     """
     K = coef.shape[0]
-    z, p, soft, u = np.empty((K, TILE)), np.empty((K, TILE)), np.empty((K, TILE)), np.empty((K, TILE))
+    z, p, soft, u = (
+        np.empty((K, TILE)),
+        np.empty((K, TILE)),
+        np.empty((K, TILE)),
+        np.empty((K, TILE)),
+    )
     s2, a, b, c, d = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     each = np.empty((costs.shape[0] // cost_labels, K))
     wants_costs, wants_weights = columns.shape[0] > 0, cell_weights.shape[0] > 0
@@ -150,14 +166,20 @@ def largest_moves(
         if wants_weights:
             for t in range(m):
                 size = c[t]
-                c[t] = size * (weight_reach[2] if wants_costs else weight_reach[0] + weight_reach[2])
-                d[t] = size * (weight_reach[2] if wants_costs else weight_reach[1] + weight_reach[2])
+                c[t] = size * (
+                    weight_reach[2] if wants_costs else weight_reach[0] + weight_reach[2]
+                )
+                d[t] = size * (
+                    weight_reach[2] if wants_costs else weight_reach[1] + weight_reach[2]
+                )
         if wants_costs and wants_weights and K == 1:
             sigmoid_into(z[0], sharpness, soft[0], a, b, m)
             for t in range(m):
                 label = np.int64(labels[lo + t]) if cost_labels > 1 else 0
                 gain = sharpness * soft[0, t] * (1.0 - soft[0, t])
-                size, move = ranges_into(u[0, t], cell_weights, gain, costs, cost_labels, label, columns)
+                size, move = ranges_into(
+                    u[0, t], cell_weights, gain, costs, cost_labels, label, columns
+                )
                 c[t] = c[t] + size
                 d[t] = d[t] + move
         elif wants_costs and K == 1:
@@ -171,7 +193,9 @@ def largest_moves(
             softmax_into(z, sharpness, soft, a, b, p[0], p[1], m)
             for t in range(m):
                 label = np.int64(labels[lo + t]) if cost_labels > 1 else 0
-                size, move = pairs_into(soft, u, cell_weights, costs, cost_labels, label, columns, sharpness, t, each)
+                size, move = pairs_into(
+                    soft, u, cell_weights, costs, cost_labels, label, columns, sharpness, t, each
+                )
                 c[t] = c[t] + size
                 d[t] = d[t] + move
         for t in range(m):

@@ -1,7 +1,9 @@
-"""One pass over public rows for a round of descent: largest moves, exact and protected sums, scores computed once.
+"""One pass over public rows for a round of descent: largest moves, exact and protected sums, scores
+computed once.
 
 Guarantees (tests/curator/test_curator_public_pass.py):
-1. Sums and maxima are those of `linear.descend` and `public.largest_moves`, to the bit: the same operations on each row.
+1. Sums and maxima are those of `linear.descend` and `public.largest_moves`, to the bit: the same
+   operations on each row.
 """
 
 from __future__ import annotations
@@ -13,14 +15,31 @@ import numpy as np
 from ..._types import Array, Floats, Integers, Numbers
 from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into
 from .linear import add_gradient, add_histogram
-from .tiles import LOG_LOSS, SOFT, add_costs, cell_index_into, clip_into, residuals_into, scores_into
+from .tiles import (
+    LOG_LOSS,
+    SOFT,
+    add_costs,
+    cell_index_into,
+    clip_into,
+    residuals_into,
+    scores_into,
+)
 
 
 @jit
 def add_pair(
-    numbers: Numbers, codes: Integers, offsets: Integers, r: Floats, lo: int, m: int, work: Floats, more: Floats, out: Array
+    numbers: Numbers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    lo: int,
+    m: int,
+    work: Floats,
+    more: Floats,
+    out: Array,
 ) -> None:
-    """out[..., k] += round(r[k, t] x row[t]) for k = 0 and 1 of dense rows: each code is read once for both."""
+    """out[..., k] += round(r[k, t] x row[t]) for k = 0 and 1 of dense rows: each code is read once
+    for both."""
     first_bits, second_bits = work.view(np.int64), more.view(np.int64)
     for j in range(numbers.shape[0]):
         column = numbers[j, lo : lo + m]
@@ -112,15 +131,24 @@ def descend_public(
 ) -> None:
     """Of one model of two classes, log loss with costs, rows without weights:
 
-    `gradients` (1 + width, 2): the clipped gradient sums of loss and of costs; `histogram` by cell, and `total` of everybody,
-    of predictions, each skipped when empty; `found`: the largest norm and move of the costs' gradient, rows that are not
-    finite, and the largest probability.
+    `gradients` (1 + width, 2): the clipped gradient sums of loss and of costs; `histogram` by cell,
+    and `total` of everybody, of predictions, each skipped when empty; `found`: the largest norm and
+    move of the costs' gradient, rows that are not finite, and the largest probability.
     """
-    z, p, soft, u = np.empty((1, TILE)), np.empty((1, TILE)), np.empty((1, TILE)), np.empty((2, TILE))
+    z, p, soft, u = (
+        np.empty((1, TILE)),
+        np.empty((1, TILE)),
+        np.empty((1, TILE)),
+        np.empty((2, TILE)),
+    )
     s2, a, b, c = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     index, no_weights = np.empty(TILE, np.int64), np.empty(0)
     apart = np.zeros((2, gradients.shape[0] if indptr.shape[0] > 0 else 0), np.int64)
-    same, wants_total, wants_histogram = sharpness == 1.0, total.shape[0] > 0, histogram.shape[0] > 0
+    same, wants_total, wants_histogram = (
+        sharpness == 1.0,
+        total.shape[0] > 0,
+        histogram.shape[0] > 0,
+    )
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)

@@ -1,4 +1,5 @@
-"""What is known of a tile of rows before it is added to a sum, compiled: scores, residuals, costs, cells and the clip."""
+"""What is known of a tile of rows before it is added to a sum, compiled: scores, residuals, costs,
+cells and the clip."""
 
 from __future__ import annotations
 
@@ -16,18 +17,23 @@ SOFT, HARD = 0, 1
 
 
 @jit
-def codes_into(codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int, z: Floats) -> None:
+def codes_into(
+    codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int, z: Floats
+) -> None:
     """z[k, t] += the weights of the codes of row t, in order."""
     K = z.shape[0]
     q = codes.shape[0]
-    for c in range(0, q - 3, 4):  # four terms to a loop save loads and stores; they are added in order all the same
+    # four terms to a loop save loads and stores; they are added in order all the same
+    for c in range(0, q - 3, 4):
         line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
         third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
         i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
         for k in range(K):
             w = coef[k]
             for t in range(m):
-                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[n + last[t]]
+                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[
+                    n + last[t]
+                ]
     for c in range(q - q % 4, q):
         line = codes[c, lo : lo + m]
         first = offsets[c]
@@ -38,15 +44,25 @@ def codes_into(codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int
 
 @jit
 def sparse_scores_into(
-    data: Numbers, indptr: Integers, indices: Integers, codes: int, coef: Floats, lo: int, m: int, z: Floats, s2: Floats
+    data: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: int,
+    coef: Floats,
+    lo: int,
+    m: int,
+    z: Floats,
+    s2: Floats,
 ) -> None:
-    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in registers."""
+    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in
+    registers."""
     for t in range(m):
         size, score = 1.0 + codes, coef[0]
         for e in range(indptr[lo + t], indptr[lo + t + 1]):
             x = np.float64(data[e])
             size = size + x * x
-            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x  # unsigned: numba looks for no negative places
+            # unsigned: numba looks for no negative places
+            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x
         z[t], s2[t] = score, size
 
 
@@ -99,8 +115,11 @@ def scores_into(
 
 
 @jit
-def residuals_into(loss: int, weight: float, p: Floats, z: Floats, labels: Array, lo: int, m: int, u: Floats) -> None:
-    """u = weight x d loss / d score: p - indicator(label) (log loss), or score - target (squared loss)."""
+def residuals_into(
+    loss: int, weight: float, p: Floats, z: Floats, labels: Array, lo: int, m: int, u: Floats
+) -> None:
+    """u = weight x d loss / d score: p - indicator(label) (log loss), or score - target (squared
+    loss)."""
     K = z.shape[0]
     for k in range(K):
         for t in range(m):
@@ -119,14 +138,18 @@ def residuals_into(loss: int, weight: float, p: Floats, z: Floats, labels: Array
 
 @jit
 def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) -> Any:
-    """Which (cell, label) of a flattened table row i falls in; the cell alone when n_labels is 1."""
+    """Which (cell, label) of a flattened table row i falls in; the cell alone when n_labels is
+    1."""
     index = np.int64(cells[line, i])
     return index * n_labels + np.int64(labels[i]) if n_labels > 1 else index
 
 
 @jit
-def cell_index_into(cells: Integers, line: int, labels: Array, n_labels: int, lo: int, m: int, index: Integers) -> None:
-    """Which (cell, label) of a flattened table a row falls in; the cell alone when n_labels is 1."""
+def cell_index_into(
+    cells: Integers, line: int, labels: Array, n_labels: int, lo: int, m: int, index: Integers
+) -> None:
+    """Which (cell, label) of a flattened table a row falls in; the cell alone when n_labels is
+    1."""
     for t in range(m):
         index[t] = np.int64(cells[line, lo + t])
     if n_labels > 1:
@@ -135,7 +158,9 @@ def cell_index_into(cells: Integers, line: int, labels: Array, n_labels: int, lo
 
 
 @jit
-def weigh_by_cell(cell_weights: Floats, cells: Integers, lo: int, m: int, u: Floats, total: Floats) -> None:
+def weigh_by_cell(
+    cell_weights: Floats, cells: Integers, lo: int, m: int, u: Floats, total: Floats
+) -> None:
     """u <- u x the sum of the weights of a row's cells, cells in order."""
     for t in range(m):
         total[t] = 0.0
@@ -148,8 +173,11 @@ def weigh_by_cell(cell_weights: Floats, cells: Integers, lo: int, m: int, u: Flo
 
 
 @jit
-def add_costs(costs: Floats, index: Integers, p: Floats, sharpness: float, m: int, u: Floats, mean: Floats) -> None:
-    """u += J' costs: the derivative, in the scores, of sum_k p_k costs_k, with p = softmax(sharpness z)."""
+def add_costs(
+    costs: Floats, index: Integers, p: Floats, sharpness: float, m: int, u: Floats, mean: Floats
+) -> None:
+    """u += J' costs: the derivative, in the scores, of sum_k p_k costs_k, with p =
+    softmax(sharpness z)."""
     K = p.shape[0]
     if K == 1:
         for t in range(m):
@@ -166,7 +194,9 @@ def add_costs(costs: Floats, index: Integers, p: Floats, sharpness: float, m: in
 
 
 @jit
-def clip_into(u: Floats, s2: Floats, clip: float, weights: Floats, scale: float, lo: int, m: int, work: Floats) -> None:
+def clip_into(
+    u: Floats, s2: Floats, clip: float, weights: Floats, scale: float, lo: int, m: int, work: Floats
+) -> None:
     """u <- weight x u x min(1, clip / (|u| |row|)) x scale; zero where that is not finite.
 
     With one score a row, |u| is cut at clip / |row|; with several the vector u is shortened.
@@ -188,7 +218,9 @@ def clip_into(u: Floats, s2: Floats, clip: float, weights: Floats, scale: float,
                 for k in range(K):
                     total = total + u[k, t] * u[k, t]
                 size = np.sqrt(total)
-                if size < TINY:  # its square may have been lost: such a residual counts as zero, however long the row
+                # its square may have been lost: such a residual counts as zero, however long the
+                # row
+                if size < TINY:
                     work[t] = 0.0
                 elif not size <= work[t]:  # NaN goes on to become zero
                     work[t] = work[t] / size

@@ -1,8 +1,10 @@
-"""Matrix products whose every row begins at the same place of a cache line: numbers are padded by zeros to whole lines.
+"""Matrix products whose every row begins at the same place of a cache line: numbers are padded by
+zeros to whole lines.
 
-A BLAS may add up a row's product in another order where the row begins elsewhere in memory: with 33 inputs of 4 bytes, at each
-fourth row (MKL 2024.2). Zeros beside the numbers change no sum. What torch finds backwards through padded products is padded,
-too. See `torch_alone`, which tries plain products first.
+A BLAS may add up a row's product in another order where the row begins elsewhere in memory: with 33
+inputs of 4 bytes, at each fourth row (MKL 2024.2). Zeros beside the numbers change no sum. What
+torch finds backwards through padded products is padded, too. See `torch_alone`, which tries plain
+products first.
 """
 
 from __future__ import annotations
@@ -18,14 +20,21 @@ LINE = 16  # float32 numbers of 64 bytes, where torch's own memory begins
 
 
 class Aligned(TorchFunctionMode):
-    """Inside, products of matrices of float32 numbers are padded ones. Others, and all other functions, are torch's own."""
+    """Inside, products of matrices of float32 numbers are padded ones. Others, and all other
+    functions, are torch's own."""
 
-    def __torch_function__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
         rule = RULES.get(func)
-        return func(*args, **(kwargs or {})) if rule is None else rule(func, *args, **(kwargs or {}))
+        return (
+            func(*args, **(kwargs or {})) if rule is None else rule(func, *args, **(kwargs or {}))
+        )
 
 
-def _linear(func: Any, given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def _linear(
+    func: Any, given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
     if not _fits(given, weight) or given.shape[-1] % LINE == 0 == weight.shape[0] % LINE:
         result: torch.Tensor = func(given, weight, bias)
         return result
@@ -58,7 +67,10 @@ def _padded(tensor: torch.Tensor, *, both: bool = False) -> torch.Tensor:
 
 RULES: dict[Any, Callable[..., Any]] = {
     functional.linear: _linear,
-    **dict.fromkeys((torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm), _product),
+    **dict.fromkeys(
+        (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm),
+        _product,
+    ),
     **dict.fromkeys((torch.bmm, torch.Tensor.bmm), _product),
     **dict.fromkeys((torch.addmm, torch.Tensor.addmm, torch.baddbmm, torch.Tensor.baddbmm), _sum),
 }

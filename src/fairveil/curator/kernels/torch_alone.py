@@ -1,20 +1,25 @@
-"""Rows that share a chunk, and bits that are a row's own: chunks of a few fixed shapes, each tried on made-up rows.
+"""Rows that share a chunk, and bits that are a row's own: chunks of a few fixed shapes, each tried
+on made-up rows.
 
-What a library of linear algebra makes of a row may depend on how many rows there are, on the row's place among them, and on
-their numbers: another order of a sum, the scalar end of a vector loop, another path for huge numbers. A row whose
-pre-activations are rounding noise then has another gradient with and without a neighbour, and each such row moves a clipped
-sum by up to two clips. So rows go through a module in chunks of public shapes only, filled up by a public row. A way and a
+What a library of linear algebra makes of a row may depend on how many rows there are, on the row's
+place among them, and on their numbers: another order of a sum, the scalar end of a vector loop,
+another path for huge numbers. A row whose pre-activations are rounding noise then has another
+gradient with and without a neighbour, and each such row moves a clipped sum by up to two clips. So
+rows go through a module in chunks of public shapes only, filled up by a public row. A way and a
 shape are used only where all of this holds on made-up rows and parameters, to the bit:
 
-- what each layer makes of a row, its slopes, pieces of gradients, norms and factors are the same in every shape that is used;
+- what each layer makes of a row, its slopes, pieces of gradients, norms and factors are the same in
+  every shape that is used;
 - and at other places: all rows moved by one place, mixed, and one row at all places at once;
 - and beside others: zeros, tiny, huge and infinite numbers, NaN.
 
-Sums in another order differ in a good part of all random numbers, and all places and thousands of numbers are compared. Ends
-of vector loops differ in few (of torch 2.13's sigmoid 3 %): shapes are multiples of two vectors, also where threads split a
-layer's numbers (`smooth`). Where nothing passes, rows go one by one, which is by itself a function of the row.
+Sums in another order differ in a good part of all random numbers, and all places and thousands of
+numbers are compared. Ends of vector loops differ in few (of torch 2.13's sigmoid 3 %): shapes are
+multiples of two vectors, also where threads split a layer's numbers (`smooth`). Where nothing
+passes, rows go one by one, which is by itself a function of the row.
 
-All of it is public: the module, this machine, torch and its number of threads. It is found when a pass first needs it.
+All of it is public: the module, this machine, torch and its number of threads. It is found when a
+pass first needs it.
 """
 
 from __future__ import annotations
@@ -36,16 +41,19 @@ from .torch_layers import Built, Looked, Part, Product
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import ROW_BY_ROW, Way
 
-LEAST = 32  # rows: two vectors of 16 numbers, so that no count of numbers of such a chunk leaves a scalar end
+# rows: two vectors of 16 numbers, so that no count of numbers of such a chunk leaves a scalar end
+LEAST = 32
 MOST = 1 << 11
 SPLIT = 1 << 15  # numbers from which torch shares an operation on each of them among threads
 OVERHEAD = 1 << 17  # numbers of rows that take as long as beginning another chunk
-SIZES = (0.0, 1e-30, -1e-30, 1.0), (1e4, -1e6, 1e30), (np.inf, -np.inf, np.nan)  # of companions' numbers
+# of companions' numbers
+SIZES = (0.0, 1e-30, -1e-30, 1.0), (1e4, -1e6, 1e30), (np.inf, -np.inf, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A way, and the shapes of its chunks, rising. `filler`: the public row behind rows that do not fill one."""
+    """A way, and the shapes of its chunks, rising. `filler`: the public row behind rows that do not
+    fill one."""
 
     way: Way
     shapes: tuple[int, ...]
@@ -70,12 +78,18 @@ class Method:
 
 
 def state() -> tuple[Any, ...]:
-    """What torch's arithmetic hangs on besides the module and the shape: a method is found anew where it is another."""
-    return torch.get_num_threads(), torch.get_float32_matmul_precision(), torch.backends.mkldnn.enabled
+    """What torch's arithmetic hangs on besides the module and the shape: a method is found anew
+    where it is another."""
+    return (
+        torch.get_num_threads(),
+        torch.get_float32_matmul_precision(),
+        torch.backends.mkldnn.enabled,
+    )
 
 
 def settle(ways: Sequence[Way], most: int) -> Method:
-    """The first way whose rows are alone in chunks of up to `most` rows; else that with the largest chunks."""
+    """The first way whose rows are alone in chunks of up to `most` rows; else that with the largest
+    chunks."""
     trial = Trial.of(ways[0].skeleton, most)
     for name in dict.fromkeys(way.name for way in ways if way.name != ROW_BY_ROW):
         best: tuple[Way | None, tuple[int, ...]] = (None, ())
@@ -112,7 +126,8 @@ def ladder(most: int, threads: int) -> tuple[int, ...]:
 
 
 def smooth(shape: int, sizes: Sequence[int], threads: int) -> bool:
-    """Whether no thread's share of a layer's numbers ends within two vectors, where one of `sizes` is a row's numbers."""
+    """Whether no thread's share of a layer's numbers ends within two vectors, where one of `sizes`
+    is a row's numbers."""
     for size in sizes:
         shares = min(threads, -(-shape * size // SPLIT))
         if shares > 1 and shape * size % (shares * LEAST):
@@ -122,7 +137,8 @@ def smooth(shape: int, sizes: Sequence[int], threads: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Made-up rows that a module takes, with labels and costs, and the public row that fills chunks."""
+    """Made-up rows that a module takes, with labels and costs, and the public row that fills
+    chunks."""
 
     skeleton: Skeleton
     rows: Singles
@@ -137,13 +153,24 @@ class Trial:
         """None where the module takes no chunk of a public row."""
         shapes, rng = ladder(most, torch.get_num_threads()), np.random.default_rng(23)
         labels = rng.integers(0, skeleton.classes, shapes[-1])
-        wanted = Wanted(1.0, 2.0**-37, True, 1.7, 0.8, labels, rng.normal(size=(shapes[-1], skeleton.outputs)), None)
+        wanted = Wanted(
+            1.0,
+            2.0**-37,
+            True,
+            1.7,
+            0.8,
+            labels,
+            rng.normal(size=(shapes[-1], skeleton.outputs)),
+            None,
+        )
         for rows in probes(skeleton.width, rows=shapes[-1]):
             for filler in (np.zeros_like(rows[0]), rows[0].copy()):
                 for plain in (True, False):
                     try:
                         with _made_up(skeleton, plain):
-                            sizes, _ = _sizes(skeleton, np.repeat(filler[np.newaxis], LEAST, axis=0))
+                            sizes, _ = _sizes(
+                                skeleton, np.repeat(filler[np.newaxis], LEAST, axis=0)
+                            )
                             _, finite = _sizes(skeleton, rows[:LEAST])
                     except Exception:  # modules that take no such rows
                         continue
@@ -166,7 +193,9 @@ class Trial:
                 found, good = self._prints(way, np.arange(shape))
             except Exception:  # whatever torch cannot do
                 return ()
-            if (found[:known] == truth[:known])[good[:known]].all() and self._alone(way, found, good):
+            if (found[:known] == truth[:known])[good[:known]].all() and self._alone(
+                way, found, good
+            ):
                 truth[:shape], known = found, shape
                 out.append(shape)
         return tuple(out)
@@ -181,26 +210,37 @@ class Trial:
         for sizes in SIZES:
             others = rng.random(len(truth)) < 0.5
             try:
-                found, _ = self._prints(way, np.arange(len(truth)), others, rng.choice(sizes, len(truth)))
+                found, _ = self._prints(
+                    way, np.arange(len(truth)), others, rng.choice(sizes, len(truth))
+                )
             except Exception:  # a module that refuses such rows: they share no chunk with others
                 continue
             if not (found == truth)[good & ~others].all():
                 return False
         return True
 
-    def _prints(self, way: Way, order: Any, others: object = None, sizes: Any = None) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _prints(
+        self, way: Way, order: Any, others: object = None, sizes: Any = None
+    ) -> tuple[Ints, npt.NDArray[np.bool_]]:
         """One number of 64 bits for all that is found of each row, and which rows hold numbers."""
         rows, wanted = self.rows[order], self.wanted.of(order)
         if others is not None:
             with np.errstate(all="ignore"):
-                rows[others] = (np.where(rows[others] == 0.0, 1.0, rows[others]) * sizes[others, np.newaxis]).astype(np.float32)
+                rows[others] = (
+                    np.where(rows[others] == 0.0, 1.0, rows[others]) * sizes[others, np.newaxis]
+                ).astype(np.float32)
         given = self.skeleton.padded(rows)
         with _printed(self.skeleton, len(rows), way.name == "by layers") as found:
             pieces = way.pieces(given, lambda z: slopes(z, wanted), True)
         if not found:  # inside torch.func tensors hold no numbers
             with _printed(self.skeleton, len(rows), True) as found:
                 way.pieces(given, None, True)
-        seen = [tensor for call in pieces.calls for tensor in (call.given, call.slopes) if tensor is not None]
+        seen = [
+            tensor
+            for call in pieces.calls
+            for tensor in (call.given, call.slopes)
+            if tensor is not None
+        ]
         found += [_print(tensor, len(rows)) for tensor in (pieces.logits.detach(), *seen)]
         found += [print_of(part) for part in pieces.parts]
         factor, good = factors(pieces.parts, pieces.logits, wanted)
@@ -220,7 +260,8 @@ def _orders(shape: int) -> Iterator[Any]:
 
 @contextmanager
 def _made_up(skeleton: Skeleton, plain: bool) -> Iterator[None]:
-    """Parameters, frozen ones too, at which no neuron is dead and no bias drowns what rows add: other orders show there.
+    """Parameters, frozen ones too, at which no neuron is dead and no bias drowns what rows add:
+    other orders show there.
 
     Not `plain`: near those that were handed in, for modules that are not finite at others.
     """
@@ -249,7 +290,8 @@ def _draw(shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.fl
 
 @contextmanager
 def _printed(skeleton: Skeleton, rows: int, on: bool) -> Iterator[list[torch.Tensor]]:
-    """Inside, all that the module's parts give is printed; a step in place may change it afterwards."""
+    """Inside, all that the module's parts give is printed; a step in place may change it
+    afterwards."""
     found: list[torch.Tensor] = []
 
     def note(module: object, given: object, out: object) -> None:
@@ -266,7 +308,8 @@ def _printed(skeleton: Skeleton, rows: int, on: bool) -> Iterator[list[torch.Ten
 
 
 def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
-    """How many numbers of a row the module's parts read and give; and of how many rows the logits are finite."""
+    """How many numbers of a row the module's parts read and give; and of how many rows the logits
+    are finite."""
     found = {skeleton.width}
 
     def note(module: object, given: Any, out: object) -> None:
@@ -285,13 +328,22 @@ def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
 def print_of(part: Part) -> torch.Tensor:
     """One number of 64 bits for what a part holds of each row."""
     if isinstance(part, Product):
-        return sum((_print(t, len(part.a)) for t in (part.a, part.d, part.up, part.norms)), start=torch.tensor(0))
+        return sum(
+            (_print(t, len(part.a)) for t in (part.a, part.d, part.up, part.norms)),
+            start=torch.tensor(0),
+        )
     if isinstance(part, Built):
         return _print(part.pieces, len(part.pieces))
     assert isinstance(part, Looked)
-    at = part.line.unsqueeze(1) * part.values.shape[1] + torch.arange(part.values.shape[1], device=part.line.device)
-    lines = (_bits(part.values) * (2 * at + 1) * 0x14057B7EF767814F).sum(dim=1) + part.line * 0x27BB2EE687B0B0FD
-    return torch.zeros(part.rows, dtype=torch.int64, device=lines.device).index_add_(0, part.row, lines)
+    at = part.line.unsqueeze(1) * part.values.shape[1] + torch.arange(
+        part.values.shape[1], device=part.line.device
+    )
+    lines = (_bits(part.values) * (2 * at + 1) * 0x14057B7EF767814F).sum(
+        dim=1
+    ) + part.line * 0x27BB2EE687B0B0FD
+    return torch.zeros(part.rows, dtype=torch.int64, device=lines.device).index_add_(
+        0, part.row, lines
+    )
 
 
 def _print(tensor: torch.Tensor, rows: int) -> torch.Tensor:

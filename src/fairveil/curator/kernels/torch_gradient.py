@@ -1,26 +1,33 @@
-"""Clipped gradient sums of torch modules, by layers: one pass forward, one backward to the layers' outputs, no per-row passes.
+"""Clipped gradient sums of torch modules, by layers: one pass forward, one backward to the layers'
+outputs, no per-row passes.
 
-Every call of a layer gives its input a and, from the backward pass, the gradient d with respect to its output. A row's
-gradient with respect to a weight is sum_t d_t a_t' over the positions t of its calls. With one position (a dense layer) it is
-d a', its norm |d| |a|, and it is never built ("ghost clipping", Goodfellow 2015, Li et al. 2022); else it is built for a chunk
-of rows by one batched product. Layers: Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm, with or without biases,
-reused, frozen. Other modules, and parameters shared by several layers, go through torch.func, or, where that fails, row by row.
+Every call of a layer gives its input a and, from the backward pass, the gradient d with respect to
+its output. A row's gradient with respect to a weight is sum_t d_t a_t' over the positions t of its
+calls. With one position (a dense layer) it is d a', its norm |d| |a|, and it is never built ("ghost
+clipping", Goodfellow 2015, Li et al. 2022); else it is built for a chunk of rows by one batched
+product. Layers: Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm, with or without biases,
+reused, frozen. Other modules, and parameters shared by several layers, go through torch.func, or,
+where that fails, row by row.
 
-Differs: others add float32 gradients; here each row's contribution is put on a grid, as theory.md#sums asks; sums are exact.
+Differs: others add float32 gradients; here each row's contribution is put on a grid, as
+theory.md#sums asks; sums are exact.
 
 The bits. The grid's step is u; a row's contribution is at most 2^36 u before rounding.
-(1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e - 1) and 2^e: to integers A of
-at most 2^16. The norm is that of the rounded a.
-(2) d times the row's factor is rounded to integers D of u / 2^(e - 16). Where A = 0 nothing is added, else |A| |d| <= 2^36 u.
-(3) So |A D| <= 2^37, and a product over at most 2^12 rows has partial sums below 2^49: float64 has them exactly, in any order.
-Gradients that are built are rounded to u themselves, and are at most 2^37.
-(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, and 2^25 rows stay below 2^62.
-(5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers: `rounding`.
+(1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e -
+1) and 2^e: to integers A of at most 2^16. The norm is that of the rounded a.
+(2) d times the row's factor is rounded to integers D of u / 2^(e - 16). Where A = 0 nothing is
+added, else |A| |d| <= 2^36 u. (3) So |A D| <= 2^37, and a product over at most 2^12 rows has
+partial sums below 2^49: float64 has them exactly, in any order. Gradients that are built are
+rounded to u themselves, and are at most 2^37.
+(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, and 2^25 rows stay
+below 2^62. (5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) /
+2 u for n built numbers: `rounding`.
 
 Guarantee (tests/curator/test_curator_torch_alone.py):
-1. What a row adds, and its logits, are a function of that row, the parameters and public constants: not of how many rows share
-   its pass, of their numbers, errors or NaN, nor of its place. Taking away a row takes away its contribution, to the last step.
-   See `torch_alone` for how, and for what user code is trusted with.
+1. What a row adds, and its logits, are a function of that row, the parameters and public constants:
+   not of how many rows share its pass, of their numbers, errors or NaN, nor of its place. Taking
+   away a row takes away its contribution, to the last step. See `torch_alone` for how, and for what
+   user code is trusted with.
 """
 
 from __future__ import annotations
@@ -63,10 +70,12 @@ class _Chunk:
 
 
 class Engine:
-    """How the gradients of one skeleton are found: by layers, by torch.func, or row by row; and in chunks of how many rows.
+    """How the gradients of one skeleton are found: by layers, by torch.func, or row by row; and in
+    chunks of how many rows.
 
-    Chosen by trying the module on made-up rows, so it is public: `way` once, against gradients found row by row; `method` for
-    torch's number of threads, so that a row's bits are its own. `rounding` holds for every method.
+    Chosen by trying the module on made-up rows, so it is public: `way` once, against gradients
+    found row by row; `method` for torch's number of threads, so that a row's bits are its own.
+    `rounding` holds for every method.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -76,8 +85,11 @@ class Engine:
         first = self._ways[0]
         self.way, self.layers = first.name, list(first.layers)
         numbers, roundings = skeleton.numbers_per_row + skeleton.size, [Built.error(skeleton.size)]
-        if self.layers:  # more than that of built gradients: what a row did not look up is zero in these, too
-            numbers = skeleton.numbers_per_row + sum(layer.built + layer.unfolded for layer in self.layers)
+        # more than that of built gradients: what a row did not look up is zero in these, too
+        if self.layers:
+            numbers = skeleton.numbers_per_row + sum(
+                layer.built + layer.unfolded for layer in self.layers
+            )
             roundings = [error for layer in self.layers for error in layer.errors]
         self.rounding = math.sqrt(sum(error * error for error in roundings))  # in grid steps
         self._most = CHUNK_NUMBERS // numbers
@@ -88,11 +100,15 @@ class Engine:
         now = state()
         if now not in self._methods:
             with self.skeleton.lock:
-                self._methods[now] = quietly(Troubles(), settle, self._ways, self._most)  # made-up rows: nobody need hear
+                # made-up rows: nobody need hear
+                self._methods[now] = quietly(Troubles(), settle, self._ways, self._most)
         return self._methods[now]
 
-    def run(self, parameters: Floats, rows: Singles, wanted: Wanted | None, troubles: Troubles) -> tuple[Floats, Ints | None]:
-        """Logits (rows, outputs), NaN where user code failed, and the total of clipped gradients in grid steps."""
+    def run(
+        self, parameters: Floats, rows: Singles, wanted: Wanted | None, troubles: Troubles
+    ) -> tuple[Floats, Ints | None]:
+        """Logits (rows, outputs), NaN where user code failed, and the total of clipped gradients in
+        grid steps."""
         skeleton = self.skeleton
         logits = np.full((len(rows), skeleton.outputs), np.nan)
         total = None if wanted is None else _Total(skeleton)
@@ -117,10 +133,13 @@ class Engine:
         total: _Total | None,
         troubles: Troubles,
     ) -> None:
-        """A chunk; where user code fails on it, its halves, each filled up: the other rows' arithmetic stays what it was."""
+        """A chunk; where user code fails on it, its halves, each filled up: the other rows'
+        arithmetic stays what it was."""
         count = part.stop - part.start
         try:
-            found = self._chunk(method, rows[part], None if wanted is None else wanted.of(part), troubles)
+            found = self._chunk(
+                method, rows[part], None if wanted is None else wanted.of(part), troubles
+            )
         except Exception as error:  # masked on purpose: an error may depend on one private row
             troubles.append(f"{type(error).__name__}: {error}")
             if count > 1:
@@ -132,7 +151,9 @@ class Engine:
         if total is not None and found.factors is not None:
             total.add(found.parts, found.factors, count)
 
-    def _chunk(self, method: Method, rows: Singles, wanted: Wanted | None, troubles: Troubles) -> _Chunk:
+    def _chunk(
+        self, method: Method, rows: Singles, wanted: Wanted | None, troubles: Troubles
+    ) -> _Chunk:
         """Rows in the smallest shape that holds them."""
         shape, way, count = next(n for n in method.shapes if len(rows) <= n), method.way, len(rows)
         given = self.skeleton.padded(rows, shape, method.filler)

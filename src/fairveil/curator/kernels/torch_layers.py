@@ -1,6 +1,8 @@
-"""What a layer's calls say about rows' gradients: inputs and slopes made into parts, whose norms and clipped sums are found.
+"""What a layer's calls say about rows' gradients: inputs and slopes made into parts, whose norms
+and clipped sums are found.
 
-See `torch_gradient` for the formulas, the grid and its bits. A part holds one piece of the gradient for every row of a chunk.
+See `torch_gradient` for the formulas, the grid and its bits. A part holds one piece of the gradient
+for every row of a chunk.
 """
 
 from __future__ import annotations
@@ -21,25 +23,33 @@ from . import layers as kernels_layers
 
 A_BITS = 16  # of an input's largest number, in a product
 MOST_SCRATCH = 1 << 24  # numbers that are kept: a knob of speed only
-SMALLEST = 2.0**-60  # an input all of whose numbers are below counts as this large: its rounding is then absolute
+# an input all of whose numbers are below counts as this large: its rounding is then absolute
+SMALLEST = 2.0**-60
 
 
 class Scratch:
-    """Memory for the numbers of one chunk, used again for the next: fresh pages cost as much as what is written on them.
+    """Memory for the numbers of one chunk, used again for the next: fresh pages cost as much as
+    what is written on them.
 
-    It holds private numbers, so it belongs to the curator's own pass, never to a module or an engine.
+    It holds private numbers, so it belongs to the curator's own pass, never to a module or an
+    engine.
     """
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], torch.Tensor] = {}
 
-    def take(self, name: tuple[int, str], rows: int, width: int, device: torch.device) -> torch.Tensor:
-        """(rows, width) float64 of anything. What was taken under that name before is written over."""
+    def take(
+        self, name: tuple[int, str], rows: int, width: int, device: torch.device
+    ) -> torch.Tensor:
+        """(rows, width) float64 of anything. What was taken under that name before is written
+        over."""
         held = self._held.get(name)
         if held is None or held.numel() < rows * width or held.device != device:
             if rows * width > MOST_SCRATCH:
                 return torch.empty(rows, width, dtype=torch.float64, device=device)
-            held = self._held[name] = torch.empty(rows * width * 9 // 8, dtype=torch.float64, device=device)
+            held = self._held[name] = torch.empty(
+                rows * width * 9 // 8, dtype=torch.float64, device=device
+            )
         return held[: rows * width].view(rows, width)
 
 
@@ -55,12 +65,14 @@ class Part:
         raise NotImplementedError
 
     def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
-        """total += sum over rows of factor x piece, each rounded to whole numbers first where the part is exact. Once."""
+        """total += sum over rows of factor x piece, each rounded to whole numbers first where the
+        part is exact. Once."""
         raise NotImplementedError
 
 
 class Product(Part):
-    """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input, which is always 1.
+    """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input,
+    which is always 1.
 
     On a CPU the whole numbers are made by `kernels_layers`, in one pass: the same ones.
     """
@@ -76,28 +88,46 @@ class Product(Part):
     ) -> None:
         rows, width = inputs.shape
         self.weight, self.bias, self.exact = weight, bias, exact
-        self.compiled = exact and inputs.device.type == "cpu" and inputs.dtype == torch.float32 and slopes.is_contiguous()
+        self.compiled = (
+            exact
+            and inputs.device.type == "cpu"
+            and inputs.dtype == torch.float32
+            and slopes.is_contiguous()
+        )
         room = scratch if scratch is not None and self.compiled else Scratch()
         self.a = room.take((weight, "a"), rows, width + (bias is not None), inputs.device)
         self.d = (
-            room.take((weight, "d"), rows, slopes.shape[1], inputs.device).copy_(slopes) if self.compiled else slopes.double()
+            room.take((weight, "d"), rows, slopes.shape[1], inputs.device).copy_(slopes)
+            if self.compiled
+            else slopes.double()
         )
         if self.compiled:
             self.up = torch.empty(rows, dtype=torch.float64)
             self.norms = torch.empty(rows, dtype=torch.float64)
             least = np.float32(SMALLEST if bias is None else 1.0).view(np.int32)
             given = (inputs.contiguous().numpy(), int(least), A_BITS, width)
-            kernels_layers.whole_numbers(*given, self.a.numpy(), self.up.numpy(), self.norms.numpy(), 0, rows)
+            kernels_layers.whole_numbers(
+                *given, self.a.numpy(), self.up.numpy(), self.norms.numpy(), 0, rows
+            )
             return
         if exact:
-            top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST if bias is None else 1.0)
+            top = (
+                inputs.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST if bias is None else 1.0)
+            )
             up = torch.frexp(top).exponent - A_BITS
-            self.a[:, :width] = (inputs * torch.ldexp(torch.ones_like(top), -up)).round_()  # whole numbers of at most 2^16
-            self.up = torch.ldexp(torch.ones(rows, dtype=torch.float64, device=inputs.device), up[:, 0])
+            # whole numbers of at most 2^16
+            self.a[:, :width] = (inputs * torch.ldexp(torch.ones_like(top), -up)).round_()
+            self.up = torch.ldexp(
+                torch.ones(rows, dtype=torch.float64, device=inputs.device), up[:, 0]
+            )
         else:
-            self.a[:, :width], self.up = inputs, torch.ones(rows, dtype=torch.float64, device=inputs.device)
+            self.a[:, :width], self.up = (
+                inputs,
+                torch.ones(rows, dtype=torch.float64, device=inputs.device),
+            )
         if bias is not None:
-            self.a[:, width] = torch.round(1.0 / self.up)  # a power of two, exactly, unless all others are above 2^16
+            # a power of two, exactly, unless all others are above 2^16
+            self.a[:, width] = torch.round(1.0 / self.up)
         self.norms = torch.linalg.vector_norm(self.a, dim=1)
 
     def squares(self) -> torch.Tensor:
@@ -143,7 +173,9 @@ class Built(Part):
         if not self.exact:
             total[self.start : self.start + n] += factors @ self.pieces
             return
-        total[self.start : self.start + n] += self.pieces.mul_(factors.unsqueeze(1)).round_().sum(dim=0)
+        total[self.start : self.start + n] += (
+            self.pieces.mul_(factors.unsqueeze(1)).round_().sum(dim=0)
+        )
 
     @staticmethod
     def error(numbers: int) -> float:
@@ -152,20 +184,27 @@ class Built(Part):
 
 
 class Looked(Part):
-    """Lines of a table that rows looked up, each line's slopes of a row added up: a row's gradient is zero elsewhere."""
+    """Lines of a table that rows looked up, each line's slopes of a row added up: a row's gradient
+    is zero elsewhere."""
 
-    def __init__(self, index: torch.Tensor, slopes: torch.Tensor, lines: int, start: int, exact: bool = True) -> None:
+    def __init__(
+        self, index: torch.Tensor, slopes: torch.Tensor, lines: int, start: int, exact: bool = True
+    ) -> None:
         rows, times = index.shape
         self.rows, self.start, self.exact = rows, start, exact
         keys = index + lines * torch.arange(rows, device=index.device).unsqueeze(1)
         unique, places = torch.unique(keys.reshape(-1), return_inverse=True)
         self.row, self.line = torch.div(unique, lines, rounding_mode="floor"), unique % lines
-        self.values = torch.zeros(len(unique), slopes.shape[-1], dtype=torch.float64, device=slopes.device)
+        self.values = torch.zeros(
+            len(unique), slopes.shape[-1], dtype=torch.float64, device=slopes.device
+        )
         self.values.index_add_(0, places, slopes.reshape(rows * times, -1).double())
 
     def squares(self) -> torch.Tensor:
         squares = (self.values * self.values).sum(dim=1)
-        return torch.zeros(self.rows, dtype=torch.float64, device=squares.device).index_add_(0, self.row, squares)
+        return torch.zeros(self.rows, dtype=torch.float64, device=squares.device).index_add_(
+            0, self.row, squares
+        )
 
     def drop(self, bad: torch.Tensor) -> None:
         self.values[bad[self.row]] = 0.0
@@ -174,7 +213,9 @@ class Looked(Part):
         values = self.values * factors[self.row].unsqueeze(1)
         values = values.round_() if self.exact else values
         width = values.shape[1]
-        at = (self.start + self.line * width).unsqueeze(1) + torch.arange(width, device=values.device)
+        at = (self.start + self.line * width).unsqueeze(1) + torch.arange(
+            width, device=values.device
+        )
         total.index_add_(0, at.reshape(-1), values.reshape(-1))
 
 
@@ -191,8 +232,8 @@ class Call:
 
 @dataclass(eq=False)
 class Layer:
-    """A layer whose rows' gradients are known in closed form. `weight`, `bias`: places in the flat vector; None where there is
-    none, or it is frozen."""
+    """A layer whose rows' gradients are known in closed form. `weight`, `bias`: places in the flat
+    vector; None where there is none, or it is frozen."""
 
     module: nn.Module
     weight: int | None
@@ -202,7 +243,9 @@ class Layer:
     errors: list[float] = field(default_factory=list)
     lookups: int = 0
 
-    def parts(self, calls: Sequence[Call], rows: int, exact: bool = True, scratch: Scratch | None = None) -> list[Part]:
+    def parts(
+        self, calls: Sequence[Call], rows: int, exact: bool = True, scratch: Scratch | None = None
+    ) -> list[Part]:
         """What its calls on a chunk of rows add to their gradients; `exact`: on the grid."""
         if isinstance(self.module, nn.Linear):
             return self._dense([_linear(call, rows) for call in calls], exact, scratch)
@@ -212,16 +255,33 @@ class Layer:
             return self._table(calls, rows, exact)
         return self._norms(calls, rows, exact)
 
-    def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool, scratch: Scratch | None) -> list[Part]:
+    def _dense(
+        self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool, scratch: Scratch | None
+    ) -> list[Part]:
         """From inputs (rows, groups, positions, in) and slopes (rows, groups, positions, out)."""
-        a, d = (torch.cat(list(side), dim=2) if len(made) > 1 else side[0] for side in zip(*made, strict=True))
+        a, d = (
+            torch.cat(list(side), dim=2) if len(made) > 1 else side[0]
+            for side in zip(*made, strict=True)
+        )
         rows, groups, positions, width = a.shape
         parts: list[Part] = []
         if self.weight is not None and groups == positions == 1:
-            return [Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, self.bias, exact, scratch)]
+            return [
+                Product(
+                    a.reshape(rows, width),
+                    d.reshape(rows, -1),
+                    self.weight,
+                    self.bias,
+                    exact,
+                    scratch,
+                )
+            ]
         if self.weight is not None:
             height = d.shape[-1]
-            pieces = torch.bmm(d.reshape(rows * groups, positions, height).mT, a.reshape(rows * groups, positions, width))
+            pieces = torch.bmm(
+                d.reshape(rows * groups, positions, height).mT,
+                a.reshape(rows * groups, positions, width),
+            )
             parts.append(Built(pieces.reshape(rows, groups * height * width), self.weight, exact))
         if self.bias is not None:
             parts.append(Built(d.sum(dim=2).reshape(rows, -1), self.bias, exact))
@@ -233,7 +293,10 @@ class Layer:
         assert self.weight is not None
         index = torch.cat([call.given.reshape(rows, -1).long() for call in calls], dim=1)
         width = module.embedding_dim
-        slopes = torch.cat([call.slopes.reshape(rows, -1, width) for call in calls if call.slopes is not None], dim=1)
+        slopes = torch.cat(
+            [call.slopes.reshape(rows, -1, width) for call in calls if call.slopes is not None],
+            dim=1,
+        )
         if module.padding_idx is not None:
             slopes = slopes * (index != module.padding_idx).unsqueeze(2)
         if self.lookups and index.shape[1] > self.lookups:
@@ -254,7 +317,11 @@ class Layer:
             scales.append((call.slopes * plain).reshape(shape).sum(dim=(1, 3)))
             shifts.append(call.slopes.reshape(shape).sum(dim=(1, 3)))
         places = ((self.weight, scales), (self.bias, shifts))
-        return [Built(torch.stack(pieces).sum(dim=0), place, exact) for place, pieces in places if place is not None]
+        return [
+            Built(torch.stack(pieces).sum(dim=0), place, exact)
+            for place, pieces in places
+            if place is not None
+        ]
 
 
 def _linear(call: Call, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -262,7 +329,9 @@ def _linear(call: Call, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     return (side.reshape(rows, 1, -1, side.shape[-1]) for side in (call.given, call.slopes))  # type: ignore[return-value]
 
 
-def _conv(module: nn.Conv1d | nn.Conv2d, call: Call, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _conv(
+    module: nn.Conv1d | nn.Conv2d, call: Call, rows: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Unfolded: every position's patch, for each group of channels."""
     assert call.slopes is not None
     given, slopes = call.given, call.slopes
@@ -272,7 +341,8 @@ def _conv(module: nn.Conv1d | nn.Conv2d, call: Call, rows: int) -> tuple[torch.T
     if any(pads):
         given = functional.pad(given, pads, mode="constant" if mode == "zeros" else mode)
     axes = zip(module.kernel_size, module.dilation, module.stride, strict=True)
-    for axis, (kernel, dilation, stride) in enumerate(axes, start=2):  # a view: each position's patch, on axes at the end
+    # a view: each position's patch, on axes at the end
+    for axis, (kernel, dilation, stride) in enumerate(axes, start=2):
         given = given.unfold(axis, (kernel - 1) * dilation + 1, stride)[..., ::dilation]
     n = len(module.kernel_size)
     order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
@@ -282,7 +352,8 @@ def _conv(module: nn.Conv1d | nn.Conv2d, call: Call, rows: int) -> tuple[torch.T
     slopes = slopes.reshape(rows, images, groups, module.out_channels // groups, -1)
     # (rows, groups, images x positions, numbers): without copying where a row is one image
     return tuple(  # type: ignore[return-value]
-        side[:, 0].mT if images == 1 else side.permute(0, 2, 1, 4, 3).flatten(2, 3) for side in (patches, slopes)
+        side[:, 0].mT if images == 1 else side.permute(0, 2, 1, 4, 3).flatten(2, 3)
+        for side in (patches, slopes)
     )
 
 
@@ -290,8 +361,8 @@ KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.LayerNorm, nn.GroupNo
 
 
 def layers_of(skeleton: Skeleton) -> list[Layer] | None:
-    """The layers that hold trainable parameters, measured on made-up rows; None where one is not known in closed form, or a
-    parameter belongs to two."""
+    """The layers that hold trainable parameters, measured on made-up rows; None where one is not
+    known in closed form, or a parameter belongs to two."""
     names = {id(p): name for name, p in skeleton.module.named_parameters() if p.requires_grad}
     layers: list[Layer] = []
     taken: set[int] = set()
@@ -299,8 +370,15 @@ def layers_of(skeleton: Skeleton) -> list[Layer] | None:
         own = {key: p for key, p in module._parameters.items() if p is not None and p.requires_grad}
         if not own:
             continue
-        known = type(module) in KINDS and set(own) <= {"weight", "bias"} and not taken & {id(p) for p in own.values()}
-        if not known or (isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq)):
+        known = (
+            type(module) in KINDS
+            and set(own) <= {"weight", "bias"}
+            and not taken & {id(p) for p in own.values()}
+        )
+        if not known or (
+            isinstance(module, nn.Embedding)
+            and (module.max_norm is not None or module.scale_grad_by_freq)
+        ):
             return None
         taken |= {id(p) for p in own.values()}
         places = {key: skeleton.places[names[id(p)]][0] for key, p in own.items()}

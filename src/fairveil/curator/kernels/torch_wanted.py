@@ -1,6 +1,8 @@
-"""What a pass of a network is to find, and the two formulas that are not the user's: slopes of rows' objectives, and factors.
+"""What a pass of a network is to find, and the two formulas that are not the user's: slopes of
+rows' objectives, and factors.
 
-Every number here is of one row alone: the formulas run on all rows of a chunk, of a fixed shape, and mix none.
+Every number here is of one row alone: the formulas run on all rows of a chunk, of a fixed shape,
+and mix none.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from .torch_layers import Part, Scratch
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which gradient sum: all but the rows. `costs` (rows, outputs) and what follows are private and stay inside."""
+    """Which gradient sum: all but the rows. `costs` (rows, outputs) and what follows are private
+    and stay inside."""
 
     clip: float
     unit: float
@@ -33,7 +36,9 @@ class Wanted:
     def of(self, rows: object, shape: int = 0) -> Wanted:
         """The same of some rows; with zeros behind them up to `shape` rows."""
         given: tuple[Any, ...] = (self.labels, self.costs, self.weights)
-        labels, costs, weights = (None if values is None else _filled(values[rows], shape) for values in given)
+        labels, costs, weights = (
+            None if values is None else _filled(values[rows], shape) for values in given
+        )
         return replace(self, labels=labels, costs=costs, weights=weights)
 
 
@@ -46,7 +51,8 @@ def _filled(values: Any, shape: int) -> Any:
 
 
 def slopes(logits: torch.Tensor, wanted: Wanted) -> torch.Tensor:
-    """The derivative of each row's objective with respect to its logits. A row of NaN keeps it to itself."""
+    """The derivative of each row's objective with respect to its logits. A row of NaN keeps it to
+    itself."""
     z = logits.detach().double()
     device, one = z.device, z.shape[1] == 1
     out = torch.zeros_like(z)
@@ -55,7 +61,9 @@ def slopes(logits: torch.Tensor, wanted: Wanted) -> torch.Tensor:
         if one:
             out += wanted.loss_weight * (torch.sigmoid(z) - labels.unsqueeze(1))
         else:
-            out += wanted.loss_weight * (torch.softmax(z, dim=1) - torch.nn.functional.one_hot(labels, z.shape[1]))
+            out += wanted.loss_weight * (
+                torch.softmax(z, dim=1) - torch.nn.functional.one_hot(labels, z.shape[1])
+            )
     if wanted.costs is not None:
         costs, s = torch.from_numpy(wanted.costs).to(device), wanted.sharpness
         if one:
@@ -67,8 +75,11 @@ def slopes(logits: torch.Tensor, wanted: Wanted) -> torch.Tensor:
     return out.to(logits.dtype)
 
 
-def factors(parts: Sequence[Part], logits: torch.Tensor, wanted: Wanted) -> tuple[torch.Tensor, torch.Tensor]:
-    """By what each row's whole gradient is multiplied, in grid steps, and which rows hold numbers; others become zero."""
+def factors(
+    parts: Sequence[Part], logits: torch.Tensor, wanted: Wanted
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """By what each row's whole gradient is multiplied, in grid steps, and which rows hold numbers;
+    others become zero."""
     squares = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
     for part in parts:
         squares += part.squares()

@@ -1,1 +1,2 @@
-"""What may be asked: one class a question, which says what a row contributes, in which norm and how large at most."""
+"""What may be asked: one class a question, which says what a row contributes, in which norm and how
+large at most."""

@@ -1,10 +1,12 @@
-"""Models made elsewhere, scored inside the room: questions about what they would decide for the rows.
+"""Models made elsewhere, scored inside the room: questions about what they would decide for the
+rows.
 
 Guarantees (tests/curator/test_curator_attached.py):
 1. Predictions stay with the rows; an attached model is a handle without any.
-2. A row's predictions are a point of the simplex (or its shrinking), so a histogram of them has the bound of any histogram.
-3. No neighbour moves a histogram, of all groups or of one, of soft or of hard decisions, further than `scale` and
-   `scale_of_change` say, under every relation.
+2. A row's predictions are a point of the simplex (or its shrinking), so a histogram of them has the
+   bound of any histogram.
+3. No neighbour moves a histogram, of all groups or of one, of soft or of hard decisions, further
+   than `scale` and `scale_of_change` say, under every relation.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from .row_function import RowFunction
 
 
 class Attached:
-    """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes it."""
+    """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes
+    it."""
 
     __slots__ = ("_predictions", "_rows", "classes", "columns_read", "title")
 
@@ -46,8 +49,12 @@ class Attached:
         self.columns_read = columns_read
         self._rows = rows
         whole = self._as_rows(function)
-        asked = RowFunction(whole, self.classes, 1.0, columns_read=columns_read, _troubles=troubles or Troubles())
-        self._predictions = rows.of_given([_onto_simplex(asked.bounded(block, 1)) for block in rows.given.blocks()])
+        asked = RowFunction(
+            whole, self.classes, 1.0, columns_read=columns_read, _troubles=troubles or Troubles()
+        )
+        self._predictions = rows.of_given(
+            [_onto_simplex(asked.bounded(block, 1)) for block in rows.given.blocks()]
+        )
 
     def _as_rows(self, function: Callable[[Block], Any]) -> Callable[[Block], Floats]:
         def rows(block: Block) -> Floats:
@@ -75,14 +82,16 @@ def _onto_simplex(predictions: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class AttachedHistogram(OwnJob):
-    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels], classes).
+    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels],
+    classes).
 
-    `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest, the first of equal ones
-    (even of zeros): whole counts, which may have discrete Laplace noise. L1 and L2 as for any histogram: 1 and 1
-    (add-remove), 2 and sqrt 2. `group`: that one cell alone, of product cells, shape (1[, labels], classes). With sensitive
-    features alone protected L1 and L2 are then 1, for a row keeps its place and only comes or goes
-    (theory.md#post-processing), so long as her predictions do: the model does not read the sensitive columns,
-    or all of them make the cells, and within the group they are fixed.
+    `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest,
+    the first of equal ones (even of zeros): whole counts, which may have discrete Laplace noise. L1
+    and L2 as for any histogram: 1 and 1 (add-remove), 2 and sqrt 2. `group`: that one cell alone,
+    of product cells, shape (1[, labels], classes). With sensitive features alone protected L1 and
+    L2 are then 1, for a row keeps its place and only comes or goes (theory.md#post-processing), so
+    long as her predictions do: the model does not read the sensitive columns, or all of them make
+    the cells, and within the group they are fixed.
     """
 
     name: ClassVar[str] = "histogram of an attached model"
@@ -123,7 +132,9 @@ class AttachedHistogram(OwnJob):
         scale = self.scale(layout, cap, order)
         if self.group is None or self.cells is None:
             return scale
-        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(layout.sensitive_names)
+        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(
+            layout.sensitive_names
+        )
         return comes_or_goes(scale) if fixed else scale
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
@@ -132,15 +143,20 @@ class AttachedHistogram(OwnJob):
 
         def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
             values = self.attached.of(block, a, b)
-            out = scattered(self.cells, block, a, b, values, labels, scale, hard=self.decisions == "hard")
-            return (out if self.group is None else out[self.group * labels : (self.group + 1) * labels],)
+            out = scattered(
+                self.cells, block, a, b, values, labels, scale, hard=self.decisions == "hard"
+            )
+            return (
+                out if self.group is None else out[self.group * labels : (self.group + 1) * labels],
+            )
 
         return job
 
 
 @dataclass(frozen=True, eq=False)
 class AttachedLosses(OwnJob):
-    """The sum of an attached model's losses in each cell: shape (cells,). Zero-one: 1 - p(label); log: -log p(label), cut."""
+    """The sum of an attached model's losses in each cell: shape (cells,). Zero-one: 1 - p(label);
+    log: -log p(label), cut."""
 
     name: ClassVar[str] = "losses of an attached model"
     columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
@@ -187,7 +203,15 @@ class AttachedLosses(OwnJob):
 
 
 def scattered(
-    cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale, *, hard: bool = False
+    cells: Cells | None,
+    block: Block,
+    a: int,
+    b: int,
+    values: Floats,
+    labels: int,
+    scale: Scale,
+    *,
+    hard: bool = False,
 ) -> Ints:
     """Sums of values (rows, k) by cell and label, in grid units."""
     from ..kernels import moments as kernels_moments

@@ -1,11 +1,14 @@
-"""Codes of rows made elsewhere, such as the bins of a base classifier's score, kept with the rows: how many of each there are.
+"""Codes of rows made elsewhere, such as the bins of a base classifier's score, kept with the rows:
+how many of each there are.
 
 Guarantees (tests/curator/test_curator_attached_codes.py):
 1. Codes stay with the rows; attached codes are a handle without any.
-2. Whatever the function returns, a row has one code between 0 and `count` - 1, which depends on that row's output alone.
-3. No neighbour moves a histogram, of all groups or of one, further than `scale` and `scale_of_change` say, under every
-   relation; it does not depend on how many codes there are.
-4. Codes given as an array are taken only where features and labels are public, one whole number a row.
+2. Whatever the function returns, a row has one code between 0 and `count` - 1, which depends on
+   that row's output alone.
+3. No neighbour moves a histogram, of all groups or of one, further than `scale` and
+   `scale_of_change` say, under every relation; it does not depend on how many codes there are.
+4. Codes given as an array are taken only where features and labels are public, one whole number a
+   row.
 """
 
 from __future__ import annotations
@@ -50,7 +53,11 @@ class AttachedCodes:
         self.count = _checks.whole(at_least=1, count=count)
         if self.count > MOST_CODES:
             remedy = "Take wider bins."
-            raise InputError(complaint(expected=f"at most {MOST_CODES} codes", of="count", got=count, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_CODES} codes", of="count", got=count, remedy=remedy
+                )
+            )
         self.title = title
         self.columns_read = columns_read
         self._rows = rows
@@ -58,9 +65,17 @@ class AttachedCodes:
         def column(block: Block) -> npt.NDArray[np.float64]:
             return np.asarray(function(block), np.float64).reshape(block.rows, -1)
 
-        asked = RowFunction(column, 1, float(self.count), columns_read=columns_read, _troubles=troubles or Troubles())
+        asked = RowFunction(
+            column,
+            1,
+            float(self.count),
+            columns_read=columns_read,
+            _troubles=troubles or Troubles(),
+        )
         found = rows.of_given([asked.bounded(block, 1)[:, 0] for block in rows.given.blocks()])
-        self._codes = [np.clip(np.rint(codes), 0, self.count - 1).astype(np.intp) for codes in found]
+        self._codes = [
+            np.clip(np.rint(codes), 0, self.count - 1).astype(np.intp) for codes in found
+        ]
 
     def is_of(self, rows: Rows) -> bool:
         """Whether the codes are of these rows."""
@@ -76,12 +91,23 @@ def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block]
     """Codes of all rows that were made of public columns, block by block."""
     if not promise.features_are_public:
         remedy = "Pass a function of a block: it runs inside."
-        raise PrivacyError(complaint(expected="public features and labels", of="codes", got=promise.protects, remedy=remedy))
+        raise PrivacyError(
+            complaint(
+                expected="public features and labels",
+                of="codes",
+                got=promise.protects,
+                remedy=remedy,
+            )
+        )
     array, rows = np.asarray(codes), rows.given
     if array.shape != (rows.exact_count,) or array.dtype.kind not in "iu":
         got = f"{array.dtype} of shape {array.shape}"
         remedy = "Pass one code a row, in the order of the rows."
-        raise InputError(complaint(expected=f"{rows.exact_count} whole numbers", of="codes", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"{rows.exact_count} whole numbers", of="codes", got=got, remedy=remedy
+            )
+        )
     ends = np.cumsum([block.rows for block in rows.blocks()])
     parts = np.split(array, ends[:-1])
     return lambda block: parts[block.number]
@@ -89,11 +115,13 @@ def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block]
 
 @dataclass(frozen=True, eq=False)
 class CodeHistogram(OwnJob):
-    """How many rows (their weights) of each cell (and label) have each code: shape (cells[, labels], codes).
+    """How many rows (their weights) of each cell (and label) have each code: shape (cells[,
+    labels], codes).
 
-    A row is in one cell (one of each column, of marginal groups), with one label and one code, so L1 and L2 are those of any
-    histogram: 1 and 1 (add-remove), 2 and sqrt 2. Whole counts may have discrete Laplace noise. `group`: that one cell alone,
-    of product cells, as in `AttachedHistogram`: with sensitive features alone protected L1 and L2 are then 1.
+    A row is in one cell (one of each column, of marginal groups), with one label and one code, so
+    L1 and L2 are those of any histogram: 1 and 1 (add-remove), 2 and sqrt 2. Whole counts may have
+    discrete Laplace noise. `group`: that one cell alone, of product cells, as in
+    `AttachedHistogram`: with sensitive features alone protected L1 and L2 are then 1.
     """
 
     name: ClassVar[str] = "histogram of attached codes"
@@ -131,7 +159,9 @@ class CodeHistogram(OwnJob):
         scale = self.scale(layout, cap, order)
         if self.group is None or self.cells is None:
             return scale
-        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(layout.sensitive_names)
+        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(
+            layout.sensitive_names
+        )
         return comes_or_goes(scale) if fixed else scale
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
@@ -151,6 +181,10 @@ class CodeHistogram(OwnJob):
                 else:
                     out += np.bincount(places, minlength=lines * codes) * int(unit)
             table = out.reshape(lines, codes)
-            return (table if self.group is None else table[self.group * labels : (self.group + 1) * labels],)
+            return (
+                table
+                if self.group is None
+                else table[self.group * labels : (self.group + 1) * labels],
+            )
 
         return job

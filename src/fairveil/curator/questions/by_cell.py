@@ -1,27 +1,32 @@
-"""Sums told apart by cell, or weighed by cell after the clip: questions around a question, for budgets that differ by group.
+"""Sums told apart by cell, or weighed by cell after the clip: questions around a question, for
+budgets that differ by group.
 
-`ByCell(inner, cells)` answers with the inner total of each cell's rows. A person is in one cell, and noise may differ by cell:
-she pays what her cell pays (theory.md#cells). `Weighed(inner, cells, factors)` answers with one sum, in which a row's
-contribution counts factors[cell] times *after* it was clipped: the noise is one, and a person of cell k pays in proportion
-to factors[k]^2.
+`ByCell(inner, cells)` answers with the inner total of each cell's rows. A person is in one cell,
+and noise may differ by cell: she pays what her cell pays (theory.md#cells).
+`Weighed(inner, cells, factors)` answers with one sum, in which a row's contribution counts
+factors[cell] times *after* it was clipped: the noise is one, and a person of cell k pays in
+proportion to factors[k]^2.
 
-With c the largest norm of a row's contribution to the inner total, and w how far one row moves that, in units of c
-(2 for signed vectors, sqrt 2 for Gram matrices: `within`), the totals move by at most
+With c the largest norm of a row's contribution to the inner total, and w how far one row moves
+that, in units of c (2 for signed vectors, sqrt 2 for Gram matrices: `within`), the totals move by
+at most
 
                             ByCell                  Weighed, f = factors
     add-remove              c                       max f c
     replace-one             w c (across: sqrt 2 c)  w max f c (across: (f_k + f_l) c, Grams hypot(f_k, f_l) c)
     sensitive features only sqrt 2 c                (max f - min f) c, over the listed cells; free where all are equal
 
-The grid rounds a contribution by up to half a step in each coordinate however small its factor is. So `sizes`, the factors over
-the largest, count every positive one as larger by that; with sensitive features alone protected each different one by as
-much again, that differences are counted, too. Sizes are public constants, and both the noise and the event are made of them.
+The grid rounds a contribution by up to half a step in each coordinate however small its factor is.
+So `sizes`, the factors over the largest, count every positive one as larger by that; with sensitive
+features alone protected each different one by as much again, that differences are counted, too.
+Sizes are public constants, and both the noise and the event are made of them.
 
 Guarantees (tests/curator/test_curator_tailored.py):
 1. No neighbour moves a total further than its bound, under every relation: enumerated.
-2. No pair of neighbours is further apart, in units of the noise, than the event says of their cells; the event of a `Weighed`
-   question costs at its worst what its multiplier says, 1/z^2.
-3. Totals are whole numbers of grid steps, exact in any order of rows; a cell's is the inner total of its rows.
+2. No pair of neighbours is further apart, in units of the noise, than the event says of their
+   cells; the event of a `Weighed` question costs at its worst what its multiplier says, 1/z^2.
+3. Totals are whole numbers of grid steps, exact in any order of rows; a cell's is the inner total
+   of its rows.
 """
 
 from __future__ import annotations
@@ -87,10 +92,10 @@ class CellwiseQuestion(Question):
 class ByCell(CellwiseQuestion):
     """The inner total of each cell's rows: shape (cells, *shape of the inner answer).
 
-    `inner`: a `GradientSum`, `NetworkGradient`, `FeatureSums` or `GramMatrices` of one model, without cells, costs or weights
-    by cell. `cells`: disjoint ones; with several sensitive columns ask once a column (`rows.cells(names=[one])`), or about
-    product cells. An `Ask` may have one multiplier a cell: the noise in cell k is then m_k x the largest norm of one row's
-    contribution.
+    `inner`: a `GradientSum`, `NetworkGradient`, `FeatureSums` or `GramMatrices` of one model,
+    without cells, costs or weights by cell. `cells`: disjoint ones; with several sensitive columns
+    ask once a column (`rows.cells(names=[one])`), or about product cells. An `Ask` may have one
+    multiplier a cell: the noise in cell k is then m_k x the largest norm of one row's contribution.
     """
 
     name: ClassVar[str] = "sums told apart by cell"
@@ -115,7 +120,8 @@ class ByCell(CellwiseQuestion):
         return self.across(self.inner.scale(layout, cap, order), alone=True)
 
     def across(self, scale: Scale, *, alone: bool) -> Scale:
-        """The bound of sums told apart, from the inner one: a row that changes cell moves two of them.
+        """The bound of sums told apart, from the inner one: a row that changes cell moves two of
+        them.
 
         `alone`: cells alone may change; the contribution is then the same in both.
         """
@@ -127,11 +133,13 @@ class ByCell(CellwiseQuestion):
 
 @dataclass(frozen=True, eq=False)
 class Weighed(CellwiseQuestion):
-    """The sum over rows of factors[cell] x the inner question's clipped contribution: the shape of the inner answer.
+    """The sum over rows of factors[cell] x the inner question's clipped contribution: the shape of
+    the inner answer.
 
-    `inner` and `cells` as for `ByCell`. `factors`: (cells,) numbers of at least 0, not all 0, public or released. They multiply
-    after the clip, as sample weights do; `GradientSum(cell_weights=)` weighs the loss before it. An `Ask` has one multiplier,
-    and its event says what the people of each cell pay. Cells with factor 0 pay nothing.
+    `inner` and `cells` as for `ByCell`. `factors`: (cells,) numbers of at least 0, not all 0,
+    public or released. They multiply after the clip, as sample weights do;
+    `GradientSum(cell_weights=)` weighs the loss before it. An `Ask` has one multiplier, and its
+    event says what the people of each cell pay. Cells with factor 0 pay nothing.
     """
 
     name: ClassVar[str] = "sums weighed by cell"
@@ -142,9 +150,11 @@ class Weighed(CellwiseQuestion):
         _checks.normalise(self, factors=_checked(self.factors, self.cells))
 
     def at(self, inner: object, factors: object = None) -> Weighed:
-        """The same question about an inner question made by its `at`, and other factors: a round of a run.
+        """The same question about an inner question made by its `at`, and other factors: a round of
+        a run.
 
-        Bound, noise and event depend on factors, so where these change it is a question of another key: make a new `Ask`.
+        Bound, noise and event depend on factors, so where these change it is a question of another
+        key: make a new `Ask`.
         """
         inner = _same(self.inner, inner)
         given = self.factors if factors is None else _checked(factors, self.cells)
@@ -176,16 +186,19 @@ class Weighed(CellwiseQuestion):
 
     @property
     def crossing(self) -> int:
-        """What happens to a person who becomes another in another cell: see `PerCell`. Grams are positive semi-definite."""
+        """What happens to a person who becomes another in another cell: see `PerCell`. Grams are
+        positive semi-definite."""
         return 0 if isinstance(self.inner, GramMatrices) else 1
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return self.inner.shape(layout)
 
     def sizes(self, layout: RowLayout, *, alone: bool) -> Floats:
-        """Of each cell, the largest contribution over the largest of all cells, counted up for the grid.
+        """Of each cell, the largest contribution over the largest of all cells, counted up for the
+        grid.
 
-        `alone`: cells alone may change, so that differences count. They are then from the smallest listed factor on.
+        `alone`: cells alone may change, so that differences count. They are then from the smallest
+        listed factor on.
         """
         step = _rounding(self.inner, layout)
         if not alone:
@@ -193,10 +206,14 @@ class Weighed(CellwiseQuestion):
         different, rank = np.unique(self.factors, return_inverse=True)
         return np.asarray((self.factors - different[0]) / self.largest + step * rank)
 
-    def multipliers(self, layout: RowLayout, multiplier: float, *, alone: bool, hidden: bool, added: bool) -> tuple[float, ...]:
-        """The noise over the largest contribution of each cell, from the noise over the sensitivity.
+    def multipliers(
+        self, layout: RowLayout, multiplier: float, *, alone: bool, hidden: bool, added: bool
+    ) -> tuple[float, ...]:
+        """The noise over the largest contribution of each cell, from the noise over the
+        sensitivity.
 
-        `hidden`: over the largest norm of one row, of a secret batch. `added`: under add-remove, where these are the same.
+        `hidden`: over the largest norm of one row, of a secret batch. `added`: under add-remove,
+        where these are the same.
         """
         sizes = self.sizes(layout, alone=alone)
         moved = 1.0 if alone or hidden or added else self.within
@@ -221,8 +238,15 @@ class Weighed(CellwiseQuestion):
 
     def weighing(self, scale: Scale, layout: RowLayout, *, alone: bool) -> Scale:
         """The bound, from that of a row in the cell whose factor is the largest."""
-        norm, largest = max(scale.bound.norm, LEAST_NORM), float(self.sizes(layout, alone=alone).max())
-        bound = Bound(norm, norm * largest) if alone else Bound(norm * largest, self.within * norm * largest)
+        norm, largest = (
+            max(scale.bound.norm, LEAST_NORM),
+            float(self.sizes(layout, alone=alone).max()),
+        )
+        bound = (
+            Bound(norm, norm * largest)
+            if alone
+            else Bound(norm * largest, self.within * norm * largest)
+        )
         return Scale(bound, scale.exponent, scale.slack)
 
     def row_weights(self, block: Block, index: Any = slice(None)) -> Floats:
@@ -237,7 +261,8 @@ def inner_of(question: Question) -> Question:
 
 
 def _rounding(inner: Question, layout: RowLayout) -> float:
-    """More than what the grid adds to a difference of two contributions, relative to the largest norm of one."""
+    """More than what the grid adds to a difference of two contributions, relative to the largest
+    norm of one."""
     if isinstance(inner, NetworkGradient):
         from ..kernels.torch_gradient import engine
 
@@ -253,13 +278,20 @@ def _same(inner: Question, other: object) -> Question:
     if not isinstance(other, Question) or other.key != inner.key:
         remedy = "Make it by the inner question's own `at`, or make a new question."
         got = getattr(other, "name", type(other).__name__)
-        raise InputError(complaint(expected=f"a {inner.name} of the same form", of="inner", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a {inner.name} of the same form", of="inner", got=got, remedy=remedy
+            )
+        )
     return other
 
 
 def _check_inner(inner: object) -> None:
     """A bounded sum of one model that reads no groups."""
-    good = isinstance(inner, GradientSum | FeatureSums | GramMatrices | NetworkGradient) and inner.models == 1
+    good = (
+        isinstance(inner, GradientSum | FeatureSums | GramMatrices | NetworkGradient)
+        and inner.models == 1
+    )
     if isinstance(inner, GradientSum):
         good = good and not inner.reads_cells
     elif isinstance(inner, NetworkGradient):
@@ -269,10 +301,12 @@ def _check_inner(inner: object) -> None:
     if not good:
         raise InputError(
             complaint(
-                expected="a GradientSum, NetworkGradient, FeatureSums or GramMatrices of one model, without cells",
+                expected="a GradientSum, NetworkGradient, FeatureSums or GramMatrices of one "
+                "model, without cells",
                 of="inner",
                 got=getattr(inner, "name", type(inner).__name__),
-                remedy="Leave out its cells, costs and weights by cell: the question around it has the cells.",
+                remedy="Leave out its cells, costs and weights by cell: the question around it has "
+                "the cells.",
             )
         )
 
@@ -284,7 +318,8 @@ def _check_cells(cells: object) -> None:
                 expected="cells that do not overlap",
                 of="cells",
                 got=cells,
-                remedy="Ask once a sensitive column, with rows.cells(names=[column]), or use product cells.",
+                remedy="Ask once a sensitive column, with rows.cells(names=[column]), or use "
+                "product cells.",
             )
         )
 
@@ -296,10 +331,16 @@ def _checked(given: object, cells: Cells) -> Floats:
     except (TypeError, ValueError):
         factors = np.empty((0, 0))
     fits = factors.shape == (cells.count,)
-    if not fits or not np.isfinite(factors).all() or not (factors >= 0).all() or not (factors > 0).any():
+    if (
+        not fits
+        or not np.isfinite(factors).all()
+        or not (factors >= 0).all()
+        or not (factors > 0).any()
+    ):
         raise InputError(
             complaint(
-                expected=f"{cells.count} finite numbers of at least 0, one a cell, not all of them 0",
+                expected=f"{cells.count} finite numbers of at least 0, one a cell, not all of them "
+                f"0",
                 of="factors",
                 got="negative or infinite ones, or zeros" if fits else factors.shape,
                 remedy="Factors are public or released numbers; a sum with signs is two questions.",

@@ -1,14 +1,17 @@
-"""Weights of the loss by cell: a row's loss counts as often as its cells weigh together. Signed; public or released numbers.
+"""Weights of the loss by cell: a row's loss counts as often as its cells weigh together. Signed;
+public or released numbers.
 
-A run for a group objective minimises sum_c w_c sum_{i in c} loss_i, with w a gradient of the objective at released losses
-(theory.md#objectives), which is negative where the objective falls in a group's loss.
+A run for a group objective minimises sum_c w_c sum_{i in c} loss_i, with w a gradient of the
+objective at released losses (theory.md#objectives), which is negative where the objective falls in
+a group's loss.
 
-With sensitive features alone protected only differences of weights matter: v = w_mid loss_i is the same under every group, so
-`parted` takes w_mid, for each sensitive column the midpoint of its listed cells' weights, out of the private part
-(theory.md#public).
+With sensitive features alone protected only differences of weights matter: v = w_mid loss_i is the
+same under every group, so `parted` takes w_mid, for each sensitive column the midpoint of its
+listed cells' weights, out of the private part (theory.md#public).
 
 Guarantees (tests/curator/test_curator_cell_weights.py):
-1. Both parts' weights of a row add up to its own, to within rounding, and the common part is the same under every group.
+1. Both parts' weights of a row add up to its own, to within rounding, and the common part is the
+   same under every group.
 2. What `reach` gives is never exceeded by a row in any listed cells, observed or not.
 """
 
@@ -26,7 +29,8 @@ from ..question import cell_count
 
 
 def columns_of(cells: Cells | None) -> Iterator[range]:
-    """The cells that one line of cell ids can name: all of them, or one sensitive column's with marginal groups."""
+    """The cells that one line of cell ids can name: all of them, or one sensitive column's with
+    marginal groups."""
     if cells is None or cells.mode == "product":
         yield range(cell_count(cells))
         return
@@ -47,10 +51,12 @@ def checked(given: object, models: int, cells: Cells | None) -> Floats:
     if not finite:
         raise InputError(
             complaint(
-                expected=f"finite numbers of shape ({count},), or ({models}, {count}), whose sum is finite too",
+                expected=f"finite numbers of shape ({count},), or ({models}, {count}), whose sum "
+                f"is finite too",
                 of="cell_weights",
                 got="NaN, inf or too large ones" if fits else weights.shape,
-                remedy="One weight of the loss for each cell, and for each model where they differ.",
+                remedy="One weight of the loss for each cell, and for each model where they "
+                "differ.",
             )
         )
     weights.setflags(write=False)
@@ -63,7 +69,8 @@ def by_model(weights: Floats, models: int) -> Floats:
 
 
 def parted(weights: Floats, cells: Cells | None) -> tuple[Floats, Floats]:
-    """What every row's loss weighs whatever its groups, (..., 1), and what is left for the cells, (..., cells)."""
+    """What every row's loss weighs whatever its groups, (..., 1), and what is left for the cells,
+    (..., cells)."""
     common, rest = np.zeros((*weights.shape[:-1], 1)), np.array(weights)
     for column in columns_of(cells):
         part = rest[..., column.start : column.stop]
@@ -74,7 +81,8 @@ def parted(weights: Floats, cells: Cells | None) -> tuple[Floats, Floats]:
 
 
 def reach(weights: Floats, cells: Cells | None) -> Floats:
-    """(..., 2): how much a row's cells can weigh at most, in size, and how far other cells can change that."""
+    """(..., 2): how much a row's cells can weigh at most, in size, and how far other cells can
+    change that."""
     out = np.zeros((*weights.shape[:-1], 2))
     for column in columns_of(cells):
         part = weights[..., column.start : column.stop]

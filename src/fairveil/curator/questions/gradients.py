@@ -1,4 +1,5 @@
-"""Questions about gradients of linear models: clipped row by row, with costs of predictions beside the loss."""
+"""Questions about gradients of linear models: clipped row by row, with costs of predictions beside
+the loss."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def finite_costs(costs: object) -> Floats:
     copied.setflags(write=False)
     if not np.vdot(copied, copied) < np.inf and not np.isfinite(copied).all():
         remedy = "Floor the counts that divide them."
-        raise InputError(complaint(expected="finite costs", of="cell_costs", got="NaN or inf", remedy=remedy))
+        raise InputError(
+            complaint(expected="finite costs", of="cell_costs", got="NaN or inf", remedy=remedy)
+        )
     return copied
 
 
@@ -34,10 +37,17 @@ def weights_of_models(weights: object, models: int) -> Floats:
     """A copy of weights of the loss, one a model, which nobody can change, checked."""
     array = np.array(weights, np.float64)
     alone = models == 1 and array.shape == (1,) and 0.0 <= array[0] < np.inf
-    if not alone and (array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all()):
+    if not alone and (
+        array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all()
+    ):
         remedy = "Give one weight of the loss for each model."
         raise InputError(
-            complaint(expected=f"{models} numbers of at least 0", of="loss_weight", got=array.shape, remedy=remedy)
+            complaint(
+                expected=f"{models} numbers of at least 0",
+                of="loss_weight",
+                got=array.shape,
+                remedy=remedy,
+            )
         )
     array.setflags(write=False)
     return array
@@ -47,16 +57,18 @@ def weights_of_models(weights: object, models: int) -> Floats:
 class GradientSum(Question):
     """The sum over rows of gradients of loss and prediction costs, each shortened to norm `clip`.
 
-    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. `loss_weight`: a
-    number, or an array (models,) of numbers, which like weights and costs may change from round to round. Shape
-    (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
-    gradient of a row is ever built. `loss`: "log" (the score's own log loss), "squared" (half the squared error, so that the
-    residual is score - target: `GroupLosses` has the whole square) or "none". `cell_costs`: (cells, labels or 1, classes),
-    with a leading model axis where the model has one; what a Lagrangian of prediction rates costs one row in that cell with
-    that label. `cell_weights`: (cells,) or (models, cells), of any sign: a row's loss counts loss_weight x the sum of its
-    cells' weights (see `cell_weights`). `clip` bounds the norm of one row's whole gradient, costs included. Where rows are
-    public it may be None, and it shortens the part that reads groups alone: the rest of the loss is exact there, and its rows'
-    gradients are shortened to `loss_clip`, if at all.
+    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x
+    score)_k. `loss_weight`: a number, or an array (models,) of numbers, which like weights and
+    costs may change from round to round. Shape (outputs, 1 + width). A linear model's gradient in
+    one row is residual x row, so its norm is |residual| |row| and no gradient of a row is ever
+    built. `loss`: "log" (the score's own log loss), "squared" (half the squared error, so that the
+    residual is score - target: `GroupLosses` has the whole square) or "none". `cell_costs`: (cells,
+    labels or 1, classes), with a leading model axis where the model has one; what a Lagrangian of
+    prediction rates costs one row in that cell with that label. `cell_weights`: (cells,) or
+    (models, cells), of any sign: a row's loss counts loss_weight x the sum of its cells' weights
+    (see `cell_weights`). `clip` bounds the norm of one row's whole gradient, costs included. Where
+    rows are public it may be None, and it shortens the part that reads groups alone: the rest of
+    the loss is exact there, and its rows' gradients are shortened to `loss_clip`, if at all.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -69,7 +81,8 @@ class GradientSum(Question):
     loss_weight: Any = 1.0
     cell_weights: Floats | None = None
     loss_clip: float | None = None
-    _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
+    # what `costs` made, to make it once
+    _costs: list[Floats] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.loss not in GRADIENT_LOSSES:
@@ -87,28 +100,61 @@ class GradientSum(Question):
         if self.cell_weights is not None:
             if self.loss == "none":
                 remedy = 'Leave cell_weights out, or ask for the loss: loss="log".'
-                raise InputError(complaint(expected="a loss to weigh", of="cell_weights", got='loss="none"', remedy=remedy))
-            _checks.normalise(self, cell_weights=by_cell.checked(self.cell_weights, self.models, self.cells))
+                raise InputError(
+                    complaint(
+                        expected="a loss to weigh",
+                        of="cell_weights",
+                        got='loss="none"',
+                        remedy=remedy,
+                    )
+                )
+            _checks.normalise(
+                self, cell_weights=by_cell.checked(self.cell_weights, self.models, self.cells)
+            )
 
-    def at(self, model: Linear, cell_costs: object = None, loss_weight: Any = None, cell_weights: Any = None) -> GradientSum:
-        """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""
+    def at(
+        self,
+        model: Linear,
+        cell_costs: object = None,
+        loss_weight: Any = None,
+        cell_weights: Any = None,
+    ) -> GradientSum:
+        """The same question about other weights, costs and weights of the loss, of the same shapes:
+        a round of a run."""
         costs = None if cell_costs is None else finite_costs(cell_costs)
-        cell_weights = None if cell_weights is None else by_cell.checked(cell_weights, self.models, self.cells)
-        for name, before, now in (("cell_costs", self.cell_costs, costs), ("cell_weights", self.cell_weights, cell_weights)):
+        cell_weights = (
+            None if cell_weights is None else by_cell.checked(cell_weights, self.models, self.cells)
+        )
+        for name, before, now in (
+            ("cell_costs", self.cell_costs, costs),
+            ("cell_weights", self.cell_weights, cell_weights),
+        ):
             old, new = (None if array is None else array.shape for array in (before, now))
             if new != old:
                 remedy = "Make a new GradientSum."
-                raise InputError(complaint(expected=f"shape {old}", of=name, got=new, remedy=remedy))
-        changed = {"model": same_form(self.model, model), "cell_costs": costs, "cell_weights": cell_weights, "_costs": []}
+                raise InputError(
+                    complaint(expected=f"shape {old}", of=name, got=new, remedy=remedy)
+                )
+        changed = {
+            "model": same_form(self.model, model),
+            "cell_costs": costs,
+            "cell_weights": cell_weights,
+            "_costs": [],
+        }
         if loss_weight is None:
             return self.again(**changed)
         if not isinstance(self.loss_weight, np.ndarray):
             remedy = "Make the first GradientSum with an array."
-            raise InputError(complaint(expected="a number, as before", of="loss_weight", got="an array", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a number, as before", of="loss_weight", got="an array", remedy=remedy
+                )
+            )
         return self.again(**changed, loss_weight=weights_of_models(loss_weight, self.models))
 
     def parted(self) -> tuple[GradientSum, GradientSum]:
-        """Two questions whose answers add up to this one's: what no change of groups moves, and the rest."""
+        """Two questions whose answers add up to this one's: what no change of groups moves, and the
+        rest."""
         common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=self.loss_clip)
         if self.cell_weights is None:
             return common, replace(self, loss="none")
@@ -122,7 +168,11 @@ class GradientSum(Question):
     @property
     def loss_weights(self) -> Floats:
         """The weight of the loss, a number a model."""
-        return self.loss_weight if isinstance(self.loss_weight, np.ndarray) else np.full(self.models, float(self.loss_weight))
+        return (
+            self.loss_weight
+            if isinstance(self.loss_weight, np.ndarray)
+            else np.full(self.models, float(self.loss_weight))
+        )
 
     @property
     def why(self) -> str:
@@ -167,24 +217,40 @@ class GradientSum(Question):
         return (self.model.outputs, 1 + layout.width)
 
     def costs(self, layout: RowLayout) -> Floats:
-        """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the difference."""
+        """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the
+        difference."""
         if self._costs:
             return self._costs[0]
         given = self.cell_costs
-        if given is not None and self.model.array.shape[:2] == (1, 1) and layout.classes is not None:  # the common case
+        # the common case
+        if (
+            given is not None
+            and self.model.array.shape[:2] == (1, 1)
+            and layout.classes is not None
+        ):
             count = cell_count(self.cells)
             if len(layout.classes) == 2 and given.shape in ((count, 1, 2), (count, 2, 2)):
                 self._costs.append((given[..., 1] - given[..., 0]).reshape(1, -1, 1))
                 return self._costs[0]
         classes = need_classes(layout, self.name)
-        costs = np.zeros((cell_count(self.cells), 1, classes)) if self.cell_costs is None else self.cell_costs
+        costs = (
+            np.zeros((cell_count(self.cells), 1, classes))
+            if self.cell_costs is None
+            else self.cell_costs
+        )
         if costs.ndim == 3:
             costs = np.broadcast_to(costs, (self.models, *costs.shape))
         wanted = (self.models, cell_count(self.cells))
-        if costs.ndim != 4 or costs.shape[:2] != wanted or costs.shape[2] not in (1, classes) or costs.shape[3] != classes:
+        if (
+            costs.ndim != 4
+            or costs.shape[:2] != wanted
+            or costs.shape[2] not in (1, classes)
+            or costs.shape[3] != classes
+        ):
             raise InputError(
                 complaint(
-                    expected=f"shape ({wanted[1]}, {classes} or 1, {classes}), with {self.models} models in front if many",
+                    expected=f"shape ({wanted[1]}, {classes} or 1, {classes}), with {self.models} "
+                    f"models in front if many",
                     of="cell_costs",
                     got=costs.shape,
                     remedy="One cost for each cell, true label (or 1 for all) and predicted class.",
@@ -212,11 +278,16 @@ class GradientSum(Question):
                     expected="a clip: the largest norm of one row's gradient",
                     of="GradientSum.clip",
                     got=None,
-                    remedy="Pass clip=1.0, for example; it is a public choice, never read from the rows.",
+                    remedy="Pass clip=1.0, for example; it is a public choice, never read from the "
+                    "rows.",
                 )
             )
-        return gridded(sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout))
+        return gridded(
+            sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout)
+        )
 
     def limit(self, layout: RowLayout) -> float:
         """The clip, and what rounding of |row| and of the products may add to it, far above."""
-        return (math.inf if self.clip is None else self.clip) * (1.0 + (layout.width + 32) * 2.0**-52)
+        return (math.inf if self.clip is None else self.clip) * (
+            1.0 + (layout.width + 32) * 2.0**-52
+        )

@@ -1,4 +1,5 @@
-"""Linear models with an intercept of its own for every group: how they decide. For classifiers that may read the group."""
+"""Linear models with an intercept of its own for every group: how they decide. For classifiers that
+may read the group."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ from ..rows.block import Block
 
 @dataclass(frozen=True, eq=False)
 class GroupedHistogram(OwnJob):
-    """How the decisions of score + offsets[group] fall in each cell (and label): shape (cells[, labels], outputs).
+    """How the decisions of score + offsets[group] fall in each cell (and label): shape (cells[,
+    labels], outputs).
 
-    `of`: the product cells that decide; `offsets` (groups, outputs). A row is in one cell with one decision, both of which may
-    change with its sensitive features: the bound is that of any histogram, sqrt 2 (theory.md#counts).
+    `of`: the product cells that decide; `offsets` (groups, outputs). A row is in one cell with one
+    decision, both of which may change with its sensitive features: the bound is that of any
+    histogram, sqrt 2 (theory.md#counts).
     """
 
     name: ClassVar[str] = "histogram of decisions by group"
@@ -36,7 +39,12 @@ class GroupedHistogram(OwnJob):
     def __post_init__(self) -> None:
         offsets = np.array(self.offsets, np.float64)
         wanted = (self.of.count, self.model.outputs)
-        if self.of.mode != "product" or self.model.many or offsets.shape != wanted or not np.isfinite(offsets).all():
+        if (
+            self.of.mode != "product"
+            or self.model.many
+            or offsets.shape != wanted
+            or not np.isfinite(offsets).all()
+        ):
             remedy = "Give one line of offsets a group, and one model."
             raise InputError(
                 complaint(
@@ -83,7 +91,9 @@ class GroupedHistogram(OwnJob):
             for line in block.cells(self.cells):
                 at = line[a:b].astype(np.int64) * labels + (block.labels[a:b] if labels > 1 else 0)
                 for k in range(self.model.outputs):
-                    np.add.at(out[:, k], at, np.where(decided == k + (self.model.outputs == 1), steps, 0))
+                    np.add.at(
+                        out[:, k], at, np.where(decided == k + (self.model.outputs == 1), steps, 0)
+                    )
             return (out,)
 
         return job

@@ -21,10 +21,12 @@ DECISIONS = ("hard", "soft")
 
 @dataclass(frozen=True, eq=False)
 class DecisionHistogram(Question):
-    """How the predictions of a model of ours fall in each cell (and label): shape (cells[, labels], outputs). Abstract.
+    """How the predictions of a model of ours fall in each cell (and label): shape (cells[, labels],
+    outputs). Abstract.
 
-    `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two classes have one output, the
-    second's. theory.md#counts: the row of one person has L2 norm at most 1; it moves by at most sqrt 2.
+    `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two
+    classes have one output, the second's. theory.md#counts: the row of one person has L2 norm at
+    most 1; it moves by at most sqrt 2.
     """
 
     model: Any
@@ -80,10 +82,12 @@ class PredictionHistogram(DecisionHistogram):
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram(Question):
-    """How many scores of each cell (and label) fall between given edges: shape (cells[, labels], 1 + edges). Two classes.
+    """How many scores of each cell (and label) fall between given edges: shape (cells[, labels], 1
+    + edges). Two classes.
 
-    The sums of bins from the right are the numbers of decisions for the second class at every edge as a threshold, from one
-    release: a row is in one bin, so the bound is that of a histogram. A score that is no number counts as below all edges.
+    The sums of bins from the right are the numbers of decisions for the second class at every edge
+    as a threshold, from one release: a row is in one bin, so the bound is that of a histogram. A
+    score that is no number counts as below all edges.
     """
 
     name: ClassVar[str] = "score histogram"
@@ -94,9 +98,18 @@ class ScoreHistogram(Question):
 
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, np.float64)
-        if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        if (
+            edges.ndim != 1
+            or not edges.size
+            or not np.isfinite(edges).all()
+            or not (np.diff(edges) > 0).all()
+        ):
             remedy = "Pass (-1.0, 0.0, 1.0), for example."
-            raise InputError(complaint(expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy
+                )
+            )
         _checks.normalise(self, edges=tuple(edges.tolist()))
 
     @property
@@ -119,7 +132,14 @@ class ScoreHistogram(Question):
         self.model.check(layout)
         if self.model.outputs != 1:
             remedy = "Several classes have no threshold: ask for a PredictionHistogram."
-            raise InputError(complaint(expected="two classes", of=self.name, got=len(layout.classes or ()), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="two classes",
+                    of=self.name,
+                    got=len(layout.classes or ()),
+                    remedy=remedy,
+                )
+            )
         labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, 1 + len(self.edges))
 

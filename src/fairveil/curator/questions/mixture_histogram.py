@@ -1,8 +1,11 @@
-"""How a mixture of linear rules decides, in expectation: one release for the whole mixture, whatever it is made of.
+"""How a mixture of linear rules decides, in expectation: one release for the whole mixture,
+whatever it is made of.
 
 Guarantees (tests/curator/test_curator_mixture_histogram.py):
-1. A row adds a point of the simplex, so no neighbour moves the histogram further than `scale` and `scale_of_change` say.
-2. A row's contribution is a function of that row alone, to the bit: no product of matrices decides in which order it is added.
+1. A row adds a point of the simplex, so no neighbour moves the histogram further than `scale` and
+   `scale_of_change` say.
+2. A row's contribution is a function of that row alone, to the bit: no product of matrices decides
+   in which order it is added.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ from .attached import scattered
 class MixtureHistogram(OwnJob):
     """The expected decisions of a mixture, by cell (and label): shape (cells[, labels], classes).
 
-    `weights` (rules, outputs, 1 + width): linear rules, the intercept first. `shares` (rules,): how much of the mixture each
-    is, not negative, 1 together. A row adds the share of rules that decide for each class: L1 and L2 as for any histogram.
+    `weights` (rules, outputs, 1 + width): linear rules, the intercept first. `shares` (rules,): how
+    much of the mixture each is, not negative, 1 together. A row adds the share of rules that decide
+    for each class: L1 and L2 as for any histogram.
     """
 
     name: ClassVar[str] = "histogram of a mixture"
@@ -43,10 +47,17 @@ class MixtureHistogram(OwnJob):
     def __post_init__(self) -> None:
         weights, shares = np.array(self.weights, np.float64), np.array(self.shares, np.float64)
         fits = weights.ndim == 3 and shares.shape == weights.shape[:1] and len(shares) > 0
-        if not fits or not np.isfinite(weights).all() or not (shares >= 0).all() or not abs(shares.sum() - 1.0) < 1e-6:
+        if (
+            not fits
+            or not np.isfinite(weights).all()
+            or not (shares >= 0).all()
+            or not abs(shares.sum() - 1.0) < 1e-6
+        ):
             remedy = "One line a rule, and one share each; shares add up to 1."
             got = f"shapes {weights.shape} and {shares.shape}"
-            raise InputError(complaint(expected="rules and their shares", of=self.name, got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="rules and their shares", of=self.name, got=got, remedy=remedy)
+            )
         for name, array in (("weights", weights), ("shares", shares)):
             array.setflags(write=False)
             _checks.normalise(self, **{name: array})
@@ -67,12 +78,25 @@ class MixtureHistogram(OwnJob):
         classes = need_classes(layout, self.name)
         wanted = (1 if classes <= 2 else classes, 1 + layout.width)
         if self.weights.shape[1:] != wanted:
-            remedy = "The intercept comes first, then numbers, then the categories of each coded feature."
-            raise InputError(complaint(expected=f"rules {wanted}", of=self.name, got=self.weights.shape[1:], remedy=remedy))
+            remedy = (
+                "The intercept comes first, then numbers, then the categories of each coded "
+                "feature."
+            )
+            raise InputError(
+                complaint(
+                    expected=f"rules {wanted}",
+                    of=self.name,
+                    got=self.weights.shape[1:],
+                    remedy=remedy,
+                )
+            )
         return (cell_count(self.cells), *((classes,) if self.by_label else ()), classes)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        return gridded(sensitivity.of_histogram(cap or 1.0, self.per_row, order), self.per_row * len(layout.classes or ()))
+        return gridded(
+            sensitivity.of_histogram(cap or 1.0, self.per_row, order),
+            self.per_row * len(layout.classes or ()),
+        )
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
         """Scatter expected decisions by cell."""
@@ -90,7 +114,8 @@ class MixtureHistogram(OwnJob):
 
 
 def decided(block: Block, a: int, b: int, weights: Floats) -> npt.NDArray[np.intp]:
-    """The class that a linear rule (outputs, 1 + width) decides for, rows a to b: sums in one fixed order a row."""
+    """The class that a linear rule (outputs, 1 + width) decides for, rows a to b: sums in one fixed
+    order a row."""
     scores = np.repeat(weights[:, :1], b - a, axis=1)
     if block.is_sparse:
         at = np.repeat(np.arange(b - a), np.diff(block.indptr[a : b + 1]))
@@ -105,4 +130,6 @@ def decided(block: Block, a: int, b: int, weights: Floats) -> npt.NDArray[np.int
     for column, size in zip(block.codes[:, a:b], block.layout.code_sizes, strict=True):
         scores += weights[:, first + column.astype(np.intp)]
         first += size
-    return np.asarray((scores[0] > 0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0))
+    return np.asarray(
+        (scores[0] > 0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0)
+    )

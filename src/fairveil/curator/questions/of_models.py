@@ -1,4 +1,5 @@
-"""Questions about linear models: histograms of predictions, clipped gradients, group losses. See `question` for guarantees."""
+"""Questions about linear models: histograms of predictions, clipped gradients, group losses. See
+`question` for guarantees."""
 
 from __future__ import annotations
 
@@ -17,17 +18,30 @@ LOSSES = ("log", "squared", "zero-one")
 
 def same_form(one: Linear, other: Linear) -> Linear:
     """The other model, which must differ from the one in its weights alone."""
-    if other.array.shape != one.array.shape or other.many != one.many or other.sharpness != one.sharpness:
+    if (
+        other.array.shape != one.array.shape
+        or other.many != one.many
+        or other.sharpness != one.sharpness
+    ):
         remedy = "Make a new question."
-        raise InputError(complaint(expected=f"weights of shape {one.array.shape}", of="model", got=str(other), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"weights of shape {one.array.shape}",
+                of="model",
+                got=str(other),
+                remedy=remedy,
+            )
+        )
     return other
 
 
 @dataclass(frozen=True, eq=False)
 class GroupLosses(Question):
-    """The sum of losses, each cut at `clip`, in each cell: shape (cells,). Many candidates at once: the model's leading axis.
+    """The sum of losses, each cut at `clip`, in each cell: shape (cells,). Many candidates at once:
+    the model's leading axis.
 
-    `loss`: "zero-one" (hard decision against label), "log" (the score's own log loss) or "squared". Losses are not negative.
+    `loss`: "zero-one" (hard decision against label), "log" (the score's own log loss) or "squared".
+    Losses are not negative.
     """
 
     name: ClassVar[str] = "group losses"

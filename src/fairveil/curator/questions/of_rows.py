@@ -1,4 +1,5 @@
-"""Questions that need no model: counts, sums and Gram matrices of rows, by cell. See `question` for guarantees."""
+"""Questions that need no model: counts, sums and Gram matrices of rows, by cell. See `question` for
+guarantees."""
 
 from __future__ import annotations
 
@@ -13,14 +14,25 @@ from ...errors import InputError, MissingBoundError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
-from ..question import Question, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes, need_order_two
+from ..question import (
+    Question,
+    Scale,
+    cell_count,
+    check_group,
+    comes_or_goes,
+    gridded,
+    need_classes,
+    need_order_two,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class RowCount(Question):
-    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one does not change.
+    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one
+    does not change.
 
-    `copies`: that many releases of the same count, each with noise of its own, for models that stand side by side.
+    `copies`: that many releases of the same count, each with noise of its own, for models that
+    stand side by side.
     """
 
     name: ClassVar[str] = "row count"
@@ -52,9 +64,10 @@ class RowCount(Question):
 class CellCounts(Question):
     """How many rows each cell (and label) holds: shape (cells,) or (cells, labels).
 
-    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): theory.md#counts. `copies`: that many
-    releases of the same counts, each with noise of its own, for models that stand side by side; a leading axis in the answer.
-    `group`: that one cell alone, of product cells, shape (1,) or (1, labels): sensitive features alone then move it by 1, for a
+    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone):
+    theory.md#counts. `copies`: that many releases of the same counts, each with noise of its own,
+    for models that stand side by side; a leading axis in the answer. `group`: that one cell alone,
+    of product cells, shape (1,) or (1, labels): sensitive features alone then move it by 1, for a
     row keeps its label and only comes or goes; without labels another record moves it by 1 too.
     """
 
@@ -77,7 +90,9 @@ class CellCounts(Question):
 
     @property
     def reads(self) -> frozenset[str]:
-        return frozenset((["sensitive"] if self.cells is not None else []) + (["label"] if self.by_label else []))
+        return frozenset(
+            (["sensitive"] if self.cells is not None else []) + (["label"] if self.by_label else [])
+        )
 
     @property
     def within(self) -> float:
@@ -110,13 +125,16 @@ class _Clipped(Question):
         if self.clip is None:
             raise MissingBoundError(
                 complaint(
-                    expected="a clip: the largest norm of one row, its 1 for the intercept included",
+                    expected="a clip: the largest norm of one row, its 1 for the intercept "
+                    "included",
                     of=f"{type(self).__name__}.clip",
                     got=None,
                     remedy="Take it from the bounds that the schema declares, never from the rows.",
                 )
             )
-        return _checks.positive(clip=self.clip) * (1.0 + (layout.width + self.coordinates(layout) + 32) * 2.0**-52)
+        return _checks.positive(clip=self.clip) * (
+            1.0 + (layout.width + self.coordinates(layout) + 32) * 2.0**-52
+        )
 
     def coordinates(self, layout: RowLayout) -> int:
         """How many coordinates of one row's vector can be nonzero."""
@@ -125,12 +143,14 @@ class _Clipped(Question):
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums(_Clipped):
-    """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 + width).
+    """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 +
+    width).
 
-    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (theory.md#feature-sums). `basis`
-    (k, 1 + width), of public or released numbers: a row then adds basis @ (1, features), shortened to norm `clip`: shape
-    (cells[, labels], k). Fewer coordinates get noise, and a row's size is measured along them: on whitened or rotated
-    features, for example.
+    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R
+    (theory.md#feature-sums). `basis` (k, 1 + width), of public or released numbers: a row then adds
+    basis @ (1, features), shortened to norm `clip`: shape (cells[, labels], k). Fewer coordinates
+    get noise, and a row's size is measured along them: on whitened or rotated features, for
+    example.
     """
 
     name: ClassVar[str] = "feature sums"
@@ -145,9 +165,15 @@ class FeatureSums(_Clipped):
         except (TypeError, ValueError):
             basis = np.empty(0)
         if basis.ndim != 2 or not len(basis) or not np.isfinite(basis).all():
-            remedy = "One line a coordinate: the intercept's factor, the numbers', then the categories'."
+            remedy = (
+                "One line a coordinate: the intercept's factor, the numbers', then the categories'."
+            )
             got = basis.shape if basis.ndim != 2 or not len(basis) else "NaN or infinite values"
-            raise InputError(complaint(expected="finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy
+                )
+            )
         basis.setflags(write=False)
         _checks.normalise(self, basis=basis)
 
@@ -165,8 +191,15 @@ class FeatureSums(_Clipped):
             return (cell_count(self.cells), *labels, 1 + layout.width)
         k, width = self.basis.shape
         if width != 1 + layout.width:
-            remedy = "The intercept comes first, then numbers, then the categories of each coded feature."
-            raise InputError(complaint(expected=f"{1 + layout.width} columns", of="basis", got=width, remedy=remedy))
+            remedy = (
+                "The intercept comes first, then numbers, then the categories of each coded "
+                "feature."
+            )
+            raise InputError(
+                complaint(
+                    expected=f"{1 + layout.width} columns", of="basis", got=width, remedy=remedy
+                )
+            )
         return (cell_count(self.cells), *labels, k)
 
     def coordinates(self, layout: RowLayout) -> int:
@@ -180,9 +213,11 @@ class FeatureSums(_Clipped):
 
 @dataclass(frozen=True, eq=False)
 class GramMatrices(_Clipped):
-    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d), symmetric (theory.md#gram).
+    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d),
+    symmetric (theory.md#gram).
 
-    Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it, which is what the Frobenius norm asks for.
+    Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it, which is what the
+    Frobenius norm asks for.
     """
 
     name: ClassVar[str] = "gram matrices"
@@ -212,10 +247,11 @@ class GramMatrices(_Clipped):
 
 @dataclass(frozen=True, eq=False)
 class NumberMoments(Question):
-    """The sums over rows of each number and of its square: shape (2, numbers). For scaling numbers by what was released.
+    """The sums over rows of each number and of its square: shape (2, numbers). For scaling numbers
+    by what was released.
 
-    A row contributes (x, x^2), shortened to norm `clip`: sqrt(2 numbers) shortens nothing where numbers are within [-1, 1], as
-    a schema's encoder makes them.
+    A row contributes (x, x^2), shortened to norm `clip`: sqrt(2 numbers) shortens nothing where
+    numbers are within [-1, 1], as a schema's encoder makes them.
     """
 
     name: ClassVar[str] = "number moments"

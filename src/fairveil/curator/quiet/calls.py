@@ -1,20 +1,25 @@
-"""User code beside rows is not heard before the run has ended: neither what it warns of, nor what it prints or logs.
+"""User code beside rows is not heard before the run has ended: neither what it warns of, nor what
+it prints or logs.
 
-A plain `np.log` warns exactly when a private row holds a zero. So `quietly` runs a piece of user code with its warnings,
-prints, log records and writes to descriptors 1 and 2 kept apart, and tells them to `Troubles`, as exceptions are told. Other
-threads of the process are heard as before: what is changed for a while (see `_Window`) asks which thread speaks.
+A plain `np.log` warns exactly when a private row holds a zero. So `quietly` runs a piece of user
+code with its warnings, prints, log records and writes to descriptors 1 and 2 kept apart, and tells
+them to `Troubles`, as exceptions are told. Other threads of the process are heard as before: what
+is changed for a while (see `_Window`) asks which thread speaks.
 
 Guarantees (tests/curator/test_curator_quiet.py):
-1. Nothing of it reaches warnings, `sys.stdout`, `sys.stderr`, loggers, hooks of exceptions, or descriptors 1 and 2, in the
-   thread that runs it, in threads that it starts, and in threads of compiled code. `Troubles` has it: each sentence once, at
-   most a hundred.
-2. Filters of warnings and the caller's `np.seterr` change nothing: code runs under numpy's own, and no warning is an error to
-   it, unless it asks for that itself. No registry of past warnings keeps what was warned of.
+1. Nothing of it reaches warnings, `sys.stdout`, `sys.stderr`, loggers, hooks of exceptions, or
+   descriptors 1 and 2, in the thread that runs it, in threads that it starts, and in threads of
+   compiled code. `Troubles` has it: each sentence once, at most a hundred.
+2. Filters of warnings and the caller's `np.seterr` change nothing: code runs under numpy's own, and
+   no warning is an error to it, unless it asks for that itself. No registry of past warnings keeps
+   what was warned of.
 3. What other threads warn of, print and log goes where it always goes.
-4. Afterwards all is as it was, also after an exception or an interrupt at any point, in a forked child, and when nested.
+4. Afterwards all is as it was, also after an exception or an interrupt at any point, in a forked
+   child, and when nested.
 
-Not covered: time, files, the network, other processes that were running before, threads that go on after the code has returned,
-and displays of notebooks. What other threads write to descriptors 1 and 2 past Python, meanwhile, is told with the rest.
+Not covered: time, files, the network, other processes that were running before, threads that go on
+after the code has returned, and displays of notebooks. What other threads write to descriptors 1
+and 2 past Python, meanwhile, is told with the rest.
 """
 
 from __future__ import annotations
@@ -41,8 +46,8 @@ LONGEST = 1000  # letters of a sentence that are kept
 
 
 class Troubles:
-    """What user code said, and what went wrong in it: each sentence once, at most a hundred. Private: it may depend on one
-    row."""
+    """What user code said, and what went wrong in it: each sentence once, at most a hundred.
+    Private: it may depend on one row."""
 
     def __init__(self) -> None:
         self._seen: dict[str, None] = {}
@@ -60,7 +65,8 @@ class Troubles:
 
 
 def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Call user code. What it says is told to `troubles`; what it returns or raises is the caller's to look at."""
+    """Call user code. What it says is told to `troubles`; what it returns or raises is the caller's
+    to look at."""
     code = _Code(troubles)
     try:
         try:
@@ -109,7 +115,9 @@ class _Code:
             self.tell(where, self._begun.pop(where))
 
 
-_running: contextvars.ContextVar[_Code | None] = contextvars.ContextVar("fairveil user code", default=None)
+_running: contextvars.ContextVar[_Code | None] = contextvars.ContextVar(
+    "fairveil user code", default=None
+)
 _started: weakref.WeakKeyDictionary[threading.Thread, _Code] = weakref.WeakKeyDictionary()
 
 
@@ -125,9 +133,11 @@ def _speaker() -> _Code | None:
 
 
 class _ByUserCode:
-    """Stands in a filter where others have a pattern for the message: it fits whatever user code warns of, and no more.
+    """Stands in a filter where others have a pattern for the message: it fits whatever user code
+    warns of, and no more.
 
-    `pattern`: what scikit-learn writes into the filters of its worker threads in place of a compiled one: any message.
+    `pattern`: what scikit-learn writes into the filters of its worker threads in place of a
+    compiled one: any message.
     """
 
     pattern = ""
@@ -142,7 +152,8 @@ _FILTER: Any = ("always", _ByUserCode(), Warning, None, 0)
 
 
 class _Window:
-    """What is changed in the process while user code runs in any thread: opened by the first, closed by the last."""
+    """What is changed in the process while user code runs in any thread: opened by the first,
+    closed by the last."""
 
     def __init__(self) -> None:
         self.users: dict[_Code, None] = {}
@@ -178,7 +189,8 @@ class _Window:
         return codes[0] if len(self._told) == 1 and codes else _Code(Troubles())
 
     def forked(self) -> None:
-        """In a child: its one thread goes on. Where that runs user code, all stays; else nobody would ever end it."""
+        """In a child: its one thread goes on. Where that runs user code, all stays; else nobody
+        would ever end it."""
         self._lock = threading.RLock()
         if self.users and _speaker() is not None:
             return
@@ -231,7 +243,8 @@ _MUTATED: Callable[[], None] | None = getattr(warnings, "_filters_mutated", None
 
 
 def _look_again() -> None:
-    """Registries of past warnings are of the filters before: else what somebody saw before would not be told."""
+    """Registries of past warnings are of the filters before: else what somebody saw before would
+    not be told."""
     if _MUTATED is not None:
         _MUTATED()
         return
@@ -240,8 +253,8 @@ def _look_again() -> None:
         newer._filters_mutated_lock_held()
 
 
-# Each of these makes what stands in a place for a while. It must do no harm when it stays there for good, because another
-# program may have kept it, to put it back later.
+# Each of these makes what stands in a place for a while. It must do no harm when it stays there for
+# good, because another program may have kept it, to put it back later.
 
 
 def _places(descriptors: Descriptors) -> Iterator[Place]:

@@ -1,4 +1,5 @@
-"""Descriptors 1 and 2, where compiled code and other programs write, led into memory for a while."""
+"""Descriptors 1 and 2, where compiled code and other programs write, led into memory for a
+while."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ LARGEST = 1 << 16  # bytes that are read of what was written
 
 
 class Descriptors:
-    """Descriptors 1 and 2. Every step can be done again, so that an interrupt between two does no harm.
+    """Descriptors 1 and 2. Every step can be done again, so that an interrupt between two does no
+    harm.
 
-    Where they lead otherwise is kept under numbers that stay the same for good: another thread may be about to write there.
+    Where they lead otherwise is kept under numbers that stay the same for good: another thread may
+    be about to write there.
     """
 
     def __init__(self) -> None:
@@ -30,7 +33,8 @@ class Descriptors:
         self._buffered = [stream for stream in streams if number_of(stream) in (1, 2)]
 
     def begin(self) -> None:
-        """Lead them into memory, after what was written before. A descriptor that is closed stays closed."""
+        """Lead them into memory, after what was written before. A descriptor that is closed stays
+        closed."""
         self._flush()
         for descriptor in (1, 2):
             try:
@@ -46,13 +50,17 @@ class Descriptors:
                 continue
 
     def write(self, descriptor: int, stream: object, text: object) -> bool:
-        """Write what another thread prints to where the descriptor leads otherwise; False where it does."""
+        """Write what another thread prints to where the descriptor leads otherwise; False where it
+        does."""
         kept = self._away.get(descriptor)
         if kept is None or not isinstance(text, str):
             return False
         lines = text if os.linesep == "\n" else text.replace("\n", os.linesep)
         left = memoryview(
-            lines.encode(getattr(stream, "encoding", None) or "utf-8", getattr(stream, "errors", None) or "strict")
+            lines.encode(
+                getattr(stream, "encoding", None) or "utf-8",
+                getattr(stream, "errors", None) or "strict",
+            )
         )
         while left:
             left = left[os.write(kept, left) :]
@@ -68,7 +76,8 @@ class Descriptors:
             self._away.pop(descriptor)
 
     def drained(self) -> str:
-        """What was written, once; and let go of where the descriptors lead: whoever reads there may wait for its end."""
+        """What was written, once; and let go of where the descriptors lead: whoever reads there may
+        wait for its end."""
         if self._memory < 0:
             return ""
         for kept in self._kept.values():
@@ -93,7 +102,8 @@ class Descriptors:
         for stream in self._buffered:
             try:
                 stream.flush()
-            except Exception:  # closed, or its reader is gone: its owner will be told when she writes
+            except Exception:
+                # closed, or its reader is gone: its owner will be told when she writes
                 continue
         for pending, flush in _c_streams():
             if pending():
@@ -115,8 +125,9 @@ def _memory() -> int:
         return os.dup(file.fileno())
 
 
-# Each of these is called a few times around every piece of user code. Python's own let another thread take over each time,
-# which can cost more than all the rest; these never wait, so they need not.
+# Each of these is called a few times around every piece of user code. Python's own let another
+# thread take over each time, which can cost more than all the rest; these never wait, so they need
+# not.
 
 
 def _lead(descriptor: int, other: int, *, inheritable: bool = True) -> None:
@@ -135,7 +146,8 @@ def _size(file: int) -> int:
 
 @cache
 def _held() -> dict[str, Any]:
-    """Functions of the C library that are called without letting go of the interpreter, where it has them."""
+    """Functions of the C library that are called without letting go of the interpreter, where it
+    has them."""
     found: dict[str, Any] = {}
     with suppress(OSError, TypeError, AttributeError):
         library = ctypes.PyDLL(None)
@@ -152,7 +164,8 @@ def _held() -> dict[str, Any]:
 
 @cache
 def _c_streams() -> tuple[tuple[Callable[[], object], Callable[[], object]], ...]:
-    """Of both of the C library's streams, where they can be found: whether it holds something back, and how to flush it."""
+    """Of both of the C library's streams, where they can be found: whether it holds something back,
+    and how to flush it."""
     found: list[tuple[Callable[[], object], Callable[[], object]]] = []
     for symbol in ("stdout", "stderr", "__stdoutp", "__stderrp"):
         with suppress(OSError, ValueError, TypeError):

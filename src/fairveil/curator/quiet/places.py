@@ -7,7 +7,8 @@ from typing import Any
 
 
 class Place:
-    """An attribute that is another for a while. Each step can be done again, so that an interrupt between them does no harm."""
+    """An attribute that is another for a while. Each step can be done again, so that an interrupt
+    between them does no harm."""
 
     def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         self._owner, self._name, self._make = owner, name, make

@@ -45,7 +45,12 @@ class Table:
             if column.ndim != 1:
                 remedy = "Pass a list with one array a sensitive column: [sex], for example."
                 raise InputError(
-                    complaint(expected="one value a row", of=f"sensitive[{j}]", got=f"{column.ndim} axes", remedy=remedy)
+                    complaint(
+                        expected="one value a row",
+                        of=f"sensitive[{j}]",
+                        got=f"{column.ndim} axes",
+                        remedy=remedy,
+                    )
                 )
         if groups is None:
             groups = [_distinct(column, f"sensitive[{j}]") for j, column in enumerate(columns)]
@@ -54,7 +59,9 @@ class Table:
         _need_lists(classes, groups, code_sizes)
         names = tuple(sensitive_names) or tuple(f"sensitive_{j}" for j in range(len(columns)))
         self._sensitive = (
-            Cells(tuple(map(tuple, groups)), names=names).encode(columns) if columns else np.empty((0, n), np.uint16)
+            Cells(tuple(map(tuple, groups)), names=names).encode(columns)
+            if columns
+            else np.empty((0, n), np.uint16)
         )
         self._weights = None if sample_weight is None else _floats(sample_weight, "sample_weight")
         for name, length in (
@@ -65,9 +72,16 @@ class Table:
         ):
             if length is not None and length != n:
                 raise InputError(
-                    complaint(expected=f"{n} entries, as many as X has rows", of=name, got=length, remedy="Align them.")
+                    complaint(
+                        expected=f"{n} entries, as many as X has rows",
+                        of=name,
+                        got=length,
+                        remedy="Align them.",
+                    )
                 )
-        self.layout = RowLayout(int(self._X.shape[1]), tuple(code_sizes), known, tuple(map(tuple, groups)), names)
+        self.layout = RowLayout(
+            int(self._X.shape[1]), tuple(code_sizes), known, tuple(map(tuple, groups)), names
+        )
 
     def _encode_labels(
         self, y: ColumnsLike, classes: Sequence[Hashable] | None, regression: bool
@@ -79,13 +93,17 @@ class Table:
         labels = np.asarray(y)
         if labels.ndim != 1:
             remedy = "Pass one label a row."
-            raise InputError(complaint(expected="one axis", of="y", got=f"{labels.ndim} axes", remedy=remedy))
+            raise InputError(
+                complaint(expected="one axis", of="y", got=f"{labels.ndim} axes", remedy=remedy)
+            )
         if classes is None:
             classes = _distinct(labels, "y")
             self.read_from_data.append("classes")
         code_of = {label: code for code, label in enumerate(classes)}
         try:
-            coded = np.fromiter((code_of[label] for label in labels.tolist()), np.int32, len(labels))
+            coded = np.fromiter(
+                (code_of[label] for label in labels.tolist()), np.int32, len(labels)
+            )
         except KeyError as unknown:
             raise InputError(
                 complaint(
@@ -114,7 +132,9 @@ class Table:
 def _as_numbers(X: TableLike) -> npt.NDArray[Any]:
     if np.ma.is_masked(X):
         remedy = "Fill them in, or code them by a schema."
-        raise InputError(complaint(expected="numbers in every place", of="X", got="masked ones", remedy=remedy))
+        raise InputError(
+            complaint(expected="numbers in every place", of="X", got="masked ones", remedy=remedy)
+        )
     numbers = np.asarray(X)
     if numbers.dtype not in (np.float32, np.float64):
         try:
@@ -127,18 +147,25 @@ def _as_numbers(X: TableLike) -> npt.NDArray[Any]:
                     expected="numbers",
                     of="X",
                     got=f"values of type {numbers.dtype}",
-                    remedy="Encode words with a schema (fairveil.data.encode), or pass them as codes.",
+                    remedy="Encode words with a schema (fairveil.data.encode), or pass them as "
+                    "codes.",
                 )
             ) from None
     if numbers.ndim != 2:
         raise InputError(
-            complaint(expected="a table of shape (rows, numbers)", of="X", got=f"shape {numbers.shape}", remedy="Reshape X.")
+            complaint(
+                expected="a table of shape (rows, numbers)",
+                of="X",
+                got=f"shape {numbers.shape}",
+                remedy="Reshape X.",
+            )
         )
     return numbers
 
 
 def _distinct(values: npt.NDArray[Any], name: str) -> tuple[Hashable, ...]:
-    """The values that occur, sorted; a missing one is not a value of its own unless somebody lists it."""
+    """The values that occur, sorted; a missing one is not a value of its own unless somebody lists
+    it."""
     try:
         found = set(values.tolist())
     except TypeError:
@@ -149,7 +176,8 @@ def _distinct(values: npt.NDArray[Any], name: str) -> tuple[Hashable, ...]:
                 expected="a value in every row",
                 of=name,
                 got="missing ones",
-                remedy="List the values yourself (classes=, groups=), with a word for missing ones, or use a schema.",
+                remedy="List the values yourself (classes=, groups=), with a word for missing "
+                "ones, or use a schema.",
             )
         )
     try:
@@ -165,7 +193,11 @@ def _floats(values: object, name: str) -> npt.NDArray[np.float64]:
         floats = np.empty((0, 0))
     if floats.ndim != 1:
         remedy = "Pass one number a row."
-        raise InputError(complaint(expected="one number a row", of=name, got=type(values).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="one number a row", of=name, got=type(values).__name__, remedy=remedy
+            )
+        )
     return floats
 
 
@@ -174,20 +206,42 @@ def _codes(codes: object) -> npt.NDArray[Any]:
     lines = np.atleast_2d(np.asarray(codes).T)
     if lines.ndim != 2 or lines.dtype.kind not in "iub":
         remedy = "Pass whole numbers, a column for each coded feature."
-        raise InputError(complaint(expected="whole numbers", of="codes", got=str(lines.dtype), remedy=remedy))
+        raise InputError(
+            complaint(expected="whole numbers", of="codes", got=str(lines.dtype), remedy=remedy)
+        )
     native = np.uint8 if lines.dtype.kind == "b" else lines.dtype.newbyteorder("=")
     return np.array(lines, dtype=native, order="C")
 
 
-def _need_lists(classes: Sequence[Hashable] | None, groups: Sequence[Sequence[Hashable]], code_sizes: Sequence[int]) -> None:
+def _need_lists(
+    classes: Sequence[Hashable] | None,
+    groups: Sequence[Sequence[Hashable]],
+    code_sizes: Sequence[int],
+) -> None:
     """Distinct classes, a list of groups a column, whole sizes."""
     if classes is not None and len(set(classes)) != len(tuple(classes)):
-        raise InputError(complaint(expected="distinct classes", of="classes", got=classes, remedy="Name each class once."))
+        raise InputError(
+            complaint(
+                expected="distinct classes",
+                of="classes",
+                got=classes,
+                remedy="Name each class once.",
+            )
+        )
     for values in cast(Sequence[object], groups):
-        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) > 1 << 16:
+        if (
+            isinstance(values, str)
+            or not isinstance(values, Sequence | np.ndarray)
+            or len(values) > 1 << 16
+        ):
             remedy = 'Pass groups=[["f", "m"]], one list a sensitive column.'
             raise InputError(
-                complaint(expected="a list of at most 65,536 groups a column", of="groups", got=values, remedy=remedy)
+                complaint(
+                    expected="a list of at most 65,536 groups a column",
+                    of="groups",
+                    got=values,
+                    remedy=remedy,
+                )
             )
     for size in code_sizes:
         _checks.whole(at_least=1, code_sizes=size)

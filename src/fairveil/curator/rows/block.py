@@ -1,4 +1,5 @@
-"""One block of rows as the kernels take it, and the checks that let it in: nothing here leaves the room."""
+"""One block of rows as the kernels take it, and the checks that let it in: nothing here leaves the
+room."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ from ...facts import Cells, RowBlock, RowLayout
 EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT = np.empty(0, np.float64)
 EMPTY_PERSONS = np.empty(0, np.int64)
-MOST_ROW_MAJOR = 1 << 28  # numbers of a block that are kept a second time, for networks: 1 GiB; a knob of speed only
+# numbers of a block that are kept a second time, for networks: 1 GiB; a knob of speed only
+MOST_ROW_MAJOR = 1 << 28
 
 
 @dataclass(repr=False)  # a printed block would show rows
 class Block:
-    """One block as the kernels take it; `numbers` is (columns, rows), or (1, stored values) beside `indptr` and `indices`."""
+    """One block as the kernels take it; `numbers` is (columns, rows), or (1, stored values) beside
+    `indptr` and `indices`."""
 
     layout: RowLayout
     rows: int
@@ -32,12 +35,16 @@ class Block:
     sensitive: npt.NDArray[np.uint16]
     weights: npt.NDArray[np.float64]
     number: int = 0  # which block of the source this is
-    is_mapped: bool = False  # its arrays lie on the disk, and no second copy of them may stay in memory
+    # its arrays lie on the disk, and no second copy of them may stay in memory
+    is_mapped: bool = False
     chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
     _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
-    _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)  # of these numbers: never copied along
-    in_order: dict[Cells, Any] = field(default_factory=dict, init=False)  # see `cell_order`: never copied along
-    persons: npt.NDArray[np.int64] = field(default_factory=lambda: EMPTY_PERSONS)  # whose each row is; none: of rows
+    # of these numbers: never copied along
+    _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)
+    # see `cell_order`: never copied along
+    in_order: dict[Cells, Any] = field(default_factory=dict, init=False)
+    # whose each row is; none: of rows
+    persons: npt.NDArray[np.int64] = field(default_factory=lambda: EMPTY_PERSONS)
 
     @property
     def is_sparse(self) -> bool:
@@ -47,14 +54,23 @@ class Block:
     @property
     def size(self) -> int:
         """Bytes, roughly."""
-        arrays = (self.numbers, self.indptr, self.indices, self.codes, self.labels, self.sensitive, self.weights)
+        arrays = (
+            self.numbers,
+            self.indptr,
+            self.indices,
+            self.codes,
+            self.labels,
+            self.sensitive,
+            self.weights,
+        )
         return sum(array.nbytes for array in arrays)
 
     def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
         """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
         kept = self._cells.get(cells)
         if kept is None:
-            if cells is None:  # kept: a round that asks about everyone should not clear so much memory again
+            # kept: a round that asks about everyone should not clear so much memory again
+            if cells is None:
                 self._cells[None] = np.zeros((1, self.rows), np.uint8)
                 return self._cells[None]
             lines = lines_of(cells, self.layout)
@@ -67,12 +83,15 @@ class Block:
         return kept
 
     def row_major(self, index: Any) -> npt.NDArray[np.float32]:
-        """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`: a slice, or positions.
+        """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`:
+        a slice, or positions.
 
-        A whole copy is kept where it is small enough: batches are then gathered row by row. A number beyond float32
-        is infinite.
+        A whole copy is kept where it is small enough: batches are then gathered row by row. A
+        number beyond float32 is infinite.
         """
-        if not self._row_major and (self.is_mapped or self.rows * self.layout.width > MOST_ROW_MAJOR):
+        if not self._row_major and (
+            self.is_mapped or self.rows * self.layout.width > MOST_ROW_MAJOR
+        ):
             return row_major(self if isinstance(index, slice) else self.take(index), index)
         if not self._row_major:
             self._row_major.append(row_major(self, slice(0, self.rows)))
@@ -91,7 +110,9 @@ class Block:
         if self.is_sparse:
             import scipy.sparse
 
-            csr = scipy.sparse.csr_array((numbers[0], indices, indptr), shape=(self.rows, self.layout.numbers))[index]
+            csr = scipy.sparse.csr_array(
+                (numbers[0], indices, indptr), shape=(self.rows, self.layout.numbers)
+            )[index]
             numbers, indptr, indices = csr.data[np.newaxis, :], csr.indptr, csr.indices
         else:
             numbers = numbers.take(index, axis=1)
@@ -114,7 +135,8 @@ class Block:
 
 
 class Drawn:
-    """Rows of a block that a batch drew: gathered as a block of their own only for passes that need that."""
+    """Rows of a block that a batch drew: gathered as a block of their own only for passes that need
+    that."""
 
     __slots__ = ("_gathered", "block", "index", "rows")
 
@@ -133,7 +155,8 @@ class Drawn:
 
 
 def row_major(block: Block, index: object) -> npt.NDArray[np.float32]:
-    """`Block.row_major` without a copy that is kept. Positions: of a block that holds just these rows."""
+    """`Block.row_major` without a copy that is kept. Positions: of a block that holds just these
+    rows."""
     from ...models import torch_network
 
     layout = block.layout
@@ -148,17 +171,20 @@ def row_major(block: Block, index: object) -> npt.NDArray[np.float32]:
 
 
 def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
-    """Which sensitive columns of the layout the cells are made of; an error when they are not made of them."""
+    """Which sensitive columns of the layout the cells are made of; an error when they are not made
+    of them."""
     out = []
     for name, values in zip(cells.names, cells.columns, strict=True):
         names = layout.sensitive_names
         if name not in names or layout.sensitive[names.index(name)] != values:
             raise InputError(
                 complaint(
-                    expected=f"sensitive columns of {dict(zip(names, layout.sensitive, strict=True))}",
+                    expected=f"sensitive columns of "
+                    f"{dict(zip(names, layout.sensitive, strict=True))}",
                     of="cells",
                     got={name: values},
-                    remedy="Make the cells with Rows.cells(), from the layout of the rows that are asked about.",
+                    remedy="Make the cells with Rows.cells(), from the layout of the rows that are "
+                    "asked about.",
                 )
             )
         out.append(names.index(name))
@@ -166,7 +192,8 @@ def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
 
 
 def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
-    """A block for the kernels, checked. Without copying, but for weights above the cap and unsorted sparse rows."""
+    """A block for the kernels, checked. Without copying, but for weights above the cap and unsorted
+    sparse rows."""
     _check_types(raw, layout)
     numbers, indptr, indices = raw.numbers, EMPTY_INT, EMPTY_INT
     if hasattr(numbers, "indptr"):
@@ -191,7 +218,8 @@ def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
 
 
 def _check_types(raw: RowBlock, layout: RowLayout) -> None:
-    """Kinds of numbers that the kernels are compiled for; a code is a whole number, never a rounded one."""
+    """Kinds of numbers that the kernels are compiled for; a code is a whole number, never a rounded
+    one."""
     numbers = raw.numbers.data if hasattr(raw.numbers, "indptr") else raw.numbers
     whole = "iub" if layout.classes is not None else "iubf"
     for name, values, kinds in (
@@ -208,7 +236,8 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
         if not good or (dtype.kind == "f" and dtype.itemsize not in (4, 8)):
             raise InputError(
                 complaint(
-                    expected="native " + ("whole numbers" if "f" not in kinds else "float32 or float64"),
+                    expected="native "
+                    + ("whole numbers" if "f" not in kinds else "float32 or float64"),
                     of=name,
                     got=str(dtype) if dtype is not None else type(values).__name__,
                     remedy="Convert it first: values.astype(np.int32), for example, or np.float64.",
@@ -217,14 +246,16 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
 
 
 def _signed(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Codes of 64 bits without a sign as signed ones: the sum of one and a signed offset would be a float. Checked later."""
+    """Codes of 64 bits without a sign as signed ones: the sum of one and a signed offset would be a
+    float. Checked later."""
     return codes.astype(np.int64) if codes.dtype == np.uint64 else codes
 
 
 def _canonical(numbers: Any) -> Any:
     """A CSR array whose columns rise within each row. Nothing that scipy says of it is believed.
 
-    A column twice in one row would count with twice its clip, and an index outside is another row's memory.
+    A column twice in one row would count with twice its clip, and an index outside is another row's
+    memory.
     """
     if getattr(numbers, "format", "") != "csr" or not _in_range(numbers):
         raise InputError(
@@ -243,7 +274,9 @@ def _canonical(numbers: Any) -> Any:
         return numbers
     import scipy.sparse
 
-    copied = scipy.sparse.csr_array((numbers.data.copy(), at.copy(), ptr.copy()), shape=numbers.shape)
+    copied = scipy.sparse.csr_array(
+        (numbers.data.copy(), at.copy(), ptr.copy()), shape=numbers.shape
+    )
     copied.sum_duplicates()
     return copied
 
@@ -251,18 +284,31 @@ def _canonical(numbers: Any) -> Any:
 def _in_range(numbers: Any) -> bool:
     rows, columns = numbers.shape
     ptr, at = numbers.indptr, numbers.indices
-    if len(ptr) != rows + 1 or ptr[0] != 0 or not ptr[-1] == len(at) == len(numbers.data) or (np.diff(ptr) < 0).any():
+    if (
+        len(ptr) != rows + 1
+        or ptr[0] != 0
+        or not ptr[-1] == len(at) == len(numbers.data)
+        or (np.diff(ptr) < 0).any()
+    ):
         return False
     return len(at) == 0 or (int(at.min()) >= 0 and int(at.max()) < columns)
 
 
 def _check_shapes(block: Block, raw: RowBlock) -> None:
     layout, n = block.layout, block.rows
-    found, length = (raw.numbers.shape[::-1] if block.is_sparse else raw.numbers.shape) if raw.numbers.ndim == 2 else (-1, -1)
+    found, length = (
+        (raw.numbers.shape[::-1] if block.is_sparse else raw.numbers.shape)
+        if raw.numbers.ndim == 2
+        else (-1, -1)
+    )
     for name, got, wanted in (
         ("numbers", found, layout.numbers),
         ("coded features", len(block.codes), len(layout.code_sizes)),
-        ("sensitive columns", 0 if raw.sensitive is None else len(block.sensitive), len(layout.sensitive)),
+        (
+            "sensitive columns",
+            0 if raw.sensitive is None else len(block.sensitive),
+            len(layout.sensitive),
+        ),
         ("rows of numbers", length, n),
         ("rows of sensitive codes", block.sensitive.shape[-1], n),
         ("labels", n if raw.labels is None else block.labels.size, n),
@@ -273,20 +319,45 @@ def _check_shapes(block: Block, raw: RowBlock) -> None:
     ):
         if got != wanted:
             remedy = "Make blocks of the shape that the layout states."
-            raise InputError(complaint(expected=f"{wanted} {name}", of="block", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected=f"{wanted} {name}", of="block", got=got, remedy=remedy)
+            )
 
 
 def _check_values(block: Block) -> None:
     layout = block.layout
     for name, bad, remedy in (
-        ("numbers", not np.isfinite(block.numbers).all(), "Declare a code for missing values in the schema, or fill them in."),
-        ("weights", not (np.isfinite(block.weights).all() and (block.weights >= 0).all()), "Weights are at least 0."),
-        ("labels", layout.classes is None and not np.isfinite(block.labels).all(), "Targets are finite numbers."),
+        (
+            "numbers",
+            not np.isfinite(block.numbers).all(),
+            "Declare a code for missing values in the schema, or fill them in.",
+        ),
+        (
+            "weights",
+            not (np.isfinite(block.weights).all() and (block.weights >= 0).all()),
+            "Weights are at least 0.",
+        ),
+        (
+            "labels",
+            layout.classes is None and not np.isfinite(block.labels).all(),
+            "Targets are finite numbers.",
+        ),
     ):
         if bad:
-            raise InputError(complaint(expected="finite values", of=name, got="NaN, infinite or negative", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="finite values",
+                    of=name,
+                    got="NaN, infinite or negative",
+                    remedy=remedy,
+                )
+            )
     for name, values, size in (
-        ("labels", block.labels if layout.classes is not None else EMPTY_INT, len(layout.classes or ())),
+        (
+            "labels",
+            block.labels if layout.classes is not None else EMPTY_INT,
+            len(layout.classes or ()),
+        ),
         *((f"codes[{j}]", block.codes[j], size) for j, size in enumerate(layout.code_sizes)),
         *((f"sensitive[{j}]", block.sensitive[j], len(v)) for j, v in enumerate(layout.sensitive)),
     ):

@@ -1,7 +1,9 @@
-"""Rows with those of one cell beside each other: so that sums told apart by cell cost one pass of the plain sum.
+"""Rows with those of one cell beside each other: so that sums told apart by cell cost one pass of
+the plain sum.
 
-The kernels total runs of rows a to b. In this order each cell is one run, so what they add is theirs, exactly. A whole block is
-put in order once and kept where it is small enough; else, and for batches, strips of it are for each pass. Private, all of it.
+The kernels total runs of rows a to b. In this order each cell is one run, so what they add is
+theirs, exactly. A whole block is put in order once and kept where it is small enough; else, and for
+batches, strips of it are for each pass. Private, all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from ..._types import Ints
 from ...facts import Cells
 from .block import Block, Drawn
 
-MOST_KEPT = 1 << 29  # bytes of a block that are kept a second time, for each list of cells; a knob of speed only
+# bytes of a block that are kept a second time, for each list of cells; a knob of speed only
+MOST_KEPT = 1 << 29
 STRIP = 1 << 16  # rows put in order at a time where they are not kept
 PlainJob = Callable[[Any, int, int], tuple[Ints, ...]]
 
@@ -49,7 +52,8 @@ class Ordered:
 
 
 def places(block: Block, cells: Cells, index: Any = None) -> tuple[npt.NDArray[np.integer], Ints]:
-    """Where the rows of each cell are, one cell after another, and where in this list each begins."""
+    """Where the rows of each cell are, one cell after another, and where in this list each
+    begins."""
     found = block.cells(cells)[0]
     found = found if index is None else found.take(index)
     order = np.argsort(found, kind="stable")
@@ -59,7 +63,8 @@ def places(block: Block, cells: Cells, index: Any = None) -> tuple[npt.NDArray[n
 
 
 def ordered(read: Block | Drawn, cells: Cells) -> Block | Ordered:
-    """A block in order, kept with it; one that is too large to keep, or mapped, as it is, to be put in order strip by strip."""
+    """A block in order, kept with it; one that is too large to keep, or mapped, as it is, to be put
+    in order strip by strip."""
     if isinstance(read, Drawn):
         return Ordered.of(read.block, cells, read.index)
     if read.is_mapped or read.size > MOST_KEPT:
@@ -71,7 +76,8 @@ def ordered(read: Block | Drawn, cells: Cells) -> Block | Ordered:
 
 
 def by_cell(job: PlainJob, cells: Cells, shape: tuple[int, ...]) -> PlainJob:
-    """A job that totals each cell's rows, of the given shape, from one that totals rows a to b of a block."""
+    """A job that totals each cell's rows, of the given shape, from one that totals rows a to b of a
+    block."""
 
     def apart(read: Block | Ordered, a: int, b: int) -> tuple[Ints, ...]:
         out = np.zeros(shape, np.int64)
@@ -84,7 +90,9 @@ def by_cell(job: PlainJob, cells: Cells, shape: tuple[int, ...]) -> PlainJob:
     return apart
 
 
-def _strips(read: Block | Ordered, cells: Cells, a: int, b: int) -> Iterator[tuple[Ordered, int, int]]:
+def _strips(
+    read: Block | Ordered, cells: Cells, a: int, b: int
+) -> Iterator[tuple[Ordered, int, int]]:
     if isinstance(read, Ordered):
         yield read, a, b
         return

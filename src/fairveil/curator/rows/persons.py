@@ -1,14 +1,17 @@
-"""Whose each row is, and which of a person's rows are read, where a promise protects persons (theory.md#units).
+"""Whose each row is, and which of a person's rows are read, where a promise protects persons
+(theory.md#units).
 
-Rows are put person by person. Of a person with more rows than the promise's cap, as many as the cap are kept, by coins: each
-row draws a number, and the smallest are kept. No coin depends on what a row holds, on where it stands, or on who else is there,
-so the rows of all others are kept by the same law whether a person is there or not. The first rows of a table would not do: in
-which order a table gives a person's rows may depend on the others, as after a shuffle of the whole table.
+Rows are put person by person. Of a person with more rows than the promise's cap, as many as the cap
+are kept, by coins: each row draws a number, and the smallest are kept. No coin depends on what a
+row holds, on where it stands, or on who else is there, so the rows of all others are kept by the
+same law whether a person is there or not. The first rows of a table would not do: in which order a
+table gives a person's rows may depend on the others, as after a shuffle of the whole table.
 
 Guarantees (tests/curator/test_curator_persons.py):
 1. At most `max_rows` rows of a person are read, by the same ones in all answers of a curator.
 2. Which rows are kept is uniform, whatever they hold, and independent from person to person.
-3. Persons are numbered by the place of their first row, so that a person who is replaced keeps the numbers of all others.
+3. Persons are numbered by the place of their first row, so that a person who is replaced keeps the
+   numbers of all others.
 4. A batch, and a part, holds all kept rows of a person or none.
 """
 
@@ -38,19 +41,31 @@ def persons_of(units: object, rows: int) -> Ints:
     values = _column(units)
     if len(values) != rows:
         remedy = "Pass one value a row, in the order of the rows."
-        raise InputError(complaint(expected=f"{rows} values, one a row", of="unit", got=len(values), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"{rows} values, one a row", of="unit", got=len(values), remedy=remedy
+            )
+        )
     if _has_missing(values):
         remedy = "Whose row it is must be known: give it a person of its own, or leave it out."
-        raise InputError(complaint(expected="a person for every row", of="unit", got="missing values", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a person for every row", of="unit", got="missing values", remedy=remedy
+            )
+        )
     if not rows:
         return NOBODY
     if values.dtype.kind == "O":
         number: dict[Any, int] = {}
         try:
-            return np.fromiter((number.setdefault(value, len(number)) for value in values.tolist()), np.int64, rows)
+            return np.fromiter(
+                (number.setdefault(value, len(number)) for value in values.tolist()), np.int64, rows
+            )
         except TypeError:
             remedy = "Pass names or numbers."
-            raise InputError(complaint(expected="one name a row", of="unit", got="others", remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="one name a row", of="unit", got="others", remedy=remedy)
+            ) from None
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     by_place = np.empty(len(first), np.int64)
     by_place[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -78,7 +93,10 @@ def _has_missing(values: npt.NDArray[Any]) -> bool:
         return bool((values == values.dtype.type()).any())
     if values.dtype.kind != "O":
         return False
-    return any(value is None or value == "" or bool(value != value) or str(value) == "<NA>" for value in values.tolist())
+    return any(
+        value is None or value == "" or bool(value != value) or str(value) == "<NA>"
+        for value in values.tolist()
+    )
 
 
 def kept(persons: Ints, most: int, coins: Stream) -> Ints:
@@ -86,36 +104,61 @@ def kept(persons: Ints, most: int, coins: Stream) -> Ints:
     keys = coins.words(len(persons))
     order = np.lexsort((keys, persons))
     sorted_persons = persons[order]
-    new = np.r_[True, sorted_persons[1:] != sorted_persons[:-1]] if len(order) else np.empty(0, bool)
+    new = (
+        np.r_[True, sorted_persons[1:] != sorted_persons[:-1]] if len(order) else np.empty(0, bool)
+    )
     starts = np.flatnonzero(new)
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
     chosen = order[rank < most]
     return np.asarray(chosen[np.lexsort((chosen, persons[chosen]))], np.int64)
 
 
-def by_person(blocks: Sequence[npt.NDArray[Any] | None], told: bool) -> list[npt.NDArray[Any]] | None:
-    """What blocks say of persons where their rows stand person by person, checked; else None. `told`: by others."""
+def by_person(
+    blocks: Sequence[npt.NDArray[Any] | None], told: bool
+) -> list[npt.NDArray[Any]] | None:
+    """What blocks say of persons where their rows stand person by person, checked; else None.
+    `told`: by others."""
     found = [block for block in blocks if block is not None]
     kinds = {None if block is None else block.dtype for block in blocks}
     if len(kinds) > 1:
         remedy = "Code all blocks alike."
-        raise InputError(complaint(expected="blocks of one kind", of="unit", got="several", remedy=remedy))
+        raise InputError(
+            complaint(expected="blocks of one kind", of="unit", got="several", remedy=remedy)
+        )
     if PERSON_BY_PERSON not in kinds:
         return None
     if told:
-        remedy = "Leave them out, and name the column: unit='patient'; rows stand in another order than in the table."
-        raise InputError(complaint(expected="whose each row is from the rows", of="unit", got="other values", remedy=remedy))
+        remedy = (
+            "Leave them out, and name the column: unit='patient'; rows stand in another order than "
+            "in the table."
+        )
+        raise InputError(
+            complaint(
+                expected="whose each row is from the rows",
+                of="unit",
+                got="other values",
+                remedy=remedy,
+            )
+        )
     if not all(block["begins"][0] for block in found if len(block)):
         remedy = "Write the store anew with data.encode(table, schema, out)."
-        raise InputError(complaint(expected="whole persons in each block", of="rows", got="parts of one", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="whole persons in each block", of="rows", got="parts of one", remedy=remedy
+            )
+        )
     return found
 
 
 def kept_in_blocks(blocks: Sequence[npt.NDArray[Any]], most: int, coins: Stream) -> list[Mask]:
-    """`kept` of rows that stand person by person (`PERSON_BY_PERSON`, block by block): which rows of each block are read. The
-    coins are those of the rows' places in the table, so the same rows are read however they lie."""
+    """`kept` of rows that stand person by person (`PERSON_BY_PERSON`, block by block): which rows
+    of each block are read. The coins are those of the rows' places in the table, so the same rows
+    are read however they lie."""
     rows = sum(map(len, blocks))
-    keys, largest = coins.words(rows), max((int(block["place"].max()) for block in blocks if len(block)), default=-1)
+    keys, largest = (
+        coins.words(rows),
+        max((int(block["place"].max()) for block in blocks if len(block)), default=-1),
+    )
     if largest >= rows:  # of some of a table's rows: in their order
         order = np.argsort(np.concatenate([block["place"] for block in blocks]), kind="stable")
         of_place = np.empty_like(keys)
@@ -145,7 +188,8 @@ def begins_in(blocks: Sequence[npt.NDArray[Any]], inside: Sequence[Mask]) -> Int
 
 
 def only(block: Block, persons: npt.NDArray[Any], inside: Mask) -> Block:
-    """The rows inside of a block that stands person by person, which knows whose each is; without a copy where all are."""
+    """The rows inside of a block that stands person by person, which knows whose each is; without a
+    copy where all are."""
     number = np.cumsum(persons["begins"], dtype=np.int64)
     if not inside.all():
         block, number = block.take(np.flatnonzero(inside)), number[inside]
@@ -189,7 +233,9 @@ def _joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-def _numbers(blocks: Sequence[Block]) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
+def _numbers(
+    blocks: Sequence[Block],
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
     if not any(block.is_sparse for block in blocks):
         return np.concatenate([block.numbers for block in blocks], axis=1), EMPTY_INT, EMPTY_INT
     import scipy.sparse
@@ -205,16 +251,20 @@ def _numbers(blocks: Sequence[Block]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
 
 
 def of_person(scale: Scale, rows: int) -> Scale:
-    """The bound of a person with at most so many rows, of one of a row (theory.md#units): as of one row that counts so often.
+    """The bound of a person with at most so many rows, of one of a row (theory.md#units): as of one
+    row that counts so often.
 
-    A person's rows add up to `rows` times a point of the convex hull of nothing and what one row may add. Norms are convex, so
-    the worst person has the same row `rows` times over; a person who is replaced may have fewer rows before, or none.
+    A person's rows add up to `rows` times a point of the convex hull of nothing and what one row
+    may add. Norms are convex, so the worst person has the same row `rows` times over; a person who
+    is replaced may have fewer rows before, or none.
     """
     if rows == 1:
         return scale
     bound = scale.bound
     spread = max(bound.norm, bound.spread)
-    return replace(scale, bound=Bound(product_up(bound.norm, rows), product_up(spread, rows), bound.order))
+    return replace(
+        scale, bound=Bound(product_up(bound.norm, rows), product_up(spread, rows), bound.order)
+    )
 
 
 def runs(starts: Ints) -> Iterator[tuple[int, int]]:

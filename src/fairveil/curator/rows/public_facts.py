@@ -8,8 +8,11 @@ from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from .rows import Rows
 
 
-def public_facts(rows: Rows, public_rows: int | None, given: Iterable[PublicFact]) -> tuple[PublicFact, ...]:
-    """The caller's own facts, then the rows' classes, groups, weight cap and public number, unless the caller named them."""
+def public_facts(
+    rows: Rows, public_rows: int | None, given: Iterable[PublicFact]
+) -> tuple[PublicFact, ...]:
+    """The caller's own facts, then the rows' classes, groups, weight cap and public number, unless
+    the caller named them."""
     out = list(given)
     known = {fact.name for fact in out}
 
@@ -19,9 +22,17 @@ def public_facts(rows: Rows, public_rows: int | None, given: Iterable[PublicFact
 
     stated: Origin = "schema" if rows.has_schema else "argument"
     if rows.layout.classes is not None:
-        add("classes", _listed(rows.layout.classes), READ_FROM_DATA if "classes" in rows.read_from_data else stated)
+        add(
+            "classes",
+            _listed(rows.layout.classes),
+            READ_FROM_DATA if "classes" in rows.read_from_data else stated,
+        )
     for name, values in zip(rows.layout.sensitive_names, rows.layout.sensitive, strict=True):
-        add(f"groups of {name}", _listed(values), READ_FROM_DATA if "groups" in rows.read_from_data else stated)
+        add(
+            f"groups of {name}",
+            _listed(values),
+            READ_FROM_DATA if "groups" in rows.read_from_data else stated,
+        )
     if public_rows is not None:
         add("number of rows", str(public_rows), "argument")
     if rows.weighted:

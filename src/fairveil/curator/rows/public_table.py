@@ -1,4 +1,5 @@
-"""Features and labels as an array, where they are public: for searches that are arithmetic on public numbers.
+"""Features and labels as an array, where they are public: for searches that are arithmetic on
+public numbers.
 
 Guarantees (tests/curator/test_curator_mixture_histogram.py):
 1. Only where features and labels are public; the sensitive columns are no part of it.
@@ -22,8 +23,9 @@ from .rows import Rows
 
 @dataclass(frozen=True, eq=False, repr=False)  # a printed table would show rows
 class PublicTable:
-    """Every `step`-th row. `features` (rows, 1 + width), the intercept first, categories as indicators; `labels` (rows,) class
-    codes; `weights` (rows,). `memberships` (rows, cells): exact, and None where anything is promised."""
+    """Every `step`-th row. `features` (rows, 1 + width), the intercept first, categories as
+    indicators; `labels` (rows,) class codes; `weights` (rows,). `memberships` (rows, cells): exact,
+    and None where anything is promised."""
 
     features: Floats
     labels: npt.NDArray[np.intp]
@@ -33,11 +35,17 @@ class PublicTable:
 
 
 def public_table(rows: Rows, promise: Promise, cells: Cells | None, most: int) -> PublicTable:
-    """At most `most` numbers, if it takes leaving out rows; which ones depends on their positions alone."""
+    """At most `most` numbers, if it takes leaving out rows; which ones depends on their positions
+    alone."""
     if not promise.features_are_public:
         remedy = "Ask bounded questions of the rows."
         raise PrivacyError(
-            complaint(expected="public features and labels", of="public_table", got=promise.protects, remedy=remedy)
+            complaint(
+                expected="public features and labels",
+                of="public_table",
+                got=promise.protects,
+                remedy=remedy,
+            )
         )
     numbers = rows.exact_count * (1 + rows.layout.width)
     step = max(1, -(-numbers // max(1, most)))
@@ -45,11 +53,17 @@ def public_table(rows: Rows, promise: Promise, cells: Cells | None, most: int) -
     for block in rows.blocks():
         parts.append(block.take(np.arange(-first % step, block.rows, step)))
         first += block.rows
-    told = None if promise.is_private or cells is None else np.concatenate([_cells_of(part, cells) for part in parts])
+    told = (
+        None
+        if promise.is_private or cells is None
+        else np.concatenate([_cells_of(part, cells) for part in parts])
+    )
     return PublicTable(
         np.concatenate([_features_of(part) for part in parts]),
         np.concatenate([np.asarray(part.labels, np.intp) for part in parts]),
-        np.concatenate([part.weights if len(part.weights) else np.ones(part.rows) for part in parts]),
+        np.concatenate(
+            [part.weights if len(part.weights) else np.ones(part.rows) for part in parts]
+        ),
         step,
         told,
     )
@@ -61,7 +75,11 @@ def _features_of(block: Block) -> Floats:
     out[:, 0] = 1.0
     if block.is_sparse:
         at = np.repeat(np.arange(block.rows), np.diff(block.indptr))
-        np.add.at(out, (at, 1 + np.asarray(block.indices, np.intp)), np.asarray(block.numbers[0], np.float64))
+        np.add.at(
+            out,
+            (at, 1 + np.asarray(block.indices, np.intp)),
+            np.asarray(block.numbers[0], np.float64),
+        )
     else:
         out[:, 1 : 1 + layout.numbers] = block.numbers.T
     first = 1 + layout.numbers

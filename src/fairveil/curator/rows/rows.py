@@ -1,7 +1,9 @@
-"""The rows that a curator holds: blocks of numbers and category codes, ready for the kernels. Nothing here leaves the room.
+"""The rows that a curator holds: blocks of numbers and category codes, ready for the kernels.
+Nothing here leaves the room.
 
-Rows are checked when they are taken in: before any release, and seen by the data holder only. A streamed source is checked
-again at each pass, must give the same rows each time, and an error then shows no value.
+Rows are checked when they are taken in: before any release, and seen by the data holder only. A
+streamed source is checked again at each pass, must give the same rows each time, and an error then
+shows no value.
 """
 
 from __future__ import annotations
@@ -24,42 +26,61 @@ from .arrays import Table
 from .block import Block, Drawn, prepare
 from .sampling import Part, public_order
 
-MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
-MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by part: a knob of speed only
+# sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
+MOST_ROWS = 1 << 33
+# bytes of rows that are kept a second time, part by part: a knob of speed only
+MOST_GATHERED = 1 << 29
 
 
 def require_few(rows: int) -> None:
     """Refuse more rows than exact sums can hold: told as soon as it is known."""
     if rows > MOST_ROWS:
         remedy = "Sums are exact up to there; split the table over several curators."
-        raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+        raise InputError(
+            complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy)
+        )
 
 
 class Rows:
-    """All rows of a source, in memory, mapped from the disk, or streamed from the source at every pass.
+    """All rows of a source, in memory, mapped from the disk, or streamed from the source at every
+    pass.
 
-    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards). Those of a
-    source that `is_mapped` are views of a file, and stay so: what is made of their numbers is made anew at every pass.
-    `Rows(source, in_memory=False)` reads them again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays.
-    `units`: whose each row is, one value a row of all blocks together, for promises that protect persons.
+    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change
+    them afterwards). Those of a source that `is_mapped` are views of a file, and stay so: what is
+    made of their numbers is made anew at every pass. `Rows(source, in_memory=False)` reads them
+    again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays. `units`: whose
+    each row is, one value a row of all blocks together, for promises that protect persons.
     """
 
     is_elsewhere = False  # with another holder, whose curator is asked
 
-    def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0, units: Any = None) -> None:
+    def __init__(
+        self,
+        source: RowSource,
+        *,
+        in_memory: bool = True,
+        max_sample_weight: float = 1.0,
+        units: Any = None,
+    ) -> None:
         self.layout = source.layout
-        self.max_sample_weight = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
+        self.max_sample_weight = _checks.positive(
+            max_sample_weight=max_sample_weight, allow_inf=True
+        )
         self._source = source
         self._offsets = offsets_of(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._is_mapped = bool(getattr(source, "is_mapped", False))
-        self._require_same: Callable[[], None] | None = getattr(source, "require_same", None)  # of a file, at every pass
+        # of a file, at every pass
+        self._require_same: Callable[[], None] | None = getattr(source, "require_same", None)
         self._starts = [0]
-        self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
+        # scale and shift of numbers, in turn, where rows are streamed
+        self._maps: tuple[tuple[Floats, Floats], ...] = ()
         self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
         self._parts: dict[Part, list[Block]] = {}
-        self.sparse = False  # whether any numbers are stored sparse: how a table is stored is public
-        self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
+        # whether any numbers are stored sparse: how a table is stored is public
+        self.sparse = False
+        # the largest weight x |row|, once somebody for whom rows are public asked
+        self.largest_row: float | None = None
         self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
         told: list[npt.NDArray[Any] | None] = []
         weighted: set[bool] = set()
@@ -79,22 +100,42 @@ class Rows:
         for name, found in (("weights", weighted), ("labels", labelled)):
             if len(found) > 1:
                 remedy = "Write ones where a row counts once; give every block its labels."
-                raise InputError(complaint(expected=f"{name} in all blocks or in none", of="rows", got="some", remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected=f"{name} in all blocks or in none",
+                        of="rows",
+                        got="some",
+                        remedy=remedy,
+                    )
+                )
         self.weighted = True in weighted
         self.labelled = False not in labelled
         self.adds_by_person = False  # gradients, before they are clipped
-        self._begins: npt.NDArray[np.int64] | None = None  # of each person's rows, once they stand person by person
+        # of each person's rows, once they stand person by person
+        self._begins: npt.NDArray[np.int64] | None = None
         self._persons: npt.NDArray[np.int64] | None = None
-        self._given: tuple[Rows, npt.NDArray[np.int64]] | None = None  # rows as they came, and which of them these are
-        self._by_person = persons.by_person(told, units is not None)  # of each block that stands person by person
+        # rows as they came, and which of them these are
+        self._given: tuple[Rows, npt.NDArray[np.int64]] | None = None
+        # of each block that stands person by person
+        self._by_person = persons.by_person(told, units is not None)
         self._inside: list[Mask] | None = None  # which rows of such blocks are read
         if units is None and self._by_person is None and told and told[0] is not None:
             units = np.concatenate(told)  # type: ignore[arg-type]  # all blocks have them
         if units is not None:
             if not in_memory:
-                remedy = "A person's rows may lie in any block: write a coded store, data.encode(source, schema, out)."
+                remedy = (
+                    "A person's rows may lie in any block: write a coded store, "
+                    "data.encode(source, schema, out)."
+                )
                 got = "streamed rows, not grouped"
-                raise InputError(complaint(expected="rows in memory or in a coded store", of="unit", got=got, remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="rows in memory or in a coded store",
+                        of="unit",
+                        got=got,
+                        remedy=remedy,
+                    )
+                )
             self._persons = persons.persons_of(units, self._starts[-1])
 
     @classmethod
@@ -114,17 +155,29 @@ class Rows:
         max_sample_weight: float = 1.0,
         units: object = None,
     ) -> Rows:
-        """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a sensitive column. `units`:
-        whose each row is, where persons are to be protected.
+        """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a
+        sensitive column. `units`: whose each row is, where persons are to be protected.
 
         Classes and groups that are not given are read from the data, and `read_from_data` says so.
         """
-        table = Table(X, y, sensitive, codes, code_sizes, classes, groups, sensitive_names, regression, sample_weight)
+        table = Table(
+            X,
+            y,
+            sensitive,
+            codes,
+            code_sizes,
+            classes,
+            groups,
+            sensitive_names,
+            regression,
+            sample_weight,
+        )
         return cls(table, max_sample_weight=max_sample_weight, units=units)
 
     @property
     def read_from_data(self) -> tuple[str, ...]:
-        """Public facts that were not stated but read from the rows ("classes", "groups"): not covered by any promise."""
+        """Public facts that were not stated but read from the rows ("classes", "groups"): not
+        covered by any promise."""
         return tuple(getattr(self._source, "read_from_data", ()))
 
     @property
@@ -139,7 +192,8 @@ class Rows:
 
     @property
     def persons(self) -> npt.NDArray[np.int64] | None:
-        """A number for each row: whose it is. None where rows stand person by person, or nobody said."""
+        """A number for each row: whose it is. None where rows stand person by person, or nobody
+        said."""
         return self._persons
 
     @property
@@ -152,24 +206,32 @@ class Rows:
         """The most rows that one person has: private, but where rows are public."""
         if self._by_person is not None:
             everyone = [np.ones(len(one), np.bool_) for one in self._by_person]
-            begins = persons.begins_in(self._by_person, everyone) if self._begins is None else self._begins
+            begins = (
+                persons.begins_in(self._by_person, everyone)
+                if self._begins is None
+                else self._begins
+            )
             return int(np.diff(begins).max(initial=0))
         return 0 if self._persons is None else int(np.bincount(self._persons).max(initial=0))
 
     @property
     def exact_units(self) -> int:
-        """How many are protected: persons, where a promise protects these and rows stand person by person; else rows."""
+        """How many are protected: persons, where a promise protects these and rows stand person by
+        person; else rows."""
         return self.exact_count if self._begins is None else len(self._begins) - 1
 
     @property
     def most_of_one(self) -> int:
-        """The most rows of one who is protected; 1 where rows are. Private, but where rows are public."""
+        """The most rows of one who is protected; 1 where rows are. Private, but where rows are
+        public."""
         return 1 if self._begins is None else max(1, self.most_per_person)
 
     def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
         """At most so many rows of each person, chosen by coins, person by person: see `persons`."""
         if self._by_person is not None:
-            return self.reading(persons.kept_in_blocks(self._by_person, most, coins), adds_by_person=adds_by_person)
+            return self.reading(
+                persons.kept_in_blocks(self._by_person, most, coins), adds_by_person=adds_by_person
+            )
         assert self._persons is not None
         assert self._kept is not None
         assert self._given is None
@@ -177,7 +239,11 @@ class Rows:
         other = copy.copy(self)
         block = persons.gathered(self._kept, index, self._persons)
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
-        other._begins, other._is_mapped, other._require_same = persons.starts_of(block.persons), False, None
+        other._begins, other._is_mapped, other._require_same = (
+            persons.starts_of(block.persons),
+            False,
+            None,
+        )
         other._order, other._parts, other.largest_row = None, {}, None
         other.adds_by_person, other._given = adds_by_person, (self, index)
         return other
@@ -189,7 +255,10 @@ class Rows:
         other = copy.copy(self)
         other._kept, other._inside, other._given = None, inside, (self, persons.NOBODY)
         other._starts = [0, *np.cumsum([int(one.sum()) for one in inside], dtype=np.int64).tolist()]
-        other._begins, other.adds_by_person = persons.begins_in(self._by_person, inside), adds_by_person
+        other._begins, other.adds_by_person = (
+            persons.begins_in(self._by_person, inside),
+            adds_by_person,
+        )
         other._order, other._parts, other.largest_row = None, {}, None
         return other
 
@@ -205,8 +274,11 @@ class Rows:
         return found if self._given is None else [np.concatenate(found)[self._given[1]]]
 
     def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
-        """The rows of those at the sorted places `index`: persons with all that they have, or rows."""
-        yield from self.drawn(index if self._begins is None else persons.rows_of(self._begins, index))
+        """The rows of those at the sorted places `index`: persons with all that they have, or
+        rows."""
+        yield from self.drawn(
+            index if self._begins is None else persons.rows_of(self._begins, index)
+        )
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
@@ -215,9 +287,17 @@ class Rows:
 
     def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of all sensitive columns, or of those named."""
-        names = tuple(self.layout.sensitive_names if names is None else (names,) if isinstance(names, str) else names)
+        names = tuple(
+            self.layout.sensitive_names
+            if names is None
+            else (names,)
+            if isinstance(names, str)
+            else names
+        )
         try:
-            columns = tuple(self.layout.sensitive[self.layout.sensitive_names.index(name)] for name in names)
+            columns = tuple(
+                self.layout.sensitive[self.layout.sensitive_names.index(name)] for name in names
+            )
         except ValueError:
             raise InputError(
                 complaint(
@@ -230,10 +310,12 @@ class Rows:
         return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:
-        """The same rows, each number x as scale x + shift, in the number type that it had. Dense numbers only.
+        """The same rows, each number x as scale x + shift, in the number type that it had. Dense
+        numbers only.
 
-        What leaves the range of that type is put at its end: this may come after a release, and then no row may fail. Rows are
-        not taken in, and so not checked, again: a streamed source is mapped as it is read, after its own masked check.
+        What leaves the range of that type is put at its end: this may come after a release, and
+        then no row may fail. Rows are not taken in, and so not checked, again: a streamed source is
+        mapped as it is read, after its own masked check.
         """
         if self.sparse:
             raise InputError(
@@ -241,14 +323,20 @@ class Rows:
                     expected="dense numbers",
                     of="rows to rescale",
                     got="sparse ones",
-                    remedy="A shift fills them in: hold dense numbers, or rows that need no rescaling.",
+                    remedy="A shift fills them in: hold dense numbers, or rows that need no "
+                    "rescaling.",
                 )
             )
-        by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
+        by = (
+            np.array(scale, np.float64)[:, np.newaxis],
+            np.array(shift, np.float64)[:, np.newaxis],
+        )
         other = copy.copy(self)
         other.largest_row = None
         other._parts = {}
-        other._given = None if self._given is None else (self._given[0].rescaled(scale, shift), self._given[1])
+        other._given = (
+            None if self._given is None else (self._given[0].rescaled(scale, shift), self._given[1])
+        )
         if self._kept is None or self._is_mapped:
             other._maps = (*self._maps, by)
         else:
@@ -258,7 +346,10 @@ class Rows:
     @property
     def largest_number(self) -> float:
         """The largest |number|, for the data holder's own check before any release."""
-        ends = ((block.numbers.max(initial=0.0), -block.numbers.min(initial=0.0)) for block in self.blocks())
+        ends = (
+            (block.numbers.max(initial=0.0), -block.numbers.min(initial=0.0))
+            for block in self.blocks()
+        )
         return max((float(max(pair)) for pair in ends), default=0.0)
 
     @property
@@ -284,8 +375,13 @@ class Rows:
             try:
                 stream = iter(self._source.blocks()) if number == 0 else stream
                 raw = next(stream, None)
-                block = None if raw is None else prepare(raw, self.layout, number, self.max_sample_weight)
-            except Exception:  # whatever the source, or a check of its rows, has to say: it may show a value
+                block = (
+                    None
+                    if raw is None
+                    else prepare(raw, self.layout, number, self.max_sample_weight)
+                )
+            except Exception:
+                # whatever the source, or a check of its rows, has to say: it may show a value
                 _refuse_change()
             if block is None or raw is None:
                 if number == len(self._starts) - 1:
@@ -293,8 +389,15 @@ class Rows:
                 _refuse_change()
             if block.is_sparse and not self.sparse:
                 _refuse_change()
-            same = number < len(self._starts) - 1 and block.rows == self._starts[number + 1] - self._starts[number]
-            if not same or (raw.weights is not None) != self.weighted or (raw.labels is not None) != self.labelled:
+            same = (
+                number < len(self._starts) - 1
+                and block.rows == self._starts[number + 1] - self._starts[number]
+            )
+            if (
+                not same
+                or (raw.weights is not None) != self.weighted
+                or (raw.labels is not None) != self.labelled
+            ):
                 _refuse_change()
             yield self._through(block)
 
@@ -310,7 +413,8 @@ class Rows:
             yield drawn.gathered
 
     def part(self, part: Part) -> Iterator[Block | Drawn]:
-        """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where that is cheap."""
+        """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where
+        that is cheap."""
         if part not in self._parts:
             if self._order is None:
                 self._order = public_order(self.exact_units)
@@ -327,7 +431,12 @@ class Rows:
         if part.parts > max(1, self.exact_units):
             remedy, one = "Ask for fewer parts.", "row" if self._begins is None else "person"
             raise InputError(
-                complaint(expected=f"at most {self.exact_units} parts, one a {one}", of="batch", got=part, remedy=remedy)
+                complaint(
+                    expected=f"at most {self.exact_units} parts, one a {one}",
+                    of="batch",
+                    got=part,
+                    remedy=remedy,
+                )
             )
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
@@ -343,11 +452,13 @@ class Rows:
 
 
 def _mapped(block: Block, scale: Floats, shift: Floats) -> Block:
-    """The block with its numbers mapped and kept finite. Never an error or a warning, whatever a row holds."""
+    """The block with its numbers mapped and kept finite. Never an error or a warning, whatever a
+    row holds."""
     kind = block.numbers.dtype
     ends = np.finfo(kind)
     with np.errstate(all="ignore"):
-        numbers = block.numbers * scale  # finite factors and a finite shift: infinite perhaps, but always a number
+        # finite factors and a finite shift: infinite perhaps, but always a number
+        numbers = block.numbers * scale
         numbers += shift
         np.clip(numbers, float(ends.min), float(ends.max), out=numbers)
         return replace(block, numbers=numbers.astype(kind, copy=False))

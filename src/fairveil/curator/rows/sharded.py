@@ -1,11 +1,14 @@
-"""Rows that lie in shards: other processes, other machines. The curator asks them for exact totals and maxima; no row comes.
+"""Rows that lie in shards: other processes, other machines. The curator asks them for exact totals
+and maxima; no row comes.
 
-A shard is made from a *recipe*, which says where its rows are and never holds one. It answers requests: public values go in
-(questions, grids, the places of a batch), integers come out. What adds them up, draws noise, prices and logs stays here, and
-does not know how many shards there are. Integers add without rounding, so the cut changes no bit of an answer.
+A shard is made from a *recipe*, which says where its rows are and never holds one. It answers
+requests: public values go in (questions, grids, the places of a batch), integers come out. What
+adds them up, draws noise, prices and logs stays here, and does not know how many shards there are.
+Integers add without rounding, so the cut changes no bit of an answer.
 
 Guarantees (tests/curator/test_curator_shards.py):
-1. Answers are those of the same rows in one process, to the bit, however the rows are cut and whatever becomes of workers.
+1. Answers are those of the same rows in one process, to the bit, however the rows are cut and
+   whatever becomes of workers.
 2. What would need rows in this process is refused before anything is charged.
 3. No row, and nothing that a shard has to say of one, comes back: integers and maxima alone.
 """
@@ -44,7 +47,8 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class Taking:
-    """How a shard takes its rows: what is done to each block, the shape that they have then, the largest weight."""
+    """How a shard takes its rows: what is done to each block, the shape that they have then, the
+    largest weight."""
 
     layout: RowLayout
     changes: tuple[Change, ...] = ()
@@ -53,7 +57,8 @@ class Taking:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """Which rows of a shard of persons are read from now on, under this number: bits of its rows, eight to a byte."""
+    """Which rows of a shard of persons are read from now on, under this number: bits of its rows,
+    eight to a byte."""
 
     number: int
     inside: npt.NDArray[np.uint8]
@@ -62,8 +67,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Total:
-    """The integers of some questions. `places`: which rows, ascending from 0 within the shard; None: all of them.
-    `reading`: the number of a `Reading`, where these are not all rows."""
+    """The integers of some questions. `places`: which rows, ascending from 0 within the shard;
+    None: all of them. `reading`: the number of a `Reading`, where these are not all rows."""
 
     asks: tuple[tuple[Question, tuple[Scale, ...]], ...]
     places: Ints | None = None
@@ -73,7 +78,8 @@ class Total:
 
 @dataclass(frozen=True)
 class Largest:
-    """Where features are public: for each model the largest contribution, and move by sensitive values, of one row."""
+    """Where features are public: for each model the largest contribution, and move by sensitive
+    values, of one row."""
 
     question: Question
     order: int
@@ -84,8 +90,8 @@ class Largest:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Where features are public: how many rows each group of a sensitive column has, and the ends of each feature there.
-    `column` None: the largest |number| of all rows alone."""
+    """Where features are public: how many rows each group of a sensitive column has, and the ends
+    of each feature there. `column` None: the largest |number| of all rows alone."""
 
     column: int | None = None
 
@@ -106,7 +112,8 @@ class ShardFacts:
 
 
 class Shards(Protocol):
-    """All shards of a source, in the order of their rows. An implementation moves requests and answers, and nothing else."""
+    """All shards of a source, in the order of their rows. An implementation moves requests and
+    answers, and nothing else."""
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -118,11 +125,13 @@ class Shards(Protocol):
         ...
 
     def answers(self, requests: Sequence[Request | None]) -> list[Any]:
-        """One answer a shard; None where nothing was asked. A shard that is lost is made anew, and asked again."""
+        """One answer a shard; None where nothing was asked. A shard that is lost is made anew, and
+        asked again."""
         ...
 
     def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
-        """Let every shard read some of its rows, of persons; the number under which requests ask for them."""
+        """Let every shard read some of its rows, of persons; the number under which requests ask
+        for them."""
         ...
 
     def close(self) -> None:
@@ -131,7 +140,8 @@ class Shards(Protocol):
 
 
 class Chosen(Iterator[Block | Drawn]):
-    """Rows of shards that are asked: their places, ascending; None: all. They cannot be looked at here."""
+    """Rows of shards that are asked: their places, ascending; None: all. They cannot be looked at
+    here."""
 
     def __init__(self, places: npt.NDArray[np.integer] | None = None) -> None:
         self.places = places
@@ -145,24 +155,38 @@ class ShardedRows(Rows):
 
     def __init__(self, shards: Shards, taking: Taking, source: RowSource) -> None:
         self.shards = shards
-        self.layout, self.max_sample_weight, self._source = taking.layout, taking.max_sample_weight, source
+        self.layout, self.max_sample_weight, self._source = (
+            taking.layout,
+            taking.max_sample_weight,
+            source,
+        )
         self._offsets = offsets_of(self.layout)
         facts = shards.take(taking)
         self._starts = [0, *np.cumsum([fact.rows for fact in facts], dtype=np.int64).tolist()]
         self.sparse = any(fact.sparse for fact in facts)
         self.largest_weight = max((fact.largest_weight for fact in facts), default=0.0)
         filled = [fact for fact in facts if fact.rows]
-        self.weighted, self.labelled = any(fact.weighted for fact in filled), all(fact.labelled for fact in filled)
+        self.weighted, self.labelled = (
+            any(fact.weighted for fact in filled),
+            all(fact.labelled for fact in filled),
+        )
         if len({(fact.weighted, fact.labelled) for fact in filled}) > 1:
             remedy = "Code all parts alike: with labels in all of them or in none."
-            raise InputError(complaint(expected="shards of one kind", of="rows", got="several", remedy=remedy))
+            raise InputError(
+                complaint(expected="shards of one kind", of="rows", got="several", remedy=remedy)
+            )
         require_few(self._starts[-1])
         self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
         self._order, self._parts, self.largest_row = None, {}, None
         self.adds_by_person, self._begins, self._persons, self._given = False, None, None, None
-        self._by_person = persons.by_person([fact.persons for fact in facts if fact.rows], told=False)
+        self._by_person = persons.by_person(
+            [fact.persons for fact in facts if fact.rows], told=False
+        )
         if self._by_person is not None:  # one a shard: those without rows, too
-            self._by_person = [np.empty(0, PERSON_BY_PERSON) if fact.persons is None else fact.persons for fact in facts]
+            self._by_person = [
+                np.empty(0, PERSON_BY_PERSON) if fact.persons is None else fact.persons
+                for fact in facts
+            ]
         self._inside: list[Mask] | None = None
         self._reading: int | None = None
 
@@ -193,18 +217,32 @@ class ShardedRows(Rows):
         return other
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:
-        """The same rows in other units: shards are told with each request, so one that is made anew knows."""
+        """The same rows in other units: shards are told with each request, so one that is made anew
+        knows."""
         if self.sparse:
             return super().rescaled(scale, shift)  # which refuses
-        by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
+        by = (
+            np.array(scale, np.float64)[:, np.newaxis],
+            np.array(shift, np.float64)[:, np.newaxis],
+        )
         other = copy.copy(self)
         other._maps, other.largest_row = (*self._maps, by), None
         return other
 
-    def totals(self, asks: Sequence[tuple[Question, Sequence[Scale]]], shapes: Sequence[Any], chosen: object) -> list[Ints]:
+    def totals(
+        self,
+        asks: Sequence[tuple[Question, Sequence[Scale]]],
+        shapes: Sequence[Any],
+        chosen: object,
+    ) -> list[Ints]:
         """The integers of all shards, added."""
         assert isinstance(chosen, Chosen)
-        asked = Total(tuple((question, tuple(scales)) for question, scales in asks), None, self._maps, self._reading)
+        asked = Total(
+            tuple((question, tuple(scales)) for question, scales in asks),
+            None,
+            self._maps,
+            self._reading,
+        )
         out = [np.zeros(shape, np.int64) for shape in shapes]
         for found in self.shards.answers(self._requests(asked, chosen.places)):
             for whole, part in zip(out, found or (), strict=False):
@@ -219,10 +257,14 @@ class ShardedRows(Rows):
         return norms, spreads
 
     def extremes(self, column: int) -> tuple[Ints, Floats, Floats]:
-        """Of each group: how many rows, and the least and the largest value of each feature (features, groups)."""
+        """Of each group: how many rows, and the least and the largest value of each feature
+        (features, groups)."""
         found = self._maxima(Extremes(column))
         counts = np.sum([one[0] for one in found], axis=0)
-        low, high = np.min([one[1] for one in found], axis=0), np.max([one[2] for one in found], axis=0)
+        low, high = (
+            np.min([one[1] for one in found], axis=0),
+            np.max([one[2] for one in found], axis=0),
+        )
         return counts, low, high
 
     @property
@@ -234,7 +276,9 @@ class ShardedRows(Rows):
         requests = [request if rows else None for rows in np.diff(self._starts)]
         return [one for one in self.shards.answers(requests) if one is not None]
 
-    def _requests(self, asked: Total, places: npt.NDArray[np.integer] | None) -> list[Request | None]:
+    def _requests(
+        self, asked: Total, places: npt.NDArray[np.integer] | None
+    ) -> list[Request | None]:
         """What each shard is asked: nothing where it has none of the rows."""
         out: list[Request | None] = []
         cuts = None if places is None else np.searchsorted(places, self._starts)
@@ -243,7 +287,9 @@ class ShardedRows(Rows):
                 out.append(asked if self._starts[number + 1] > first else None)
                 continue
             inside = places[cuts[number] : cuts[number + 1]]
-            out.append(replace(asked, places=np.asarray(inside - first, np.int64)) if len(inside) else None)
+            out.append(
+                replace(asked, places=np.asarray(inside - first, np.int64)) if len(inside) else None
+            )
         return out
 
 
@@ -251,5 +297,11 @@ def refuse(got: str) -> NoReturn:
     """Of what cannot be asked of shards."""
     remedy = "Hold the rows in memory, or in a coded store on this machine: data.write_store."
     raise InputError(
-        complaint(expected="questions that shards answer with sums", of="rows", got=got, remedy=remedy, quote=False)
+        complaint(
+            expected="questions that shards answer with sums",
+            of="rows",
+            got=got,
+            remedy=remedy,
+            quote=False,
+        )
     )

@@ -1,4 +1,5 @@
-"""Runs of rows shared out among threads: a knob of speed alone, for sums and maxima that no order can change."""
+"""Runs of rows shared out among threads: a knob of speed alone, for sums and maxima that no order
+can change."""
 
 from __future__ import annotations
 
@@ -20,18 +21,28 @@ Part = TypeVar("Part")
 def in_pieces(job: Callable[[int, int], Part], rows: int, threads: int | None = None) -> list[Part]:
     """job(a, b) over runs of rows a to b, which together are all of them; in no order.
 
-    The caller works too, and takes what another thread is late to take: where the cores are busy with something else, that
-    is all of it, and nothing waits.
+    The caller works too, and takes what another thread is late to take: where the cores are busy
+    with something else, that is all of it, and nothing waits.
     """
-    workers = max(1, min(CORES, rows // WORTH_A_THREAD)) if threads is None else min(threads, max(1, rows))
+    workers = (
+        max(1, min(CORES, rows // WORTH_A_THREAD))
+        if threads is None
+        else min(threads, max(1, rows))
+    )
     if workers == 1:
         return [job(0, rows)]
-    pieces = workers if threads is not None else workers * max(1, min(4, rows // workers // WORTH_A_PIECE))
+    pieces = (
+        workers
+        if threads is not None
+        else workers * max(1, min(4, rows // workers // WORTH_A_PIECE))
+    )
     cuts = [rows * i // pieces for i in range(pieces + 1)]
-    to_do = iter(range(pieces))  # next() on it is one step of the interpreter: no two threads get the same piece
+    # next() on it is one step of the interpreter: no two threads get the same piece
+    to_do = iter(range(pieces))
 
     def work() -> list[Part]:
-        with np.errstate(all="ignore"):  # threads do not take it over: no row may make arithmetic warn
+        # threads do not take it over: no row may make arithmetic warn
+        with np.errstate(all="ignore"):
             return [job(cuts[i], cuts[i + 1]) for i in to_do]
 
     pool = _pool(os.getpid())
@@ -44,7 +55,8 @@ def in_pieces(job: Callable[[int, int], Part], rows: int, threads: int | None = 
 
 
 def beside(job: Callable[[], Part]) -> Callable[[], Part]:
-    """Start a job in another thread. The function that is returned waits for it, or does it where nobody has begun."""
+    """Start a job in another thread. The function that is returned waits for it, or does it where
+    nobody has begun."""
     started = _pool(os.getpid()).submit(job)
     return lambda: job() if started.cancel() else started.result()
 

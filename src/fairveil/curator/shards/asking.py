@@ -1,9 +1,11 @@
-"""What all who ask shards share: what is kept of each, what is sent to make it anew, and what is said when it cannot answer.
+"""What all who ask shards share: what is kept of each, what is sent to make it anew, and what is
+said when it cannot answer.
 
 Guarantees (tests/curator/test_curator_shards.py):
 1. An answer is kept by the number of its shard: one that comes twice counts once.
-2. A worker that ended, or has not answered in time, is replaced, and its shards are made anew; after `TRIES` times the fit
-   ends with an error that shows no value, and what was spent stays spent.
+2. A worker that ended, or has not answered in time, is replaced, and its shards are made anew;
+   after `TRIES` times the fit ends with an error that shows no value, and what was spent stays
+   spent.
 3. A shard whose rows are others than at first is refused.
 """
 
@@ -25,14 +27,19 @@ TRIES = 4
 
 
 class Asking(ABC):
-    """Shards that are asked somewhere else. Abstract: `_asked` moves requests there and answers back.
+    """Shards that are asked somewhere else. Abstract: `_asked` moves requests there and answers
+    back.
 
     `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.
     """
 
     def __init__(self, recipes: Sequence[Recipe], patience: float) -> None:
         if not recipes:
-            raise InputError(complaint(expected="at least one shard", of="source", got="none", remedy="Pass rows."))
+            raise InputError(
+                complaint(
+                    expected="at least one shard", of="source", got="none", remedy="Pass rows."
+                )
+            )
         self.recipes, self.patience = tuple(recipes), patience
         self._taking: Taking | None = None
         self._readings: list[list[Reading]] = []
@@ -55,7 +62,8 @@ class Asking(ABC):
         return self._all([None if request is None else ("answer", request) for request in requests])
 
     def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
-        """Let every shard read some of its rows, of persons; the number under which requests ask for them."""
+        """Let every shard read some of its rows, of persons; the number under which requests ask
+        for them."""
         number = len(self._readings)
         self._readings.append([Reading(number, np.packbits(one), adds_by_person) for one in inside])
         self._all([("read", one) for one in self._readings[-1]])
@@ -67,30 +75,46 @@ class Asking(ABC):
 
     @abstractmethod
     def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
-        """Answers by shard; a shard that is missing was lost, and must be made anew by what is asked next."""
+        """Answers by shard; a shard that is missing was lost, and must be made anew by what is
+        asked next."""
 
     def _all(self, wanted: Sequence[tuple[str, Any] | None]) -> list[Any]:
         answers: dict[int, Any] = {}
         for _ in range(TRIES):
-            missing = {number: one for number, one in enumerate(wanted) if one is not None and number not in answers}
+            missing = {
+                number: one
+                for number, one in enumerate(wanted)
+                if one is not None and number not in answers
+            }
             if not missing:
                 break
             for number, answer in self._asked(missing).items():
                 if isinstance(answer, Failed):
                     self._refuse(number, answer)
                 answers.setdefault(number, answer)
-        lacking = [number for number, one in enumerate(wanted) if one is not None and number not in answers]
+        lacking = [
+            number for number, one in enumerate(wanted) if one is not None and number not in answers
+        ]
         if lacking:
-            remedy = "Give workers more memory, or cut the rows into more shards; resume with checkpoint=."
+            remedy = (
+                "Give workers more memory, or cut the rows into more shards; resume with "
+                "checkpoint=."
+            )
             got = f"none after {TRIES} workers: they ended, or took longer than {self.patience:g} s"
             of = f"shard {lacking[0]}"
-            raise PrivacyError(complaint(expected="an answer", of=of, got=got, remedy=remedy, quote=False))
+            raise PrivacyError(
+                complaint(expected="an answer", of=of, got=got, remedy=remedy, quote=False)
+            )
         return [answers.get(number) for number in range(len(wanted))]
 
     def _remade(self, number: int) -> list[tuple[str, Any]]:
         """What a shard must be told before it can answer, when it is made anew."""
         taking = [] if self._taking is None else [("take", self._taking)]
-        return [("open", None), *taking, *(("read", readings[number]) for readings in self._readings)]
+        return [
+            ("open", None),
+            *taking,
+            *(("read", readings[number]) for readings in self._readings),
+        ]
 
     def _require_same(self, number: int, opened: object) -> None:
         if isinstance(opened, Failed):
@@ -98,16 +122,28 @@ class Asking(ABC):
         if self._opened and opened != self._opened[number]:
             remedy = "Keep files as they are while a fit runs, and the same on all machines."
             raise PrivacyError(
-                complaint(expected="the rows of the first time", of=f"shard {number}", got=_Others(), remedy=remedy)
+                complaint(
+                    expected="the rows of the first time",
+                    of=f"shard {number}",
+                    got=_Others(),
+                    remedy=remedy,
+                )
             )
 
     def _refuse(self, number: int, failed: Failed) -> NoReturn:
         family = getattr(errors, failed.kind, None)
         if failed.words and isinstance(family, type) and issubclass(family, FairveilError):
             raise family(f"shard {number}: {failed.words}") from None
-        remedy = "Look at files and versions where the worker runs; what it said itself might show a row."
+        remedy = (
+            "Look at files and versions where the worker runs; what it said itself might show a "
+            "row."
+        )
         got = failed.kind or "a failure"
-        raise PrivacyError(complaint(expected="an answer", of=f"shard {number}", got=got, remedy=remedy, quote=False)) from None
+        raise PrivacyError(
+            complaint(
+                expected="an answer", of=f"shard {number}", got=got, remedy=remedy, quote=False
+            )
+        ) from None
 
 
 class _Others:

@@ -1,4 +1,5 @@
-"""Shards in this process, one after another, each with all threads: for files that are read part by part, and for tests."""
+"""Shards in this process, one after another, each with all threads: for files that are read part by
+part, and for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shards in worker processes of this machine. A worker that is killed, or hangs, is replaced in the middle of a round."""
+"""Shards in worker processes of this machine. A worker that is killed, or hangs, is replaced in the
+middle of a round."""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ class ShardsInProcesses(Asking):
     """Worker processes: `workers` of them, with shards dealt out in turn. `threads`: of each."""
 
     def __init__(
-        self, recipes: Sequence[Recipe], workers: int = 2, *, threads: int | None = 1, patience: float = PATIENCE
+        self,
+        recipes: Sequence[Recipe],
+        workers: int = 2,
+        *,
+        threads: int | None = 1,
+        patience: float = PATIENCE,
     ) -> None:
         count = min(_checks.whole(at_least=1, workers=workers), max(1, len(recipes)))
         self._workers: list[_Process | None] = [None] * count
@@ -53,8 +59,13 @@ class ShardsInProcesses(Asking):
             of_worker.setdefault(number % len(self._workers), {})[number] = one
         if not self._end.alive:
             remedy = "Fit before the source is closed."
-            raise PrivacyError(complaint(expected="workers", of="shards", got="closed ones", remedy=remedy))
-        futures = {place: self._pool.submit(self._exchange, place, mine) for place, mine in of_worker.items()}
+            raise PrivacyError(
+                complaint(expected="workers", of="shards", got="closed ones", remedy=remedy)
+            )
+        futures = {
+            place: self._pool.submit(self._exchange, place, mine)
+            for place, mine in of_worker.items()
+        }
         answers: dict[int, Any] = {}
         for place, future in futures.items():
             answers |= self._within(place, future)
@@ -86,11 +97,19 @@ class ShardsInProcesses(Asking):
         before: list[tuple[int, str, Any]] = []
         for number, (what, _) in wanted.items():
             if number not in worker.held and what != "open":
-                before += [(number, name, self._told(number, name, value)) for name, value in self._remade(number)]
-        for (number, name, _), answer in zip(before, worker.exchanged(before) if before else [], strict=True):
+                before += [
+                    (number, name, self._told(number, name, value))
+                    for name, value in self._remade(number)
+                ]
+        for (number, name, _), answer in zip(
+            before, worker.exchanged(before) if before else [], strict=True
+        ):
             if name == "open":
                 self._require_same(number, answer)
-        messages = [(number, what, self._told(number, what, value)) for number, (what, value) in wanted.items()]
+        messages = [
+            (number, what, self._told(number, what, value))
+            for number, (what, value) in wanted.items()
+        ]
         answers = worker.exchanged(messages)
         worker.held |= set(wanted)
         return dict(zip(wanted, answers, strict=True))
@@ -101,7 +120,9 @@ class ShardsInProcesses(Asking):
     def _require_version(self, found: str) -> None:
         if found != version():
             remedy = "Install one version everywhere."
-            raise PrivacyError(complaint(expected=version(), of="a worker", got=found, remedy=remedy))
+            raise PrivacyError(
+                complaint(expected=version(), of="a worker", got=found, remedy=remedy)
+            )
 
 
 class _Process:
@@ -109,7 +130,9 @@ class _Process:
 
     def __init__(self, threads: int | None) -> None:
         self.held: set[int] = set()
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)
+        }
         self.popen = subprocess.Popen(
             [sys.executable, "-c", COMMAND],
             stdin=subprocess.PIPE,

@@ -1,9 +1,11 @@
-"""A worker process: reads requests from standard input, writes answers to standard output, and says nothing else to anyone.
+"""A worker process: reads requests from standard input, writes answers to standard output, and says
+nothing else to anyone.
 
     python -c "from fairveil.curator.shards.serving import serve; serve()"
 
 Guarantees (tests/curator/test_curator_shards.py):
-1. Whatever is printed, warned of or raised here goes nowhere: both outputs that people read are closed before rows are opened.
+1. Whatever is printed, warned of or raised here goes nowhere: both outputs that people read are
+   closed before rows are opened.
 2. It ends when the process that asks has ended.
 """
 
@@ -45,8 +47,8 @@ class Worker:
         self._shards: dict[int, Shard] = {}
 
     def done(self, messages: list[tuple[int, str, Any]]) -> list[Any]:
-        """What each message asked for, in turn: ("version", _), ("open", recipe), ("take", taking), ("read", reading),
-        ("answer", request)."""
+        """What each message asked for, in turn: ("version", _), ("open", recipe), ("take", taking),
+        ("read", reading), ("answer", request)."""
         return [self._one(*message) for message in messages]
 
     def _one(self, number: int, what: str, value: Any) -> Any:

@@ -1,7 +1,8 @@
 """One shard at work: its rows, and the integers that it answers with. It runs where the rows are.
 
 Guarantees (tests/curator/test_curator_shards.py):
-1. What goes wrong after rows were taken says nothing of them: not what, not where. Only that there was no answer.
+1. What goes wrong after rows were taken says nothing of them: not what, not where. Only that there
+   was no answer.
 2. A shard that is made anew has the rows of the first, or is refused: their bytes are compared.
 """
 
@@ -19,7 +20,18 @@ from ..._types import Floats, Ints
 from ...errors import FairveilError
 from ...facts import RowBlock, RowLayout, RowSource
 from ..rows.rows import Rows
-from ..rows.sharded import Change, Extremes, Largest, Maps, Reading, Recipe, Request, ShardFacts, Taking, Total
+from ..rows.sharded import (
+    Change,
+    Extremes,
+    Largest,
+    Maps,
+    Reading,
+    Recipe,
+    Request,
+    ShardFacts,
+    Taking,
+    Total,
+)
 from ..totals.passes import totals
 from ..totals.public_scale import found
 
@@ -34,7 +46,8 @@ class Opened:
 
 @dataclass(frozen=True)
 class Failed:
-    """No answer. `kind` and `words` only of what was found before rows were taken, whose errors show no value."""
+    """No answer. `kind` and `words` only of what was found before rows were taken, whose errors
+    show no value."""
 
     kind: str = ""
     words: str = ""
@@ -74,7 +87,8 @@ class Shard:
         self._readings: dict[int, Rows] = {}
 
     def opened(self) -> Opened:
-        """How many rows, and their fingerprint: that of the source where it knows one, else of every byte."""
+        """How many rows, and their fingerprint: that of the source where it knows one, else of
+        every byte."""
         rows = sum(block.rows for block in self._source.blocks())
         known = getattr(self._source, "fingerprint", None)
         return Opened(rows, known if isinstance(known, str) else _fingerprint(self._source))
@@ -94,7 +108,9 @@ class Shard:
         assert self._rows.person_by_person is not None
         inside = np.unpackbits(reading.inside, count=self._rows.exact_count).astype(np.bool_)
         cuts = np.cumsum([len(one) for one in self._rows.person_by_person])[:-1]
-        self._readings[reading.number] = self._rows.reading(np.split(inside, cuts), adds_by_person=reading.adds_by_person)
+        self._readings[reading.number] = self._rows.reading(
+            np.split(inside, cuts), adds_by_person=reading.adds_by_person
+        )
 
     def done(self, what: str, value: Any) -> Any:
         """What a message asks for: "take", "read" or "answer"."""
@@ -116,10 +132,20 @@ class Shard:
                     return totals(request.asks, rows, chosen, self._threads)
                 case Largest():
                     rows = self._in_units(request.maps, request.reading)
-                    return found(request.question, rows, request.order, exact=request.exact, threads=self._threads)
+                    return found(
+                        request.question,
+                        rows,
+                        request.order,
+                        exact=request.exact,
+                        threads=self._threads,
+                    )
                 case Extremes():
                     rows = self._in_units(())
-                    return rows.largest_number if request.column is None else extremes(rows, request.column)
+                    return (
+                        rows.largest_number
+                        if request.column is None
+                        else extremes(rows, request.column)
+                    )
 
     def _in_units(self, maps: Maps, reading: int | None = None) -> Rows:
         """The rows, rescaled as the curator has done it so far: once, for all rounds after."""
@@ -127,7 +153,9 @@ class Shard:
         rows = self._rows if reading is None else self._readings[reading]
         if not maps:
             return rows
-        key = b"".join([str(reading).encode(), *(array.tobytes() for pair in maps for array in pair)])
+        key = b"".join(
+            [str(reading).encode(), *(array.tobytes() for pair in maps for array in pair)]
+        )
         if self._rescaled is None or self._rescaled[0] != key:
             for scale, shift in maps:
                 rows = rows.rescaled(scale[:, 0], shift[:, 0])
@@ -136,7 +164,8 @@ class Shard:
 
 
 def extremes(rows: Rows, column: int) -> tuple[Ints, Floats, Floats]:
-    """Of each group of a sensitive column: how many rows, and the ends of each feature (numbers, then codes) among them."""
+    """Of each group of a sensitive column: how many rows, and the ends of each feature (numbers,
+    then codes) among them."""
     groups = len(rows.layout.sensitive[column])
     features = rows.layout.numbers + len(rows.layout.code_sizes)
     counts = np.zeros(groups, np.int64)
@@ -149,14 +178,17 @@ def extremes(rows: Rows, column: int) -> tuple[Ints, Floats, Floats]:
         present, starts = np.unique(at[order], return_index=True)
         if not len(starts):
             continue
-        lines = np.concatenate([np.asarray(block.numbers, np.float64), np.asarray(block.codes, np.float64)])[:, order]
+        lines = np.concatenate(
+            [np.asarray(block.numbers, np.float64), np.asarray(block.codes, np.float64)]
+        )[:, order]
         low[:, present] = np.minimum(low[:, present], np.minimum.reduceat(lines, starts, axis=1))
         high[:, present] = np.maximum(high[:, present], np.maximum.reduceat(lines, starts, axis=1))
     return counts, low, high
 
 
 def attempted(work: Any, *, shows: bool = False) -> Any:
-    """What a call gives, or `Failed`. `shows`: an error of the family may say what is wrong, for it shows no value."""
+    """What a call gives, or `Failed`. `shows`: an error of the family may say what is wrong, for it
+    shows no value."""
     try:
         return work()
     except FairveilError as error:

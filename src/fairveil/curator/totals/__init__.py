@@ -1,1 +1,2 @@
-"""Exact totals of questions: how far one row moves them, which pass adds them, and a plain reference to compare with."""
+"""Exact totals of questions: how far one row moves them, which pass adds them, and a plain
+reference to compare with."""

@@ -1,4 +1,5 @@
-"""The passes of descent: a clipped gradient sum, a histogram of predictions, or both of one model, over rows a to b of a block.
+"""The passes of descent: a clipped gradient sum, a histogram of predictions, or both of one model,
+over rows a to b of a block.
 
 `Descent` holds what is the same at every step of a run; weights and costs come with the questions.
 """
@@ -26,7 +27,9 @@ DescentJob = Callable[[Block | Drawn, int, int], tuple[Ints, ...]]
 
 PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model
 PANEL_MODELS = 128  # models side by side: more no longer fit the cache
-LANES = 8  # models that the processor does at once: a panel is filled up to a multiple with models whose sums are dropped
+# models that the processor does at once: a panel is filled up to a multiple with models whose sums
+# are dropped
+LANES = 8
 LOSS_CODES = {"log": 0, "squared": 1, "zero-one": 2, "none": 3}
 DECISION_CODES = {"soft": 0, "hard": 1}
 _NOTHING = np.empty((0, 0))
@@ -47,7 +50,8 @@ def chunk(scales: Sequence[Scale]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """A gradient sum, a histogram, or both in one pass: all but the weights, the costs and the weights of the loss."""
+    """A gradient sum, a histogram, or both in one pass: all but the weights, the costs and the
+    weights of the loss."""
 
     models: int
     outputs: int
@@ -68,12 +72,18 @@ class Descent:
     @staticmethod
     def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> Descent:
         """The pass that answers these one or two questions about one model."""
-        gradient, g_scales = next(((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None))
-        histogram, h_scales = next(((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None))
+        gradient, g_scales = next(
+            ((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None)
+        )
+        histogram, h_scales = next(
+            ((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None)
+        )
         question = gradient or histogram
         assert question is not None
         model = question.model
-        labels = len(rows.layout.classes or ()) if histogram is not None and histogram.by_label else 1
+        labels = (
+            len(rows.layout.classes or ()) if histogram is not None and histogram.by_label else 1
+        )
         return Descent(
             model.models,
             model.outputs,
@@ -93,21 +103,46 @@ class Descent:
         )
 
     def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
-        """What to do with rows a to b of a block, for questions with the keys of those given to `of`."""
-        gradient: Any = next((q for q, is_gradient in zip(questions, self.order, strict=True) if is_gradient), None)
-        costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
+        """What to do with rows a to b of a block, for questions with the keys of those given to
+        `of`."""
+        gradient: Any = next(
+            (q for q, is_gradient in zip(questions, self.order, strict=True) if is_gradient), None
+        )
+        costs = (
+            gradient.costs(rows.layout)
+            if gradient is not None and gradient.cell_costs is not None
+            else None
+        )
         weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
         loss_scale = gradient.loss_weights if gradient is not None else np.zeros(self.models)
-        parts = None if gradient is None or gradient.cell_weights is None else by_model(gradient.cell_weights, self.models)
-        pass_over = self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
+        parts = (
+            None
+            if gradient is None or gradient.cell_weights is None
+            else by_model(gradient.cell_weights, self.models)
+        )
+        pass_over = (
+            self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
+        )
         return pass_over(weights, loss_scale, parts, costs, rows)
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
-        fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        fixed = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.labels,
+        )
         return (*fixed, block.cells(self.cells), block.weights)
 
     def _one_by_one(
-        self, weights: Floats, loss_scale: Floats, parts: Floats | None, costs: Floats | None, rows: Rows
+        self,
+        weights: Floats,
+        loss_scale: Floats,
+        parts: Floats | None,
+        costs: Floats | None,
+        rows: Rows,
     ) -> DescentJob:
         from ..kernels import linear as kernels
 
@@ -120,9 +155,28 @@ class Descent:
             G = np.zeros((self.models, self.outputs, self.width), np.int64)
             H = np.zeros((self.models, self.buckets, self.outputs), np.int64)
             for m in range(self.models):
-                c, g, h = _NOTHING if costs is None else costs[m], float(self.g_unit[m]), float(self.h_unit[m])
-                end = (c, self.cost_labels, self.clip, g, G[m], self.kind, self.hist_labels, h, H[m])
-                loss = (self.loss, float(loss_scale[m]), _NO_WEIGHTS if parts is None else parts[m], self.sharpness)
+                c, g, h = (
+                    _NOTHING if costs is None else costs[m],
+                    float(self.g_unit[m]),
+                    float(self.h_unit[m]),
+                )
+                end = (
+                    c,
+                    self.cost_labels,
+                    self.clip,
+                    g,
+                    G[m],
+                    self.kind,
+                    self.hist_labels,
+                    h,
+                    H[m],
+                )
+                loss = (
+                    self.loss,
+                    float(loss_scale[m]),
+                    _NO_WEIGHTS if parts is None else parts[m],
+                    self.sharpness,
+                )
                 if chosen is not None:
                     kernels.descend_chosen(*head, chosen, weights[m], *loss, *end)
                 else:
@@ -131,7 +185,14 @@ class Descent:
 
         return job
 
-    def _panel(self, weights: Floats, loss_scale: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _panel(
+        self,
+        weights: Floats,
+        loss_scale: Floats,
+        parts: Floats | None,
+        costs: Floats | None,
+        rows: Rows,
+    ) -> DescentJob:
         from ..kernels import panel as kernels_panel
 
         M = self.models
@@ -147,8 +208,21 @@ class Descent:
             head = self._head(block.gathered if isinstance(block, Drawn) else block, rows)
             G, H = np.empty((M, 1, self.width), np.int64), np.empty((M, self.buckets, 1), np.int64)
             for lo, hi, part, c, by_cell, pull, g_unit, h_unit in panels:
-                g, h = np.zeros((self.width, part.shape[1]), np.int64), np.zeros((self.buckets, part.shape[1]), np.int64)
-                end = (c, self.cost_labels, self.clip, g_unit, g, self.kind, self.hist_labels, h_unit, h)
+                g, h = (
+                    np.zeros((self.width, part.shape[1]), np.int64),
+                    np.zeros((self.buckets, part.shape[1]), np.int64),
+                )
+                end = (
+                    c,
+                    self.cost_labels,
+                    self.clip,
+                    g_unit,
+                    g,
+                    self.kind,
+                    self.hist_labels,
+                    h_unit,
+                    h,
+                )
                 loss = (self.loss, pull, by_cell, self.sharpness)
                 kernels_panel.descend_panel(*head, part, a, b, *loss, *end, self.rows_exact)
                 G[lo:hi, 0], H[lo:hi, :, 0] = g[:, : hi - lo].T, h[:, : hi - lo].T

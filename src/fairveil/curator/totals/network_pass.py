@@ -1,4 +1,5 @@
-"""The pass of a network over rows: a clipped gradient sum, a histogram of predictions, or both of one network at once."""
+"""The pass of a network over rows: a clipped gradient sum, a histogram of predictions, or both of
+one network at once."""
 
 from __future__ import annotations
 
@@ -33,14 +34,26 @@ class NetworkPass:
     def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
         """The pass that answers these one or two questions about one network."""
         if rows.exact_count > MOST_ROWS:
-            remedy = "Gradients of networks add up exactly so far; take a sample of the table, or a linear model."
-            raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+            remedy = (
+                "Gradients of networks add up exactly so far; take a sample of the table, or a "
+                "linear model."
+            )
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy
+                )
+            )
         from ..kernels.torch_layers import Scratch
 
-        return NetworkPass(tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch())
+        return NetworkPass(
+            tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch()
+        )
 
-    def job(self, questions: Sequence[Question], rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
-        """What to do with rows a to b of a block, for questions with the keys of those given to `of`, or one around the one."""
+    def job(
+        self, questions: Sequence[Question], rows: Rows
+    ) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
+        """What to do with rows a to b of a block, for questions with the keys of those given to
+        `of`, or one around the one."""
         if isinstance(questions[0], ByCell):
             return self._by_cell(questions[0], rows)
         from ..kernels.torch_gradient import engine
@@ -59,7 +72,8 @@ class NetworkPass:
                     wanted = _wanted(question, scale, whole, index, self.scratch)
                     if isinstance(outer, Weighed):
                         wanted = replace(wanted, weights=outer.row_weights(whole, index))
-            found, _ = whole.row_major(index), ready.method  # tried on made-up rows first: what is heard of that is no row's
+            # tried on made-up rows first: what is heard of that is no row's
+            found, _ = whole.row_major(index), ready.method
             logits, total = quietly(troubles, ready.run, model.parameters, found, wanted, troubles)
             out: list[Ints] = []
             for question, scale in zip(asked, self.scales, strict=True):
@@ -72,14 +86,18 @@ class NetworkPass:
 
         return job
 
-    def _by_cell(self, question: ByCell, rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
+    def _by_cell(
+        self, question: ByCell, rows: Rows
+    ) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
         """Each row once, those of one cell together."""
         plain = self.job([question.inner], rows)
         shape = question.shape(rows.layout)
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
             whole, index = _taken(block, a, b)
-            order, cuts = places(whole, question.cells, np.arange(a, b) if isinstance(index, slice) else index)
+            order, cuts = places(
+                whole, question.cells, np.arange(a, b) if isinstance(index, slice) else index
+            )
             out = np.zeros(shape, np.int64)
             for cell, (first, last) in enumerate(itertools.pairwise(cuts.tolist())):
                 if first < last:
@@ -105,7 +123,9 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any, s
         by_label = labels if question.cost_labels > 1 and labels is not None else 0
         costs = np.zeros((1, 1))
         for line in block.cells(question.cells):  # the row's cells: one, or one a sensitive column
-            costs = costs + table.take(line[index].astype(np.int64) * question.cost_labels + by_label, axis=0)
+            costs = costs + table.take(
+                line[index].astype(np.int64) * question.cost_labels + by_label, axis=0
+            )
     return Wanted(
         LARGEST if question.clip is None else question.clip,
         scale.unit,
@@ -119,7 +139,9 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any, s
     )
 
 
-def _histogram(question: NetworkHistogram, scale: Scale, logits: Floats, block: Block, index: Any, classes: int) -> Ints:
+def _histogram(
+    question: NetworkHistogram, scale: Scale, logits: Floats, block: Block, index: Any, classes: int
+) -> Ints:
     """Rows whose logits are no numbers count nowhere."""
     from ..kernels import moments as kernels_moments
 
@@ -130,17 +152,24 @@ def _histogram(question: NetworkHistogram, scale: Scale, logits: Floats, block: 
     found = block.labels[index] if question.by_label else block.labels[:0]
     cells = np.ascontiguousarray(block.cells(question.cells)[:, index])
     head = (values, found, cells, weights)
-    kernels_moments.scatter(*head, 0, len(values), labels, False, math.ldexp(1.0, scale.exponent), out)
+    kernels_moments.scatter(
+        *head, 0, len(values), labels, False, math.ldexp(1.0, scale.exponent), out
+    )
     return out
 
 
 def decisions(logits: Floats, kind: str, sharpness: float) -> Floats:
-    """(rows, outputs): hard or soft decisions; of two classes the second's. Rows of NaN are zero."""
+    """(rows, outputs): hard or soft decisions; of two classes the second's. Rows of NaN are
+    zero."""
     good = np.isfinite(logits).all(axis=1, keepdims=True)
     z = np.where(good, logits, 0.0)
     if z.shape[1] == 1:
         with np.errstate(over="ignore"):
-            values = (z > 0).astype(np.float64) if kind == "hard" else 1.0 / (1.0 + np.exp(-sharpness * z))
+            values = (
+                (z > 0).astype(np.float64)
+                if kind == "hard"
+                else 1.0 / (1.0 + np.exp(-sharpness * z))
+            )
     elif kind == "hard":
         values = (z.argmax(axis=1)[:, np.newaxis] == np.arange(z.shape[1])).astype(np.float64)
     else:

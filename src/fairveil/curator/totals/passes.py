@@ -1,7 +1,9 @@
-"""Exact totals: which kernel adds what, over blocks and threads. Integers in grid units; no noise here.
+"""Exact totals: which kernel adds what, over blocks and threads. Integers in grid units; no noise
+here.
 
 Guarantees (tests/curator/test_curator_totals.py):
-1. The integers do not depend on the order of rows, on blocks, shards, threads, or on how many models share the pass.
+1. The integers do not depend on the order of rows, on blocks, shards, threads, or on how many
+   models share the pass.
 2. Each agrees with `reference.total` within the rounding of the grid.
 """
 
@@ -36,13 +38,17 @@ Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
 
-def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
-    """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass do."""
+def totals(
+    asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block | Drawn], threads: int | None = None
+) -> list[Ints]:
+    """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass
+    do."""
     return Passes(asks, rows).run([question for question, _ in asks], blocks, threads)
 
 
 class Passes:
-    """Which passes total a list of asks. What does not depend on weights and costs is worked out once, for many steps."""
+    """Which passes total a list of asks. What does not depend on weights and costs is worked out
+    once, for many steps."""
 
     def __init__(self, asks: Sequence[Asked], rows: Rows) -> None:
         for question, _ in asks:
@@ -60,10 +66,17 @@ class Passes:
                 of = NetworkPass.of if _is_network(asked[0][0]) else Descent.of
                 self._descents[at] = of(asked, rows)
 
-    def run(self, questions: Sequence[Question], blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
+    def run(
+        self,
+        questions: Sequence[Question],
+        blocks: Iterable[Block | Drawn],
+        threads: int | None = None,
+    ) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
         if isinstance(self._rows, ShardedRows):
-            return self._rows.totals(list(zip(questions, self._scales, strict=True)), self.shapes, blocks)
+            return self._rows.totals(
+                list(zip(questions, self._scales, strict=True)), self.shapes, blocks
+            )
         jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
         for at in self._passes:
             asked = [questions[i] for i in at]
@@ -81,15 +94,23 @@ class Passes:
             for at, job in jobs:
                 read: Any = self._read(block, questions[at[0]], at)
                 alone = threads is None and block.rows < 2 * WORTH_A_THREAD
-                alone = alone or isinstance(self._descents.get(at), NetworkPass)  # torch has threads of its own
-                for parts in [job(read, 0, block.rows)] if alone else in_pieces(partial(job, read), block.rows, threads):
+                # torch has threads of its own
+                alone = alone or isinstance(self._descents.get(at), NetworkPass)
+                for parts in (
+                    [job(read, 0, block.rows)]
+                    if alone
+                    else in_pieces(partial(job, read), block.rows, threads)
+                ):
                     for i, part in zip(at, parts, strict=True):
                         whole, part = outs[i], part.reshape(self.shapes[i])
                         if whole is None:
                             outs[i] = part
                         else:
                             whole += part
-        return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self.shapes, strict=True)]
+        return [
+            np.zeros(shape, np.int64) if out is None else out
+            for out, shape in zip(outs, self.shapes, strict=True)
+        ]
 
     def _around(self, at: tuple[int, ...], question: CellwiseQuestion) -> Job | DescentJob:
         """The inner question's job; for sums told apart by cell, of runs of rows of one cell."""
@@ -97,12 +118,17 @@ class Passes:
         if isinstance(descent, NetworkPass):
             return descent.job([question], self._rows)
         inner = question.inner
-        job = _job(inner, self._scales[at[0]], self._rows) if descent is None else descent.job([inner], self._rows)
+        job = (
+            _job(inner, self._scales[at[0]], self._rows)
+            if descent is None
+            else descent.job([inner], self._rows)
+        )
         shape = question.shape(self._rows.layout)
         return by_cell(job, question.cells, shape) if isinstance(question, ByCell) else job
 
     def _read(self, block: Block | Drawn, question: Question, at: tuple[int, ...]) -> Any:
-        """The rows as the job takes them: where weights differ by cell, with these; told apart by cell, in the cells' order."""
+        """The rows as the job takes them: where weights differ by cell, with these; told apart by
+        cell, in the cells' order."""
         descent = self._descents.get(at)
         if isinstance(descent, NetworkPass):
             return block
@@ -118,7 +144,12 @@ def check_labels(question: Question, rows: Rows) -> None:
     """The kernels do not look: labels that are read must be there."""
     if "label" in question.reads and not rows.labelled:
         raise InputError(
-            complaint(expected="rows with labels", of=question.name, got="rows without", remedy="Give y to the rows.")
+            complaint(
+                expected="rows with labels",
+                of=question.name,
+                got="rows without",
+                remedy="Give y to the rows.",
+            )
         )
     inner = inner_of(question)
     if isinstance(rows, ShardedRows) and (isinstance(inner, OwnJob) or _is_network(inner)):
@@ -126,7 +157,8 @@ def check_labels(question: Question, rows: Rows) -> None:
 
 
 def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ...]]:
-    """Which asks share a pass: a gradient and a histogram of the same model over the same cells. `apart`: none."""
+    """Which asks share a pass: a gradient and a histogram of the same model over the same cells.
+    `apart`: none."""
     free = list(range(len(asks)))
     out: list[tuple[int, ...]] = []
     while free:
@@ -136,12 +168,18 @@ def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ..
             out.append((i,))
         else:
             free.remove(partner)
-            out.append((i, partner) if isinstance(asks[i][0], GradientSum | NetworkGradient) else (partner, i))
+            out.append(
+                (i, partner)
+                if isinstance(asks[i][0], GradientSum | NetworkGradient)
+                else (partner, i)
+            )
     return out
 
 
 def _fuses(a: Question, b: Question) -> bool:
-    if isinstance(a, PredictionHistogram | NetworkHistogram) and isinstance(b, GradientSum | NetworkGradient):
+    if isinstance(a, PredictionHistogram | NetworkHistogram) and isinstance(
+        b, GradientSum | NetworkGradient
+    ):
         a, b = b, a
     if isinstance(a, NetworkGradient) and isinstance(b, NetworkHistogram):
         return a.model is b.model
@@ -193,7 +231,9 @@ def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
         out = np.zeros(cell_count(cells) * labels, np.int64)
-        kernels_moments.count(block.labels, block.cells(cells), block.weights, a, b, labels, unit, out)
+        kernels_moments.count(
+            block.labels, block.cells(cells), block.weights, a, b, labels, unit, out
+        )
         out = of_group(out, getattr(question, "group", None), labels)
         return (np.repeat(out[np.newaxis], question.models, axis=0),)
 
@@ -215,7 +255,14 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
     shape = question.shape(layout)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        head: tuple[Any, ...] = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.labels,
+        )
         head = (*head, block.cells(question.cells), block.weights, a, b, longest)
         if isinstance(question, GramMatrices):
             out = np.zeros(shape, np.int64)
@@ -227,7 +274,9 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
         if question.basis is None:
             kernels_moments.feature_sums(*head, labels, clip, unit, out)
         else:
-            kernels_moments.basis_sums(*head, labels, np.ascontiguousarray(question.basis.T), clip, unit, out)
+            kernels_moments.basis_sums(
+                *head, labels, np.ascontiguousarray(question.basis.T), clip, unit, out
+            )
         return (out,)
 
     return job
@@ -240,11 +289,22 @@ def _score_bins(question: ScoreHistogram, scale: Scale, rows: Rows) -> Job:
     edges, unit = np.array(question.edges), math.ldexp(1.0, scale.exponent)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        head: tuple[Any, ...] = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.labels,
+        )
         head = (*head, block.cells(question.cells), block.weights)
-        out = np.zeros((question.models, cell_count(question.cells) * labels, 1 + len(edges)), np.int64)
+        out = np.zeros(
+            (question.models, cell_count(question.cells) * labels, 1 + len(edges)), np.int64
+        )
         for m in range(question.models):
-            kernels_moments.score_bins(*head, question.model.array[m], a, b, edges, labels, unit, out[m])
+            kernels_moments.score_bins(
+                *head, question.model.array[m], a, b, edges, labels, unit, out[m]
+            )
         return (out,)
 
     return job
@@ -253,7 +313,10 @@ def _score_bins(question: ScoreHistogram, scale: Scale, rows: Rows) -> Job:
 def _number_moments(question: NumberMoments, scale: Scale, rows: Rows) -> Job:
     from ..kernels import moments as kernels_moments
 
-    clip, unit = math.inf if question.clip is None else question.clip, math.ldexp(1.0, scale.exponent)
+    clip, unit = (
+        math.inf if question.clip is None else question.clip,
+        math.ldexp(1.0, scale.exponent),
+    )
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
         out = np.zeros((2, rows.layout.numbers), np.int64)
@@ -276,7 +339,14 @@ def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
     count = cell_count(question.cells)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        head: tuple[Any, ...] = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.labels,
+        )
         head = (*head, block.cells(question.cells), block.weights)
         out = np.zeros((model.models, count), np.int64)
         if coef is not None:
@@ -288,7 +358,9 @@ def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
                 out[lo : lo + PANEL_MODELS] = sums.T
         else:
             for m in range(model.models):
-                kernels_moments.class_losses(*head, model.array[m], a, b, code, limit, unit[m], out[m])
+                kernels_moments.class_losses(
+                    *head, model.array[m], a, b, code, limit, unit[m], out[m]
+                )
         return (out,)
 
     return job

@@ -1,4 +1,5 @@
-"""The pass that adds gradients person by person: which rows a thread takes, and what `kernels_persons` is told."""
+"""The pass that adds gradients person by person: which rows a thread takes, and what
+`kernels_persons` is told."""
 
 from __future__ import annotations
 
@@ -28,13 +29,17 @@ def is_by_person(question: Question, rows: Rows) -> bool:
 
 
 def limit_of(question: GradientSum, layout: RowLayout, cap: float | None) -> float:
-    """The largest norm of a person's sum, and what rounding of the norm may add to it, far above."""
+    """The largest norm of a person's sum, and what rounding of the norm may add to it, far
+    above."""
     clip = math.inf if question.clip is None else question.clip
-    return clip * (cap or 1.0) * (1.0 + (question.model.outputs * (1 + layout.width) + 64) * 2.0**-52)
+    return (
+        clip * (cap or 1.0) * (1.0 + (question.model.outputs * (1 + layout.width) + 64) * 2.0**-52)
+    )
 
 
 def scale_of_gradient(question: GradientSum, layout: RowLayout, cap: float | None) -> Scale:
-    """Bound and grid of a sum over persons: a person's sum is clipped, whatever the number of their rows (theory.md#units)."""
+    """Bound and grid of a sum over persons: a person's sum is clipped, whatever the number of their
+    rows (theory.md#units)."""
     question.scale(layout, cap)  # a clip that is missing is said there
     coordinates = question.model.outputs * (1 + layout.width)
     return gridded(sensitivity.of_signed(limit_of(question, layout, cap)), coordinates)
@@ -46,7 +51,11 @@ class PersonPass:
     def __init__(self, asked: tuple[Question, Sequence[Scale]], rows: Rows) -> None:
         question, scales = asked
         assert isinstance(question, GradientSum)
-        self._models, self._outputs, self._width = question.models, question.model.outputs, 1 + rows.layout.width
+        self._models, self._outputs, self._width = (
+            question.models,
+            question.model.outputs,
+            1 + rows.layout.width,
+        )
         self._units = units(scales, question.models)
 
     def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
@@ -56,7 +65,9 @@ class PersonPass:
         assert question.clip is not None
         costs = question.costs(rows.layout) if question.cell_costs is not None else None
         loss_scale = question.loss_weights
-        parts = None if question.cell_weights is None else by_model(question.cell_weights, self._models)
+        parts = (
+            None if question.cell_weights is None else by_model(question.cell_weights, self._models)
+        )
         clip, cap = question.clip, rows.max_sample_weight if rows.weighted else 1.0
         kind, labels = LOSS_CODES[question.loss], question.cost_labels
         cells = question.cells if question.reads_cells else None
@@ -67,14 +78,26 @@ class PersonPass:
             block = given.gathered if isinstance(given, Drawn) else given
             start, stop = _whole(block.persons, a), _whole(block.persons, b)
             out = np.zeros((self._models, self._outputs, self._width), np.int64)
-            head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+            head: tuple[Any, ...] = (
+                block.numbers,
+                block.indptr,
+                block.indices,
+                block.codes,
+                rows.offsets,
+                block.labels,
+            )
             head = (*head, block.cells(cells), block.weights, block.persons)
             for m in range(self._models if stop > start else 0):
-                c, w = _NOTHING if costs is None else costs[m], _NO_WEIGHTS if parts is None else parts[m]
+                c, w = (
+                    _NOTHING if costs is None else costs[m],
+                    _NO_WEIGHTS if parts is None else parts[m],
+                )
                 loss = (kind, float(loss_scale[m]), w, question.model.sharpness, c, labels)
                 unit = float(self._units[m])
                 end = (clip, clip * cap * unit, unit, out[m])
-                kernels_persons.person_gradients(*head, question.model.array[m], start, stop, *loss, *end)
+                kernels_persons.person_gradients(
+                    *head, question.model.array[m], start, stop, *loss, *end
+                )
             return (out,)
 
         return job

@@ -1,12 +1,16 @@
-"""A round of descent over public rows in one pass: exact and protected gradient, histograms, and the maxima that grids hang on.
+"""A round of descent over public rows in one pass: exact and protected gradient, histograms, and
+the maxima that grids hang on.
 
-A grid follows from a maximum over the rows, and integers from their grid, so that two passes seem needed. But a grid is a power
-of two, and from one round to the next little but the costs changes: sums are made on a grid that is guessed from the round
-before, and once more where the maxima say another.
+A grid follows from a maximum over the rows, and integers from their grid, so that two passes seem
+needed. But a grid is a power of two, and from one round to the next little but the costs changes:
+sums are made on a grid that is guessed from the round before, and once more where the maxima say
+another.
 
 Guarantees (tests/curator/test_curator_public_pass.py):
-1. Sums and scales are those of `public_scale.of` and `Passes`, to the bit, whatever the round before was.
-2. Nothing here can fail once a release was admitted: rows and weights that might overflow go the other way.
+1. Sums and scales are those of `public_scale.of` and `Passes`, to the bit, whatever the round
+   before was.
+2. Nothing here can fail once a release was admitted: rows and weights that might overflow go the
+   other way.
 """
 
 from __future__ import annotations
@@ -30,15 +34,18 @@ from . import public_scale
 from .descent_pass import DECISION_CODES
 
 Maxima = tuple[Floats, Floats]
-Scaling = Callable[[int, Question, Maxima | None], list[Scale]]  # an ask's place, the question, its maxima where it has some
-Total = tuple[int, Question, list[Scale], Ints]  # an ask's place, what was asked of it, its grid and its sum
+# an ask's place, the question, its maxima where it has some
+Scaling = Callable[[int, Question, Maxima | None], list[Scale]]
+# an ask's place, what was asked of it, its grid and its sum
+Total = tuple[int, Question, list[Scale], Ints]
 FAR = 1e290  # sums of products below it do not overflow
 _NOTHING: Ints = np.zeros((0, 1), np.int64)
 
 
 class PublicPass:
-    """The pass for asks of one key: a gradient of log loss with costs by cell, and histograms of the same model's decisions, by
-    cell or of everybody. Of one model of two classes, on rows without weights."""
+    """The pass for asks of one key: a gradient of log loss with costs by cell, and histograms of
+    the same model's decisions, by cell or of everybody. Of one model of two classes, on rows
+    without weights."""
 
     def __init__(self, questions: Sequence[Question], rows: Rows) -> None:
         gradient = questions[0]
@@ -52,41 +59,68 @@ class PublicPass:
         self._grids = [0, 0, 0]  # of the costs' gradient and of both histograms
         self._asked: GradientSum | None = None
         self._found: tuple[Floats, Floats, float] = (np.zeros((0, 0)), np.zeros((0, 0)), 0.0)
-        self._felt = 1.0  # the largest gradient of costs in the round before, in units of how far these reached
+        # the largest gradient of costs in the round before, in units of how far these reached
+        self._felt = 1.0
 
     @staticmethod
     def takes(questions: Sequence[Question], rows: Rows) -> bool:
         """Whether it answers these."""
         gradient, *others = questions
-        if not isinstance(gradient, GradientSum) or gradient.loss != "log" or gradient.cell_costs is None or not others:
+        if (
+            not isinstance(gradient, GradientSum)
+            or gradient.loss != "log"
+            or gradient.cell_costs is None
+            or not others
+        ):
             return False
-        alone = gradient.models == gradient.model.outputs == 1 and gradient.cells is not None and gradient.cell_weights is None
-        plain = rows.exact_count > 0 and rows.labelled and not (rows.weighted or isinstance(rows, ShardedRows))
+        alone = (
+            gradient.models == gradient.model.outputs == 1
+            and gradient.cells is not None
+            and gradient.cell_weights is None
+        )
+        plain = (
+            rows.exact_count > 0
+            and rows.labelled
+            and not (rows.weighted or isinstance(rows, ShardedRows))
+        )
         same = all(_is_beside(one, gradient) for one in others)
         apart = len({getattr(one, "cells", None) for one in others}) == len(others)
         kinds = len({getattr(one, "decisions", "") for one in others}) == 1
         return alone and plain and same and apart and kinds
 
     def is_safe(self, questions: Sequence[Question]) -> bool:
-        """Whether nothing overflows at these weights and costs, and all are about one model: to be asked before a charge."""
+        """Whether nothing overflows at these weights and costs, and all are about one model: to be
+        asked before a charge."""
         gradient: Any = questions[0]
         if any(getattr(one, "model", None) is not gradient.model for one in questions):
             return False
         longest, (_, reach, slack) = public_scale.longest_row(self._rows), self._costs(gradient)
-        score = float(np.abs(gradient.model.array).sum()) * longest * max(1.0, gradient.model.sharpness)
-        pull = (gradient.model.sharpness * float(reach.max(initial=0.0)) + slack + float(gradient.loss_weights[0])) * longest
+        score = (
+            float(np.abs(gradient.model.array).sum()) * longest * max(1.0, gradient.model.sharpness)
+        )
+        pull = (
+            gradient.model.sharpness * float(reach.max(initial=0.0))
+            + slack
+            + float(gradient.loss_weights[0])
+        ) * longest
         return bool(score < FAR and pull < FAR)
 
-    def run(self, questions: Sequence[Question], scaling: Scaling, threads: int | None) -> list[Total]:
+    def run(
+        self, questions: Sequence[Question], scaling: Scaling, threads: int | None
+    ) -> list[Total]:
         """Totals of all rows. `scaling` turns maxima into scales."""
         gradient: Any = questions[0]
         common = self._common.again(model=gradient.model, loss_weight=gradient.loss_weight)
-        rest = self._rest.again(model=gradient.model, cell_costs=gradient.cell_costs, _costs=gradient._costs)
+        rest = self._rest.again(
+            model=gradient.model, cell_costs=gradient.cell_costs, _costs=gradient._costs
+        )
         loss = scaling(0, common, None)
         _, reach, slack = self._costs(gradient)
         far, least = float(reach.max(initial=0.0)), slack * public_scale.longest_row(self._rows)
         guess = np.array([self._felt * far + least])
-        self._grids[0] = public_scale.of_maxima(rest, self._rows, 2, (guess, guess.copy()))[0].exponent
+        self._grids[0] = public_scale.of_maxima(rest, self._rows, 2, (guess, guess.copy()))[
+            0
+        ].exponent
         while True:
             sums, found = self._passed(questions, rest, loss[0], threads)
             scales: dict[int, list[Scale]] = {}
@@ -104,10 +138,20 @@ class PublicPass:
         self._felt = (float(found[0]) - least) / far if far > 0 else self._felt
         gradients, histogram, total = sums
         pair = np.ascontiguousarray(gradients.T)
-        out: list[Total] = [(0, rest, moved, pair[1].reshape(1, 1, -1)), (0, common, loss, pair[0].reshape(1, 1, -1))]
+        out: list[Total] = [
+            (0, rest, moved, pair[1].reshape(1, 1, -1)),
+            (0, common, loss, pair[0].reshape(1, 1, -1)),
+        ]
         for by_cell, place in self._places.items():
             shape = (1, *questions[place].shape(self._rows.layout))
-            out.append((place, questions[place], scales[place], (histogram if by_cell else total).reshape(shape)))
+            out.append(
+                (
+                    place,
+                    questions[place],
+                    scales[place],
+                    (histogram if by_cell else total).reshape(shape),
+                )
+            )
         return out
 
     def _costs(self, gradient: GradientSum) -> tuple[Floats, Floats, float]:
@@ -130,26 +174,60 @@ class PublicPass:
         costs, reach, slack = self._costs(gradient)
         histograms = {by_cell: questions[place] for by_cell, place in self._places.items()}
         decisions = DECISION_CODES[next(iter(histograms.values())).decisions]  # type: ignore[attr-defined]
-        labels = {by: len(layout.classes or ()) if getattr(one, "by_label", False) else 1 for by, one in histograms.items()}
-        sizes = {by: labels[by] * cell_count(getattr(one, "cells", None)) for by, one in histograms.items()}
+        labels = {
+            by: len(layout.classes or ()) if getattr(one, "by_label", False) else 1
+            for by, one in histograms.items()
+        }
+        sizes = {
+            by: labels[by] * cell_count(getattr(one, "cells", None))
+            for by, one in histograms.items()
+        }
         limit = math.inf if self._common.clip is None else self._common.clip
         cut = math.inf if rest.clip is None else rest.clip
         g, h, t = (math.ldexp(1.0, exponent) for exponent in self._grids)
         pull, by_loss = float(gradient.loss_weights[0]), math.ldexp(1.0, loss.exponent)
-        head = (pull, limit, by_loss, model.sharpness, costs, gradient.cost_labels, cut, g, reach, slack, decisions)
+        head = (
+            pull,
+            limit,
+            by_loss,
+            model.sharpness,
+            costs,
+            gradient.cost_labels,
+            cut,
+            g,
+            reach,
+            slack,
+            decisions,
+        )
 
         def job(block: Block, a: int, b: int) -> tuple[Ints, Ints, Ints, Floats]:
-            fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+            fixed = (
+                block.numbers,
+                block.indptr,
+                block.indices,
+                block.codes,
+                rows.offsets,
+                block.labels,
+            )
             made, found = np.zeros((1 + layout.width, 2), np.int64), np.zeros(4)
-            histogram, total = (np.zeros((sizes[by], 1), np.int64) if by in sizes else _NOTHING for by in (True, False))
+            histogram, total = (
+                np.zeros((sizes[by], 1), np.int64) if by in sizes else _NOTHING
+                for by in (True, False)
+            )
             tail = (labels.get(True, 1), h, histogram, labels.get(False, 1), t, total, made, found)
-            kernels.descend_public(*fixed, block.cells(gradient.cells), model.array[0], a, b, *head, *tail)
+            kernels.descend_public(
+                *fixed, block.cells(gradient.cells), model.array[0], a, b, *head, *tail
+            )
             return made, histogram, total, found
 
         parts: list[tuple[Ints, Ints, Ints, Floats]] = []
         for block in rows.blocks():
             alone = threads is None and block.rows < 2 * WORTH_A_THREAD
-            run = [job(block, 0, block.rows)] if alone else in_pieces(partial(job, block), block.rows, threads)
+            run = (
+                [job(block, 0, block.rows)]
+                if alone
+                else in_pieces(partial(job, block), block.rows, threads)
+            )
             parts = [_added(parts + run)]
         made, histogram, total, found = parts[0]
         return (made, histogram, total), found

@@ -1,7 +1,9 @@
-"""Bounds when the rows are public: sensitive features alone protected (theory.md#public), or no privacy at all.
+"""Bounds when the rows are public: sensitive features alone protected (theory.md#public), or no
+privacy at all.
 
-Then the maxima run over the actual rows, for every row over all pairs of *listed* groups, and no clip is needed. A person may
-change all her sensitive columns at once; with marginal groups she is in one cell of each column, and the columns' moves add.
+Then the maxima run over the actual rows, for every row over all pairs of *listed* groups, and no
+clip is needed. A person may change all her sensitive columns at once; with marginal groups she is
+in one cell of each column, and the columns' moves add.
 """
 
 from __future__ import annotations
@@ -31,32 +33,45 @@ from ..rows.threads import in_pieces
 from . import reference
 
 EXACT_BITS = 44
-ROUNDING = 2.0**-40  # of a probability, and of a loss relative to its score: far above what a few operations lose
+# of a probability, and of a loss relative to its score: far above what a few operations lose
+ROUNDING = 2.0**-40
 FORGOTTEN = 1e-120  # times `ROUNDING` above residuals so small that their squares are lost
 _NO_WEIGHTS = np.empty(0)
 
 
 def needs_rows(question: Question) -> bool:
-    """Whether its bound with public rows is a maximum over them; the others' bounds are constants anyway."""
+    """Whether its bound with public rows is a maximum over them; the others' bounds are constants
+    anyway."""
     question = inner_of(question)
     soft = isinstance(question, PredictionHistogram) and question.decisions == "soft"
-    return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses)
+    return soft or isinstance(
+        question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses
+    )
 
 
 def of(
-    question: Question, rows: Rows, order: int = 2, *, exact: bool = False, threads: int | None = None, factor: float = 1.0
+    question: Question,
+    rows: Rows,
+    order: int = 2,
+    *,
+    exact: bool = False,
+    threads: int | None = None,
+    factor: float = 1.0,
 ) -> list[Scale]:
-    """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
+    """For each model: its grid, the largest contribution of one row, and how far other sensitive
+    values alone move the total.
 
-    `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are the kernels' own; what is
-    computed from them here may be off by rounding, for which `ROUNDING` is added to every size and move. `factor`: of every
-    row's contribution.
+    `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are
+    the kernels' own; what is computed from them here may be off by rounding, for which `ROUNDING`
+    is added to every size and move. `factor`: of every row's contribution.
     """
     if isinstance(question, ByCell):
         inner = of(question.inner, rows, order, exact=exact, threads=threads)
         return [question.across(scale, alone=True) for scale in inner]
     if isinstance(question, Weighed):
-        inner = of(question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None))
+        inner = of(
+            question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None)
+        )
         return [question.weighing(scale, rows.layout, alone=True) for scale in inner]
     if isinstance(rows, ShardedRows):
         maxima = rows.largest(question, order, exact)
@@ -66,33 +81,50 @@ def of(
 
 
 def of_maxima(
-    question: Question, rows: Rows, order: int, maxima: tuple[Floats, Floats], *, exact: bool = False, factor: float = 1.0
+    question: Question,
+    rows: Rows,
+    order: int,
+    maxima: tuple[Floats, Floats],
+    *,
+    exact: bool = False,
+    factor: float = 1.0,
 ) -> list[Scale]:
-    """The scales that `of` gives, from the largest contribution and the largest move of each model: see `found`."""
+    """The scales that `of` gives, from the largest contribution and the largest move of each model:
+    see `found`."""
     norms, spreads = maxima
-    if isinstance(question, GradientSum) and question.clip is not None:  # a projection: it never expands a difference
+    # a projection: it never expands a difference
+    if isinstance(question, GradientSum) and question.clip is not None:
         limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
         norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
     if "sensitive" not in question.reads:
         spreads[:] = 0.0
     bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
     coordinates = _coordinates(question, rows)
-    pairs = zip((norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True)
+    pairs = zip(
+        (norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True
+    )
     return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
 
 
-def found(question: Question, rows: Rows, order: int, *, exact: bool, threads: int | None) -> tuple[Floats, Floats]:
-    """For each model the largest contribution of one of these rows, and its largest move, before any clip."""
+def found(
+    question: Question, rows: Rows, order: int, *, exact: bool, threads: int | None
+) -> tuple[Floats, Floats]:
+    """For each model the largest contribution of one of these rows, and its largest move, before
+    any clip."""
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     if isinstance(question, GradientSum):
         bounded = exact and question.loss != "squared"
-        norms, spreads = _of_any_row(question, rows) if bounded else _largest(question, rows, threads)
+        norms, spreads = (
+            _of_any_row(question, rows) if bounded else _largest(question, rows, threads)
+        )
     for block in () if isinstance(question, GradientSum) else rows.blocks():
         w = reference.row_weights(block)
         for m in range(question.models):
             with np.errstate(over="ignore", invalid="ignore"):
                 sizes, moves, slack = _sizes_and_moves(question, block, rows, m, order)
-                sizes, moves = (np.where(w > 0, w * (values + slack), 0.0) for values in (sizes, moves))
+                sizes, moves = (
+                    np.where(w > 0, w * (values + slack), 0.0) for values in (sizes, moves)
+                )
             _need_finite(sizes, moves, question)
             norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
             spreads[m] = max(spreads[m], float(moves.max(initial=0.0)))
@@ -114,7 +146,9 @@ def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
 
 def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
     """One grid and bound for all models, for scores that are compared."""
-    norm, spread = (max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "spread"))
+    norm, spread = (
+        max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "spread")
+    )
     return gridded(Bound(norm, spread, scales[0].bound.order), _coordinates(question, rows))
 
 
@@ -129,11 +163,16 @@ def _coordinates(question: Question, rows: Rows) -> int:
         return question.per_row * (row + question.with_target) ** 2
     if isinstance(question, NumberMoments):
         return 2 * layout.numbers
-    return question.per_row * (question.coordinates(layout) if isinstance(question, FeatureSums) else 1)
+    return question.per_row * (
+        question.coordinates(layout) if isinstance(question, FeatureSums) else 1
+    )
 
 
-def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order: int) -> tuple[Floats, Floats, Floats]:
-    """For each row: the norm of its contribution, of its largest change by other sensitive values, and what rounding adds."""
+def _sizes_and_moves(
+    question: Question, block: Block, rows: Rows, m: int, order: int
+) -> tuple[Floats, Floats, Floats]:
+    """For each row: the norm of its contribution, of its largest change by other sensitive values,
+    and what rounding adds."""
     slack = np.zeros(block.rows)
     if isinstance(question, PredictionHistogram):
         _, p, _ = _predict(question.model.array[m], question.model.sharpness, block, rows)
@@ -142,10 +181,16 @@ def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order
         sizes, slack = _losses(question, block, rows, m)
     elif isinstance(question, NumberMoments):
         squares = reference.number_columns(block) ** 2
-        lengths = np.sqrt(np.asarray((squares + squares**2).sum(axis=0), np.float64).reshape(block.rows))
+        lengths = np.sqrt(
+            np.asarray((squares + squares**2).sum(axis=0), np.float64).reshape(block.rows)
+        )
         sizes = np.minimum(lengths, np.inf if question.clip is None else question.clip)
     elif isinstance(question, FeatureSums):
-        sizes = np.sqrt(_squares(block, rows)) if question.basis is None else _along(question, block, rows)
+        sizes = (
+            np.sqrt(_squares(block, rows))
+            if question.basis is None
+            else _along(question, block, rows)
+        )
         sizes = np.minimum(sizes, np.inf if question.clip is None else question.clip)
     elif isinstance(question, GramMatrices):
         squares = _squares(block, rows)
@@ -165,16 +210,23 @@ def _factors(question: Question, order: int) -> tuple[float, float]:
 
 
 def of_probability(question: PredictionHistogram, largest: float) -> tuple[Floats, Floats]:
-    """What `found` finds of soft decisions of one model of two classes, whose largest probability this is, in the L2 norm."""
+    """What `found` finds of soft decisions of one model of two classes, whose largest probability
+    this is, in the L2 norm."""
     size, (once, moved) = math.sqrt(largest * largest), _factors(question, 2)
     return np.array([size * once + ROUNDING * moved]), np.array([size * moved + ROUNDING * moved])
 
 
-def _predict(coef: Floats, sharpness: float, block: Block, rows: Rows) -> tuple[Floats, Floats, Floats]:
+def _predict(
+    coef: Floats, sharpness: float, block: Block, rows: Rows
+) -> tuple[Floats, Floats, Floats]:
     """Scores and probabilities (outputs, rows) and |row|^2 (rows,), as the kernels compute them."""
     from ..kernels import linear as kernels
 
-    z, p, s2 = np.empty((len(coef), block.rows)), np.empty((len(coef), block.rows)), np.empty(block.rows)
+    z, p, s2 = (
+        np.empty((len(coef), block.rows)),
+        np.empty((len(coef), block.rows)),
+        np.empty(block.rows),
+    )
     coef = np.ascontiguousarray(coef)
     parts = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
     kernels.predict(*parts, coef, sharpness, z, p, s2)
@@ -197,7 +249,8 @@ def _along(question: FeatureSums, block: Block, rows: Rows) -> Floats:
 
 
 def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats]:
-    """Cut losses and their rounding. A zero-one loss counts as 1: a score near 0 may fall on either side."""
+    """Cut losses and their rounding. A zero-one loss counts as 1: a score near 0 may fall on either
+    side."""
     if question.loss == "zero-one":
         return np.full(block.rows, question.limit), np.zeros(block.rows)
     z, _, _ = _predict(question.model.array[m], 1.0, block, rows)
@@ -213,16 +266,21 @@ def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Fl
 
 
 def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Floats, Floats]:
-    """For each model the largest |residual| |row| under any listed cell, and |row| times the largest |residual of one cell - of
-    another| by costs and by weights of the loss, with the rounding of both. Over listed cells, never over the row's own: even
-    the grid must not depend on a sensitive value."""
+    """For each model the largest |residual| |row| under any listed cell, and |row| times the
+    largest |residual of one cell - of another| by costs and by weights of the loss, with the
+    rounding of both. Over listed cells, never over the row's own: even the grid must not depend on
+    a sensitive value."""
     from ..kernels import public as kernels_public
     from .descent_pass import LOSS_CODES
 
     model, labels = question.model, question.cost_labels
     columns = ends_of(question)
     costs = np.zeros((question.models, 1, model.outputs))
-    columns, costs = (columns[:0], costs) if question.cell_costs is None else (columns, question.costs(rows.layout))
+    columns, costs = (
+        (columns[:0], costs)
+        if question.cell_costs is None
+        else (columns, question.costs(rows.layout))
+    )
     parts, spans = _NO_WEIGHTS, np.zeros((question.models, 3))
     if question.cell_weights is not None:
         parts = cell_weights.by_model(question.cell_weights, question.models)
@@ -230,13 +288,37 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
         spans[:, 2] = ROUNDING * spans[:, 0]
     found = np.zeros((question.models, 3))
     for block in rows.blocks():
-        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        head: tuple[Any, ...] = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.labels,
+        )
         for m in range(question.models):
             by_cell = (parts[m] if len(parts) else parts, spans[m])
-            loss = (LOSS_CODES[question.loss], float(question.loss_weights[m]), *by_cell, model.sharpness)
-            end = (costs[m], labels, columns, reach_of(costs[m], labels, columns), rounding_of(question, costs[m], loss[1]))
+            loss = (
+                LOSS_CODES[question.loss],
+                float(question.loss_weights[m]),
+                *by_cell,
+                model.sharpness,
+            )
+            end = (
+                costs[m],
+                labels,
+                columns,
+                reach_of(costs[m], labels, columns),
+                rounding_of(question, costs[m], loss[1]),
+            )
 
-            def job(a: int, b: int, m: int = m, fixed: Any = (*head, block.weights), end: Any = (loss, end)) -> Floats:
+            def job(
+                a: int,
+                b: int,
+                m: int = m,
+                fixed: Any = (*head, block.weights),
+                end: Any = (loss, end),
+            ) -> Floats:
                 out = np.empty(3)
                 kernels_public.largest_moves(*fixed, model.array[m], a, b, *end[0], *end[1], out)
                 return out
@@ -252,7 +334,8 @@ def ends_of(question: GradientSum) -> npt.NDArray[np.int64]:
 
 
 def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
-    """A norm that no row's gradient exceeds, whatever the weights; for grids of exact answers, which need no closer one.
+    """A norm that no row's gradient exceeds, whatever the weights; for grids of exact answers,
+    which need no closer one.
 
     |residual of log loss| is at most 1, with several classes sqrt 2; |J' costs| at most sharpness x range / 2, since
     sum_k p_k (c_k - mean)^2 is a variance (with one score: sharpness / 4 x the difference of the costs).
@@ -282,14 +365,22 @@ def longest_row(rows: Rows) -> float:
         return rows.largest_row
     largest = 0.0
     for block in rows.blocks():
-        head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.weights)
+        head = (
+            block.numbers,
+            block.indptr,
+            block.indices,
+            block.codes,
+            rows.offsets,
+            block.weights,
+        )
         largest = max(largest, float(kernels_public.largest_row(*head, 0, block.rows)))
     rows.largest_row = largest
     return largest
 
 
 def reach_of(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats:
-    """Of one score's costs, for each label: sums over sensitive columns of the largest |cost|, and of the range of costs."""
+    """Of one score's costs, for each label: sums over sensitive columns of the largest |cost|, and
+    of the range of costs."""
     out = np.zeros((2, labels))
     if costs.shape[1] == 1:
         table = costs[:, 0].reshape(-1, labels)
@@ -300,10 +391,18 @@ def reach_of(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floa
 
 
 def rounding_of(question: GradientSum, costs: Floats, terms: float) -> float:
-    """What rounding adds, in units of |row|, where the loss weighs `terms`; by cell, its own is in units of the residual."""
+    """What rounding adds, in units of |row|, where the loss weighs `terms`; by cell, its own is in
+    units of the residual."""
     if question.cell_weights is not None:
-        terms = FORGOTTEN * (1.0 + float(cell_weights.reach(question.cell_weights, question.cells)[..., 0].max()))
+        terms = FORGOTTEN * (
+            1.0 + float(cell_weights.reach(question.cell_weights, question.cells)[..., 0].max())
+        )
     if question.cell_costs is not None:
         per_row = 1 if question.cells is None else question.cells.per_row
-        terms += question.model.sharpness * question.model.outputs * float(np.abs(costs).max(initial=0.0)) * per_row
+        terms += (
+            question.model.sharpness
+            * question.model.outputs
+            * float(np.abs(costs).max(initial=0.0))
+            * per_row
+        )
     return ROUNDING * terms

@@ -1,7 +1,8 @@
-"""The same totals in plain NumPy: what every kernel computes, to be read beside it and tested against it.
+"""The same totals in plain NumPy: what every kernel computes, to be read beside it and tested
+against it.
 
-No grid, no integers, no fixed order: these agree with the kernels to a stated tolerance (about 1e-6 of the clip a row), and
-nothing is ever released from here.
+No grid, no integers, no fixed order: these agree with the kernels to a stated tolerance (about 1e-6
+of the clip a row), and nothing is ever released from here.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ def dense(block: Block) -> Floats:
         import scipy.sparse
 
         parts = (block.numbers[0], block.indices, block.indptr)
-        out[:, 1 : 1 + block.layout.numbers] = scipy.sparse.csr_array(parts, shape=(block.rows, block.layout.numbers)).toarray()
+        out[:, 1 : 1 + block.layout.numbers] = scipy.sparse.csr_array(
+            parts, shape=(block.rows, block.layout.numbers)
+        ).toarray()
     else:
         out[:, 1 : 1 + block.layout.numbers] = block.numbers.T
     first = 1 + block.layout.numbers
     for line, size in zip(block.codes, block.layout.code_sizes, strict=True):
-        out[np.arange(block.rows), first + line.astype(np.intp)] = 1.0  # a narrow code plus an offset would wrap
+        # a narrow code plus an offset would wrap
+        out[np.arange(block.rows), first + line.astype(np.intp)] = 1.0
         first += size
     return out
 
@@ -80,9 +84,13 @@ def residuals(question: GradientSum, block: Block, m: int) -> Floats:
         u = question.loss_weights[m] * (scores - block.labels[:, np.newaxis])
     elif question.loss == "log":
         wanted = np.arange(scores.shape[1]) if scores.shape[1] > 1 else np.ones(1)
-        u = question.loss_weights[m] * (probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted))
+        u = question.loss_weights[m] * (
+            probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted)
+        )
     if question.cell_weights is not None:
-        weights = np.broadcast_to(question.cell_weights, (question.models, question.cell_weights.shape[-1]))[m]
+        weights = np.broadcast_to(
+            question.cell_weights, (question.models, question.cell_weights.shape[-1])
+        )[m]
         u = u * weights[block.cells(question.cells).astype(np.int64)].sum(axis=0)[:, np.newaxis]
     if question.cell_costs is not None:
         u = u + cost_residuals(question, block, m, _own_costs(question, block, m))
@@ -98,11 +106,14 @@ def _own_costs(question: GradientSum, block: Block, m: int) -> Floats:
 
 
 def cost_residuals(question: GradientSum, block: Block, m: int, costs: Floats) -> Floats:
-    """J' costs a row: the derivative in the scores of sum_k softmax(sharpness x score)_k costs_k."""
+    """J' costs a row: the derivative in the scores of sum_k softmax(sharpness x score)_k
+    costs_k."""
     p = probabilities(dense(block) @ question.model.array[m].T, question.model.sharpness)
     if p.shape[1] == 1:
         return np.asarray(question.model.sharpness * p * (1 - p) * costs)
-    return np.asarray(question.model.sharpness * p * (costs - (p * costs).sum(axis=1, keepdims=True)))
+    return np.asarray(
+        question.model.sharpness * p * (costs - (p * costs).sum(axis=1, keepdims=True))
+    )
 
 
 def losses(question: GroupLosses, block: Block, m: int, limit: float) -> Floats:
@@ -148,10 +159,14 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         counts = _scatter(question, block, w, question.by_label)
         return counts if question.group is None else counts[question.group : question.group + 1]
     if isinstance(question, PredictionHistogram):
-        return _scatter(question, block, w[:, np.newaxis] * predictions(question, block, m), question.by_label)
+        return _scatter(
+            question, block, w[:, np.newaxis] * predictions(question, block, m), question.by_label
+        )
     if isinstance(question, ScoreHistogram):
         scores = dense(block) @ question.model.array[m, 0]
-        bins = np.eye(1 + len(question.edges))[(scores[:, np.newaxis] > np.array(question.edges)).sum(axis=1)]
+        bins = np.eye(1 + len(question.edges))[
+            (scores[:, np.newaxis] > np.array(question.edges)).sum(axis=1)
+        ]
         return _scatter(question, block, w[:, np.newaxis] * bins, question.by_label)
     if isinstance(question, GradientSum):
         X = dense(block)
@@ -163,10 +178,17 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         return np.asarray((w @ shortened(np.hstack([x, x**2]), question.clip)).reshape(2, -1))
     if isinstance(question, FeatureSums):
         r = dense(block) if question.basis is None else dense(block) @ question.basis.T
-        return _scatter(question, block, w[:, np.newaxis] * shortened(r, question.clip), question.by_label)
+        return _scatter(
+            question, block, w[:, np.newaxis] * shortened(r, question.clip), question.by_label
+        )
     if isinstance(question, GramMatrices):
         r = shortened(gram_rows(question, block), question.clip)
-        return _scatter(question, block, w[:, np.newaxis, np.newaxis] * r[:, :, np.newaxis] * r[:, np.newaxis, :], False)
+        return _scatter(
+            question,
+            block,
+            w[:, np.newaxis, np.newaxis] * r[:, :, np.newaxis] * r[:, np.newaxis, :],
+            False,
+        )
     if isinstance(question, GroupLosses):
         limit = np.inf if question.clip is None and question.loss != "zero-one" else question.limit
         return _scatter(question, block, w * losses(question, block, m, limit), False)

@@ -1,4 +1,5 @@
-"""Synthetic data whose truth is known: the best classifier's rates and gaps, groups' lines and losses, large streams, tints."""
+"""Synthetic data whose truth is known: the best classifier's rates and gaps, groups' lines and
+losses, large streams, tints."""
 
 from .classification import GroupedClasses, Rates
 from .regression import GroupedLines

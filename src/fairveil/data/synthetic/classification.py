@@ -1,4 +1,5 @@
-"""Classes and groups with known truth: the Bayes classifier, its rates in every group and its gaps."""
+"""Classes and groups with known truth: the Bayes classifier, its rates in every group and its
+gaps."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ GRID = 4_001
 
 @dataclass(frozen=True)
 class Rates:
-    """What a classifier does: `rates[a, y, k]` = P(prediction = k | group a, label y), exact to about 1e-9.
+    """What a classifier does: `rates[a, y, k]` = P(prediction = k | group a, label y), exact to
+    about 1e-9.
 
     `weights[a, y]` = P(group a, label y).
     """
@@ -60,14 +62,16 @@ class Rates:
 class GroupedClasses:
     """A population with groups, whose every rate is known.
 
-    Group a (a combination of the sensitive columns, drawn independently) has label y with P(y | a) proportional to
-    exp(slope y a / (cells - 1)), so `slope=0` gives equal base rates. With m_y = separation (y - (classes - 1)/2) and
-    s_a = shift (a/(cells - 1) - 1/2), the numbers are x = (m_y + s_a) u + N(0, I), u = (1, ..., 1)/sqrt(numbers), and the first
-    category is v with P(v | y) proportional to exp(-|v/(size - 1) - y/(classes - 1)| informative); other categories are noise.
+    Group a (a combination of the sensitive columns, drawn independently) has label y with P(y | a)
+    proportional to exp(slope y a / (cells - 1)), so `slope=0` gives equal base rates. With m_y =
+    separation (y - (classes - 1)/2) and s_a = shift (a/(cells - 1) - 1/2), the numbers are x = (m_y
+    + s_a) u + N(0, I), u = (1, ..., 1)/sqrt(numbers), and the first category is v with P(v | y)
+    proportional to exp(-|v/(size - 1) - y/(classes - 1)| informative); other categories are noise.
 
-    t = u.x and the first category are all that tells about y, so the best classifier that does not see the group maximises
-    sum_a P(a, y) N(t; m_y + s_a, 1) P(v | y) over y; its rates are sums of normal probabilities between the points t at which
-    the maximiser changes, which are found by bisection.
+    t = u.x and the first category are all that tells about y, so the best classifier that does not
+    see the group maximises sum_a P(a, y) N(t; m_y + s_a, 1) P(v | y) over y; its rates are sums of
+    normal probabilities between the points t at which the maximiser changes, which are found by
+    bisection.
 
     >>> truth = GroupedClasses(shift=1.0).bayes
     >>> 0.1 < truth.demographic_parity_gap < 0.4
@@ -88,18 +92,41 @@ class GroupedClasses:
         _checks.whole(numbers=self.numbers, at_least=1)
         for name in ("sensitive_sizes", "category_sizes"):
             sizes = tuple(getattr(self, name))
-            if any(isinstance(size, bool) or not isinstance(size, int) or size < 2 for size in sizes):
-                raise InputError(complaint(expected="whole numbers of at least 2", of=name, got=sizes, remedy="Pass (2, 3)."))
+            if any(
+                isinstance(size, bool) or not isinstance(size, int) or size < 2 for size in sizes
+            ):
+                raise InputError(
+                    complaint(
+                        expected="whole numbers of at least 2",
+                        of=name,
+                        got=sizes,
+                        remedy="Pass (2, 3).",
+                    )
+                )
             _checks.normalise(self, **{name: sizes})
         if not self.sensitive_sizes:
             raise InputError(
-                complaint(expected="a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), for example.")
+                complaint(
+                    expected="a sensitive column",
+                    of="sensitive_sizes",
+                    got=(),
+                    remedy="Pass (2,), for example.",
+                )
             )
         for name in ("separation", "shift", "slope", "informative"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not math.isfinite(value)
+            ):
                 raise InputError(
-                    complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example.")
+                    complaint(
+                        expected="a finite number",
+                        of=name,
+                        got=value,
+                        remedy=f"Pass {name}=1.0, for example.",
+                    )
                 )
 
     # The population
@@ -113,10 +140,17 @@ class GroupedClasses:
     def weights(self) -> Floats:
         """P(group a, label y). In each sensitive column, value j has weight 1/(j + 1)."""
         columns = [1.0 / np.arange(1, size + 1) for size in self.sensitive_sizes]
-        shares = np.array([math.prod(column[at] for column, at in zip(columns, cell, strict=True)) for cell in self.groups])
+        shares = np.array(
+            [
+                math.prod(column[at] for column, at in zip(columns, cell, strict=True))
+                for cell in self.groups
+            ]
+        )
         place = np.arange(len(self.groups)) / max(len(self.groups) - 1, 1)
         base = np.exp(self.slope * place[:, np.newaxis] * np.arange(self.classes))
-        weights: Floats = shares[:, np.newaxis] / shares.sum() * base / base.sum(axis=1, keepdims=True)
+        weights: Floats = (
+            shares[:, np.newaxis] / shares.sum() * base / base.sum(axis=1, keepdims=True)
+        )
         return weights
 
     @cached_property
@@ -129,11 +163,15 @@ class GroupedClasses:
 
     @cached_property
     def category_chances(self) -> Floats:
-        """P(first category = v | label y), shape (classes, size); one column of ones without categories."""
+        """P(first category = v | label y), shape (classes, size); one column of ones without
+        categories."""
         if not self.category_sizes:
             return np.ones((self.classes, 1))
         size = self.category_sizes[0]
-        apart = np.abs(np.arange(size) / (size - 1) - (np.arange(self.classes) / (self.classes - 1))[:, np.newaxis])
+        apart = np.abs(
+            np.arange(size) / (size - 1)
+            - (np.arange(self.classes) / (self.classes - 1))[:, np.newaxis]
+        )
         chances = np.exp(-self.informative * apart)
         normalised: Floats = chances / chances.sum(axis=1, keepdims=True)
         return normalised
@@ -148,12 +186,25 @@ class GroupedClasses:
         """The public facts; bounds that fewer than one number in 10^9 exceeds."""
         bound = float(np.abs(self.means).max()) + 6.5
         numbers = {f"x{j}": Number(-bound, bound) for j in range(self.numbers)}
-        categories = {f"c{j}": Category(tuple(range(size))) for j, size in enumerate(self.category_sizes)}
-        groups = {f"group{j}": Category(tuple(range(size))) for j, size in enumerate(self.sensitive_sizes)}
-        columns: dict[str, Column] = {**numbers, **categories, **groups, "label": Category(tuple(range(self.classes)))}
-        return Schema(columns, target="label", sensitive=tuple(groups), rows=rows, name="grouped classes")
+        categories = {
+            f"c{j}": Category(tuple(range(size))) for j, size in enumerate(self.category_sizes)
+        }
+        groups = {
+            f"group{j}": Category(tuple(range(size))) for j, size in enumerate(self.sensitive_sizes)
+        }
+        columns: dict[str, Column] = {
+            **numbers,
+            **categories,
+            **groups,
+            "label": Category(tuple(range(self.classes))),
+        }
+        return Schema(
+            columns, target="label", sensitive=tuple(groups), rows=rows, name="grouped classes"
+        )
 
-    def draw(self, rows: int, random_state: int | np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+    def draw(
+        self, rows: int, random_state: int | np.random.Generator
+    ) -> dict[str, npt.NDArray[Any]]:
         """A table of rows drawn independently."""
         rng = np.random.default_rng(random_state)
         rows = _checks.whole(rows=rows)
@@ -180,7 +231,8 @@ class GroupedClasses:
         return self._rates(self._best)
 
     def threshold(self, cuts: npt.ArrayLike) -> Rates:
-        """The rates of the classifier that predicts how many of the ascending `cuts` are below t; a closed form."""
+        """The rates of the classifier that predicts how many of the ascending `cuts` are below t; a
+        closed form."""
         points = np.asarray(cuts, dtype=np.float64)
         if points.shape != (self.classes - 1,) or np.any(np.diff(points) < 0):
             raise InputError(
@@ -196,7 +248,9 @@ class GroupedClasses:
 
     def predict(self, table: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
         """The best classifier's predictions for drawn rows."""
-        t: Floats = np.sum([table[f"x{j}"] for j in range(self.numbers)], axis=0) / math.sqrt(self.numbers)
+        t: Floats = np.sum([table[f"x{j}"] for j in range(self.numbers)], axis=0) / math.sqrt(
+            self.numbers
+        )
         first = table["c0"] if self.category_sizes else np.zeros(len(t), dtype=np.int64)
         predictions = np.empty(len(t), dtype=np.int64)
         for value in range(self.category_chances.shape[1]):
@@ -207,20 +261,27 @@ class GroupedClasses:
     def _best(self, t: Floats, value: int) -> npt.NDArray[np.int64]:
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights) - (t[:, np.newaxis, np.newaxis] - self.means) ** 2 / 2
-        return np.asarray(np.argmax(logsumexp(logs, axis=1) + np.log(self.category_chances[:, value]), axis=1), dtype=np.int64)
+        return np.asarray(
+            np.argmax(logsumexp(logs, axis=1) + np.log(self.category_chances[:, value]), axis=1),
+            dtype=np.int64,
+        )
 
     def _rates(self, choose: Callable[[Floats, int], npt.NDArray[np.int64]]) -> Rates:
         rates = np.zeros((*self.means.shape, self.classes))
         low, high = float(self.means.min()) - REACH, float(self.means.max()) + REACH
         for value in range(self.category_chances.shape[1]):
-            edges, chosen = _regions(lambda t, value=value: choose(t, value), np.linspace(low, high, GRID))  # type: ignore[misc]
+            edges, chosen = _regions(
+                lambda t, value=value: choose(t, value), np.linspace(low, high, GRID)
+            )  # type: ignore[misc]
             mass = np.diff(ndtr(edges - self.means[..., np.newaxis]), axis=-1)
             for region, k in enumerate(chosen):
                 rates[..., k] += self.category_chances[:, value] * mass[..., region]
         return Rates(rates, self.weights)
 
 
-def _regions(choose: Callable[[Floats], npt.NDArray[np.int64]], grid: Floats) -> tuple[Floats, list[int]]:
+def _regions(
+    choose: Callable[[Floats], npt.NDArray[np.int64]], grid: Floats
+) -> tuple[Floats, list[int]]:
     """The edges of the intervals of t on which one choice is made, and the choices."""
     chosen = choose(grid)
     at = np.flatnonzero(np.diff(chosen))

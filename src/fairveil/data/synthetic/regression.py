@@ -1,4 +1,5 @@
-"""Groups with lines of their own: the budget-tailoring setting, with known coefficients, noise and losses."""
+"""Groups with lines of their own: the budget-tailoring setting, with known coefficients, noise and
+losses."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from ...facts.schema import Schema
 
 @dataclass(frozen=True)
 class GroupedLines:
-    """y = slopes_k . x + intercepts_k + N(0, noise_k^2) in group k, with x uniform on [-1, 1]^numbers.
+    """y = slopes_k . x + intercepts_k + N(0, noise_k^2) in group k, with x uniform on [-1,
+    1]^numbers.
 
-    `shares`: how large the groups are, in any unit: (50, 1) makes the first one fifty times as large. A slope may be a
-    number, or one number a feature.
+    `shares`: how large the groups are, in any unit: (50, 1) makes the first one fifty times as
+    large. A slope may be a number, or one number a feature.
 
     >>> lines = GroupedLines(shares=(3, 1), slopes=(-1.0, 3.0), noise=(1.0, 1.0))
     >>> lines.pooled[0].tolist(), lines.group_losses(*lines.pooled).round(3).tolist()
@@ -37,16 +39,27 @@ class GroupedLines:
         count = len(self.shares)
         if not self.intercepts:
             _checks.normalise(self, intercepts=(0.0,) * count)
-        lengths = {"slopes": len(self.slopes), "intercepts": len(self.intercepts), "noise": len(self.noise)}
+        lengths = {
+            "slopes": len(self.slopes),
+            "intercepts": len(self.intercepts),
+            "noise": len(self.noise),
+        }
         if count < 1 or set(lengths.values()) != {count}:
             raise InputError(
-                complaint(expected=f"{count} values each, one a group", of="groups", got=lengths, remedy="Match shares.")
+                complaint(
+                    expected=f"{count} values each, one a group",
+                    of="groups",
+                    got=lengths,
+                    remedy="Match shares.",
+                )
             )
         for share in self.shares:
             _checks.positive(shares=share)
         for scale in self.noise:
             _checks.non_negative(noise=scale)
-        if len({line.shape for line in map(np.atleast_1d, self.slopes)}) != 1 or not np.all(np.isfinite(self.coefficients)):
+        if len({line.shape for line in map(np.atleast_1d, self.slopes)}) != 1 or not np.all(
+            np.isfinite(self.coefficients)
+        ):
             raise InputError(
                 complaint(
                     expected="finite slopes, equally many a group",
@@ -69,11 +82,13 @@ class GroupedLines:
 
     @property
     def pooled(self) -> tuple[Floats, float]:
-        """The best single line: since x is independent of the group, the mean of the groups' lines by share."""
+        """The best single line: since x is independent of the group, the mean of the groups' lines
+        by share."""
         return self.chances @ self.coefficients, float(self.chances @ np.asarray(self.intercepts))
 
     def group_losses(self, slopes: npt.ArrayLike, intercept: float) -> Floats:
-        """E (y - slopes.x - intercept)^2 in each group: noise^2 + (intercept difference)^2 + |slope difference|^2 / 3."""
+        """E (y - slopes.x - intercept)^2 in each group: noise^2 + (intercept difference)^2 + |slope
+        difference|^2 / 3."""
         apart = self.coefficients - np.asarray(slopes, dtype=np.float64)
         shift = np.asarray(self.intercepts) - intercept
         losses: Floats = np.asarray(self.noise) ** 2 + shift**2 + (apart**2).sum(axis=1) / 3.0
@@ -89,17 +104,31 @@ class GroupedLines:
 
     def schema(self, rows: int | None = None) -> Schema:
         """The public facts; fewer than one target in 10^9 exceeds its bounds."""
-        reach = np.abs(self.coefficients).sum(axis=1) + np.abs(np.asarray(self.intercepts)) + 6.5 * np.asarray(self.noise)
+        reach = (
+            np.abs(self.coefficients).sum(axis=1)
+            + np.abs(np.asarray(self.intercepts))
+            + 6.5 * np.asarray(self.noise)
+        )
         bound = float(reach.max()) or 1.0
         numbers = {f"x{j}": Number(-1, 1) for j in range(self.coefficients.shape[1])}
-        columns: dict[str, Column] = {**numbers, "group": Category(tuple(range(len(self.shares)))), "y": Number(-bound, bound)}
+        columns: dict[str, Column] = {
+            **numbers,
+            "group": Category(tuple(range(len(self.shares)))),
+            "y": Number(-bound, bound),
+        }
         return Schema(columns, target="y", sensitive=("group",), rows=rows, name="grouped lines")
 
-    def draw(self, rows: int, random_state: int | np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+    def draw(
+        self, rows: int, random_state: int | np.random.Generator
+    ) -> dict[str, npt.NDArray[Any]]:
         """A table with exactly `sizes(rows)` rows a group, in random order."""
         rng = np.random.default_rng(random_state)
         group = rng.permutation(np.repeat(np.arange(len(self.shares)), self.sizes(rows)))
         numbers = rng.uniform(-1.0, 1.0, (self.coefficients.shape[1], rows))
         noise = rng.standard_normal(rows) * np.asarray(self.noise)[group]
-        y = (self.coefficients[group].T * numbers).sum(axis=0) + np.asarray(self.intercepts)[group] + noise
+        y = (
+            (self.coefficients[group].T * numbers).sum(axis=0)
+            + np.asarray(self.intercepts)[group]
+            + noise
+        )
         return {**{f"x{j}": line for j, line in enumerate(numbers)}, "group": group, "y": y}

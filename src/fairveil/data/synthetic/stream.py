@@ -1,4 +1,5 @@
-"""Many rows that are never all in memory: a `RowSource` that makes each block from its seed and number."""
+"""Many rows that are never all in memory: a `RowSource` that makes each block from its seed and
+number."""
 
 from __future__ import annotations
 
@@ -17,11 +18,12 @@ ADULT_SIZES = (7, 16, 7, 14, 6, 5, 41)
 
 @dataclass(frozen=True)
 class ManyRows:
-    """`rows` coded rows of Adult's shape (6 numbers, 7 codes), made block by block: the same bits at each pass.
+    """`rows` coded rows of Adult's shape (6 numbers, 7 codes), made block by block: the same bits
+    at each pass.
 
-    Group a of row i is uniform; numbers are uniform on [-1, 1], codes uniform on their lists. The label is 1 with probability
-    1/(1 + exp(-(w.x + sum of the codes' coefficients + group_effect (a - (groups - 1)/2)))), `coefficients` being in the order
-    of a linear model of these rows.
+    Group a of row i is uniform; numbers are uniform on [-1, 1], codes uniform on their lists. The
+    label is 1 with probability 1/(1 + exp(-(w.x + sum of the codes' coefficients + group_effect (a
+    - (groups - 1)/2)))), `coefficients` being in the order of a linear model of these rows.
 
     >>> many = ManyRows(rows=1000, seed=1, block_rows=300)
     >>> [block.rows for block in many.blocks()]
@@ -50,7 +52,9 @@ class ManyRows:
     @property
     def layout(self) -> RowLayout:
         """The public shape."""
-        return RowLayout(self.numbers, self.code_sizes, (0, 1), (tuple(range(self.groups)),), ("group",))
+        return RowLayout(
+            self.numbers, self.code_sizes, (0, 1), (tuple(range(self.groups)),), ("group",)
+        )
 
     @cached_property
     def coefficients(self) -> npt.NDArray[np.float64]:

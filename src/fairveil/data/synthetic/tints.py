@@ -1,4 +1,5 @@
-"""A group planted into images: a tint of the strokes that goes with the class, as strongly as is stated."""
+"""A group planted into images: a tint of the strokes that goes with the class, as strongly as is
+stated."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ class Tints:
 
     P(group = r | class = c) = (1 - strength) / groups + strength 1[r = c mod groups],
 
-    independently of the image otherwise. Strength 0: groups say nothing about classes; 1: the class decides the group.
+    independently of the image otherwise. Strength 0: groups say nothing about classes; 1: the class
+    decides the group.
 
-    A pixel of brightness v in [0, 1] becomes clip(v + noise z, 0, 1) times the group's colour, z standard normal, one for each
-    pixel and the same in all three channels. Noise hides the class and not the group: the larger it is, the more a classifier
-    gains by reading the tint, and the further its rates differ between groups, beyond what the classes' shares themselves do.
+    A pixel of brightness v in [0, 1] becomes clip(v + noise z, 0, 1) times the group's colour, z
+    standard normal, one for each pixel and the same in all three channels. Noise hides the class
+    and not the group: the larger it is, the more a classifier gains by reading the tint, and the
+    further its rates differ between groups, beyond what the classes' shares themselves do.
 
     >>> tints = Tints(strength=0.5)
     >>> tints.chances[0].round(2).tolist()
@@ -49,8 +52,11 @@ class Tints:
 
     @property
     def colours(self) -> Floats:
-        """The tints, (groups, 3): red, green and blue of hues equally far apart, each with one channel at 1."""
-        return np.array([colorsys.hsv_to_rgb(r / self.groups, SATURATION, 1.0) for r in range(self.groups)])
+        """The tints, (groups, 3): red, green and blue of hues equally far apart, each with one
+        channel at 1."""
+        return np.array(
+            [colorsys.hsv_to_rgb(r / self.groups, SATURATION, 1.0) for r in range(self.groups)]
+        )
 
     @property
     def chances(self) -> Floats:
@@ -60,15 +66,30 @@ class Tints:
         return chances
 
     def label_rates(self, class_shares: npt.ArrayLike | None = None) -> Floats:
-        """P(class | group), (groups, classes), by Bayes' rule: the rates of a classifier that makes no error.
+        """P(class | group), (groups, classes), by Bayes' rule: the rates of a classifier that makes
+        no error.
 
         `class_shares`: P(class); None: all classes alike. A group that nobody can be in has NaN.
         """
-        shares = np.full(self.classes, 1.0 / self.classes) if class_shares is None else np.asarray(class_shares, np.float64)
-        if shares.shape != (self.classes,) or not (shares >= 0).all() or not np.isfinite(shares).all() or shares.sum() <= 0:
+        shares = (
+            np.full(self.classes, 1.0 / self.classes)
+            if class_shares is None
+            else np.asarray(class_shares, np.float64)
+        )
+        if (
+            shares.shape != (self.classes,)
+            or not (shares >= 0).all()
+            or not np.isfinite(shares).all()
+            or shares.sum() <= 0
+        ):
             remedy = "Count the classes, for example."
             raise InputError(
-                complaint(expected=f"{self.classes} numbers of at least 0", of="class_shares", got=class_shares, remedy=remedy)
+                complaint(
+                    expected=f"{self.classes} numbers of at least 0",
+                    of="class_shares",
+                    got=class_shares,
+                    remedy=remedy,
+                )
             )
         both = (self.chances * shares[:, np.newaxis]).T
         total = both.sum(axis=1, keepdims=True)
@@ -76,7 +97,8 @@ class Tints:
         return rates
 
     def label_gap(self, class_shares: npt.ArrayLike | None = None) -> float:
-        """The demographic-parity gap of a classifier that makes no error: of the rates above, over classes and pairs of groups.
+        """The demographic-parity gap of a classifier that makes no error: of the rates above, over
+        classes and pairs of groups.
 
         With equal shares and as many classes for each group it is strength x groups / classes.
         """
@@ -86,7 +108,8 @@ class Tints:
     def plant(
         self, images: npt.ArrayLike, labels: npt.ArrayLike, random_state: int | np.random.Generator
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Images (n, 3, height, width), float32 in [0, 1], and groups (n,), for grey bytes (n, height, width) and labels (n,).
+        """Images (n, 3, height, width), float32 in [0, 1], and groups (n,), for grey bytes (n,
+        height, width) and labels (n,).
 
         The same random state gives the same groups whatever the images and the noise are.
         """
@@ -97,13 +120,22 @@ class Tints:
             remedy = "Pass one whole number an image."
             got = f"{codes.dtype} of shape {codes.shape}"
             raise InputError(
-                complaint(expected=f"{len(grey)} classes below {self.classes}", of="labels", got=got, remedy=remedy)
+                complaint(
+                    expected=f"{len(grey)} classes below {self.classes}",
+                    of="labels",
+                    got=got,
+                    remedy=remedy,
+                )
             )
         rng = np.random.default_rng(random_state)
         free = rng.integers(self.groups, size=len(codes))
-        groups = np.where(rng.random(len(codes)) < self.strength, codes % self.groups, free).astype(np.int64)
+        groups = np.where(rng.random(len(codes)) < self.strength, codes % self.groups, free).astype(
+            np.int64
+        )
         bright = as_floats(grey)
         if self.noise:
             bright += np.float32(self.noise) * rng.standard_normal(bright.shape, dtype=np.float32)
             np.clip(bright, 0.0, 1.0, out=bright)
-        return bright * self.colours.astype(np.float32)[groups][:, :, np.newaxis, np.newaxis], groups
+        return bright * self.colours.astype(np.float32)[groups][
+            :, :, np.newaxis, np.newaxis
+        ], groups

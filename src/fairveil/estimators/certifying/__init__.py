@@ -1,1 +1,2 @@
-"""Certificates, private tables and monitors of any finished model, and fits that certify themselves."""
+"""Certificates, private tables and monitors of any finished model, and fits that certify
+themselves."""

@@ -1,12 +1,14 @@
-"""Certificates, as JSON files too, and how one is computed again: from counts, noise, confidence and notions alone.
+"""Certificates, as JSON files too, and how one is computed again: from counts, noise, confidence
+and notions alone.
 
-What is computed again: every rate, bound and verdict, the people needed, the noise from the statement's event, the
-statement's own epsilon. Taken on trust: that the counts were made so, the model, and the assumptions. A signature says who
-stands by a file.
+What is computed again: every rate, bound and verdict, the people needed, the noise from the
+statement's event, the statement's own epsilon. Taken on trust: that the counts were made so, the
+model, and the assumptions. A signature says who stands by a file.
 
 Guarantees (tests/estimators/test_estimators_certificate_json.py):
 1. `read(to_json)` gives the same certificate.
-2. A file in which any count, bound, rate, verdict, confidence, notion, group or noise was changed is refused.
+2. A file in which any count, bound, rate, verdict, confidence, notion, group or noise was changed
+   is refused.
 """
 
 from __future__ import annotations
@@ -33,24 +35,50 @@ FILE = CountsFile(
     "certificate",
     frozenset(
         (
-            *("format", "version", "checksum", "certified", "verdict", "confidence", "model", "assumptions"),
+            *(
+                "format",
+                "version",
+                "checksum",
+                "certified",
+                "verdict",
+                "confidence",
+                "model",
+                "assumptions",
+            ),
             *("notions", "groups", "classes", "counts", "noise", "bounds", "rates", "statement"),
         )
     ),
 )
 WITH_REPLACED = CountsFile(FILE.what, FILE.fields | {"replaced"}, version=2)
-"""Of certificates of models some of whose decisions were replaced: readers of version 1 must not take them for others."""
+"""Of certificates of models some of whose decisions were replaced: readers of version 1 must not
+take them for others."""
 TOLERANCE = 1e-6
-"""By how much a bound that is computed again may differ: the last steps of a search on another processor."""
-RECOMPUTED = ("rates", "bounds", "verdicts", "people needed", "noise", "the statement's epsilon", "checksum")
-ON_TRUST = ("counts", "model", "assumptions", "groups", "classes", "what the statement takes on trust")
+"""By how much a bound that is computed again may differ: the last steps of a search on another
+processor."""
+RECOMPUTED = (
+    "rates",
+    "bounds",
+    "verdicts",
+    "people needed",
+    "noise",
+    "the statement's epsilon",
+    "checksum",
+)
+ON_TRUST = (
+    "counts",
+    "model",
+    "assumptions",
+    "groups",
+    "classes",
+    "what the statement takes on trust",
+)
 
 
 class Certificate(CertificateContents):
     """Bounds on population rates and gaps of a finished model, from private counts.
 
-    People who were set aside are counted by group, label and decision. Make a certificate with `certify`, or by a fit with a
-    `confidence`.
+    People who were set aside are counted by group, label and decision. Make a certificate with
+    `certify`, or by a fit with a `confidence`.
 
     Attributes
     ----------
@@ -65,7 +93,8 @@ class Certificate(CertificateContents):
     noise : CountNoise
         Noise of each count.
     confidence : float
-        If a notion is broken in the population, it is certified with probability at most ``1 - confidence``.
+        If a notion is broken in the population, it is certified with probability at most ``1 -
+        confidence``.
     privacy_ : PrivacyStatement
         Statement of the release.
     model : str
@@ -175,7 +204,9 @@ def to_dict(certificate: CertificateContents) -> dict[str, Any]:
         "rates": [_numbers(asdict(one)) for one in certificate.rates],
         "statement": certificate.privacy_.to_dict(),
     }
-    out |= {} if replaced is None else {"replaced": {"share": replaced.share, "by": list(replaced.by)}}
+    out |= (
+        {} if replaced is None else {"replaced": {"share": replaced.share, "by": list(replaced.by)}}
+    )
     return out | {"checksum": checksum(out)}
 
 
@@ -192,7 +223,8 @@ def examine(text: str) -> tuple[Certificate, list[Finding]]:
 
 
 def read(text: str) -> Certificate:
-    """A certificate that agrees with itself; an error that names the first contradiction, if there is one."""
+    """A certificate that agrees with itself; an error that names the first contradiction, if there
+    is one."""
     return FILE.agreeing(examine(text))
 
 
@@ -215,17 +247,37 @@ def findings(certificate: CertificateContents) -> list[Finding]:
         ]
         for kind, stated, again in pairs:
             if len(stated) != len(again):
-                out.append(Finding(True, f"{len(stated)} {kind}s are stated, {len(again)} follow from the notions"))
+                out.append(
+                    Finding(
+                        True,
+                        f"{len(stated)} {kind}s are stated, {len(again)} follow from the notions",
+                    )
+                )
                 continue
             for at, (one, other) in enumerate(zip(stated, again, strict=True)):
-                wrong = [name for name, value in asdict(one).items() if not _same(value, asdict(other)[name])]
+                wrong = [
+                    name
+                    for name, value in asdict(one).items()
+                    if not _same(value, asdict(other)[name])
+                ]
                 if wrong:
-                    out.append(Finding(True, f"{kind} {at + 1}: {', '.join(wrong)} do not follow from the counts"))
+                    out.append(
+                        Finding(
+                            True,
+                            f"{kind} {at + 1}: {', '.join(wrong)} do not follow from the counts",
+                        )
+                    )
     return out
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None or isinstance(one, str):
+    if (
+        isinstance(one, bool)
+        or isinstance(other, bool)
+        or one is None
+        or other is None
+        or isinstance(one, str)
+    ):
         return one is other or (type(one) is type(other) and one == other)
     if isinstance(one, int) and isinstance(other, int):
         return abs(one - other) <= 0.1 * max(one, other)  # people needed are a guess
@@ -247,12 +299,17 @@ def _read(values: Any) -> Certificate:
         model=FILE.line(values["model"]),
         assumptions=tuple(FILE.line(one) for one in values["assumptions"]),
         found=Certified(
-            tuple(NotionBound(**one) for one in values["bounds"]), tuple(RateInterval(**one) for one in values["rates"])
+            tuple(NotionBound(**one) for one in values["bounds"]),
+            tuple(RateInterval(**one) for one in values["rates"]),
         ),
         replaced=_replaced(values.get("replaced")),
     )
     counts = certificate.counts
-    if counts.shape != (certificate.layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
+    if (
+        counts.shape != (certificate.layout.parts,)
+        or (np.abs(counts) > 2.0**53).any()
+        or (counts != np.rint(counts)).any()
+    ):
         raise FILE.malformed("counts that are not those of its notions and groups")
     if certificate.replaced is not None and certificate.replaced.within(certificate.layout) is None:
         raise FILE.malformed("replaced decisions whose rates are no known numbers")
@@ -263,11 +320,19 @@ def _replaced(values: Any) -> Replaced | None:
     if values is None:
         return None
     share, by = float(values["share"]), tuple(map(float, values["by"]))
-    if set(values) != {"share", "by"} or not 0.0 < share <= 1.0 or min(by) < 0.0 or not math.isclose(sum(by), 1.0):
+    if (
+        set(values) != {"share", "by"}
+        or not 0.0 < share <= 1.0
+        or min(by) < 0.0
+        or not math.isclose(sum(by), 1.0)
+    ):
         raise FILE.malformed("replaced decisions that are no share and no probabilities")
     return Replaced(share, by)
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, Any]:
     """Infinite numbers have no place in JSON: a ratio of two empty rates."""
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 CERTIFIED, REFUSED = "certified", "not certified"
 ASSUMED = (
     "the people set aside are independent draws from the population that this certificate is about",
-    "the model was made without them, and neither it, the notions, their bounds, the confidence nor epsilon was chosen by "
+    "the model was made without them, and neither it, the notions, their bounds, the confidence "
+    "nor epsilon was chosen by "
     "looking at them",
     "what the model decides about a person depends on that person's row alone",
 )
@@ -61,7 +62,15 @@ class CertificateContents:
         """All bounds again, from the counts, the noise and the confidence."""
         layout = self.layout
         blind = None if self.replaced is None else self.replaced.within(layout)
-        return certified(layout.rates, layout.lines, len(self.notions), self.counts, self.noise, self.confidence, blind)
+        return certified(
+            layout.rates,
+            layout.lines,
+            len(self.notions),
+            self.counts,
+            self.noise,
+            self.confidence,
+            blind,
+        )
 
     @property
     def result(self) -> Certified:
@@ -80,7 +89,8 @@ class CertificateContents:
 
     @property
     def rates(self) -> tuple[RateInterval, ...]:
-        """Each rate that is compared: as released, and its interval, at this confidence by itself."""
+        """Each rate that is compared: as released, and its interval, at this confidence by
+        itself."""
         return self.result.rates
 
     @property
@@ -101,7 +111,10 @@ class CertificateContents:
     @property
     def sentences(self) -> tuple[str, ...]:
         """One sentence a notion."""
-        return tuple(self._sentence(notion, bound) for notion, bound in zip(self.notions, self.bounds, strict=True))
+        return tuple(
+            self._sentence(notion, bound)
+            for notion, bound in zip(self.notions, self.bounds, strict=True)
+        )
 
     @property
     def verdict(self) -> str:
@@ -117,11 +130,17 @@ class CertificateContents:
 
     def _repr_html_(self) -> str:
         shares = [(one.value, one.low, one.high) for one in self.rates]
-        shown = [["undefined" if share is None else per_cent(share) for share in line] for line in shares]
+        shown = [
+            ["undefined" if share is None else per_cent(share) for share in line] for line in shares
+        ]
         rates = [(one.name, *line) for one, line in zip(self.rates, shown, strict=True)]
         caption = f"Rates in the population, each with {self.confidence:.6g} confidence"
         said = "".join(map(_html.paragraph, str(self).splitlines()))
-        return said + (_html.table(("rate", "released", "at least", "at most"), rates, caption) if rates else "")
+        return said + (
+            _html.table(("rate", "released", "at least", "at most"), rates, caption)
+            if rates
+            else ""
+        )
 
     def __str__(self) -> str:
         lines = [self.verdict]
@@ -132,7 +151,11 @@ class CertificateContents:
     def _sentence(self, notion: Notion, bound: NotionBound) -> str:
         asked = asked_of(notion, self.cells, self.classes)
         if bound.refused:
-            few = "" if bound.in_each_group is None else f"; about {bound.in_each_group:,} people of each group would do"
+            few = (
+                ""
+                if bound.in_each_group is None
+                else f"; about {bound.in_each_group:,} people of each group would do"
+            )
             return f"{asked}: not certified, {bound.refused}{few}"
         if isinstance(notion, SelectionRateRatio):
             ratio = math.floor(1000 * max(bound.ratio or 0.0, 0.0) + 1e-9) / 1000
@@ -143,7 +166,10 @@ class CertificateContents:
             return f"{asked}: {found}"
         few = "no number of people would do at these rates"
         if bound.people_needed is not None:
-            few = f"with these groups and this noise about {bound.people_needed:,} people set aside would do"
+            few = (
+                f"with these groups and this noise about {bound.people_needed:,} people set aside "
+                f"would do"
+            )
         return f"{asked}: not certified, {found}; {few}"
 
     @staticmethod

@@ -1,4 +1,5 @@
-"""What a certified fit aims at: inside each bound by its margin, as far as there is room; and what is known beforehand."""
+"""What a certified fit aims at: inside each bound by its margin, as far as there is room; and what
+is known beforehand."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ from ...fairness.ratios import SelectionRateRatio
 from ...learning.group_objective.found import Found
 
 CHANCE, LEAST, BLIND = 0.8, 0.2, 0.5
-"""The chance that margins are for, the least part of a bound that is aimed at, and the part of it without a public number of
-rows."""
+"""The chance that margins are for, the least part of a bound that is aimed at, and the part of it
+without a public number of rows."""
 
 
 @dataclass(frozen=True)
 class CertifiedAim:
-    """What a certified fit aimed at: the `share` of rows set aside, about how many `people` (None: not public), and for each
-    notion its bound, the `margin` that a certificate needs with this `chance`, and the `aim` of the fit."""
+    """What a certified fit aimed at: the `share` of rows set aside, about how many `people` (None:
+    not public), and for each notion its bound, the `margin` that a certificate needs with this
+    `chance`, and the `aim` of the fit."""
 
     share: float
     people: int | None
@@ -37,8 +39,11 @@ class CertifiedAim:
 
     @property
     def wide_enough(self) -> bool:
-        """Whether the certificate will be granted with about the chance; else set aside more, or allow a larger bound."""
-        return self.people is not None and all(m < (1.0 - LEAST) * b for m, b in zip(self.margins, self.bounds, strict=True))
+        """Whether the certificate will be granted with about the chance; else set aside more, or
+        allow a larger bound."""
+        return self.people is not None and all(
+            m < (1.0 - LEAST) * b for m, b in zip(self.margins, self.bounds, strict=True)
+        )
 
 
 def to_dict(aim: CertifiedAim) -> dict[str, Any]:
@@ -73,19 +78,26 @@ def notion_confidence(notion: Notion) -> float | None:
 
 def plain(notion: Notion) -> Notion:
     """The notion without its confidence."""
-    return notion if notion_confidence(notion) is None else replace(cast(Any, notion), confidence=None)
+    return (
+        notion if notion_confidence(notion) is None else replace(cast(Any, notion), confidence=None)
+    )
 
 
 def bound_of(notion: Any) -> float:
     """What it allows; of a ratio, how far below 1."""
     if isinstance(notion, SelectionRateRatio):
         return 1.0 - notion.min_ratio
-    name = "bound" if isinstance(notion, RateConstraint) else next(f.name for f in fields(notion) if f.name.startswith("max_"))
+    name = (
+        "bound"
+        if isinstance(notion, RateConstraint)
+        else next(f.name for f in fields(notion) if f.name.startswith("max_"))
+    )
     return float(getattr(notion, name))
 
 
 def tightened(notion: Any, margin: float) -> Notion:
-    """The notion with a bound that lies the margin inside; a ratio by about as much: at rates of one half its unit is twice."""
+    """The notion with a bound that lies the margin inside; a ratio by about as much: at rates of
+    one half its unit is twice."""
     bound = bound_of(notion)
     if isinstance(notion, SelectionRateRatio):
         return replace(notion, min_ratio=1.0 - _within(bound, 2.0 * margin), confidence=None)
@@ -118,7 +130,8 @@ def shares_of_target(schema: Schema | None) -> tuple[float, ...] | None:
 
 
 def labels_of(inner: object, classes: Sequence[Any], schema: Schema | None) -> list[float] | None:
-    """The shares of the labels, from what the fit released or the schema states; None where neither says."""
+    """The shares of the labels, from what the fit released or the schema states; None where neither
+    says."""
     outcome, released = getattr(inner, "outcome_", None), getattr(inner, "released_", None)
     comparison = getattr(outcome, "comparison", None)
     counts = np.zeros(0)

@@ -1,8 +1,9 @@
-"""A decorator of `fit`: notions that have a `confidence` are certified on rows set aside; see `certified_run`.
+"""A decorator of `fit`: notions that have a `confidence` are certified on rows set aside; see
+`certified_run`.
 
-Three parameters say what is to be certified. `constraints` (notions) and `constraint` (of group losses, notions among them)
-are what a fit keeps: it aims inside those with a confidence. `certify` is of estimators that keep no notion: they fit as they
-would, and what came of it is certified.
+Three parameters say what is to be certified. `constraints` (notions) and `constraint` (of group
+losses, notions among them) are what a fit keeps: it aims inside those with a confidence. `certify`
+is of estimators that keep no notion: they fit as they would, and what came of it is certified.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def certified(fit: Fit) -> Fit:
-    """A `fit` which certifies, of an estimator with one of these, `public_rows` and `certify_share`."""
+    """A `fit` which certifies, of an estimator with one of these, `public_rows` and
+    `certify_share`."""
 
     @wraps(fit)
     def fitted(
@@ -36,13 +38,26 @@ def certified(fit: Fit) -> Fit:
     ) -> Any:
         of = parameter_of(self)
         notions, beside = listed_in(self, of)
-        if notions and (of == CERTIFY or any(getattr(notion, "confidence", None) is not None for notion in notions)):
+        if notions and (
+            of == CERTIFY
+            or any(getattr(notion, "confidence", None) is not None for notion in notions)
+        ):
             Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
             seen.remember(self, X)
             return self
         if (got := self.certify_share) is not None:
-            remedy = f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave certify_share out."
-            raise InputError(complaint(expected="a constraint with a confidence", of="certify_share", got=got, remedy=remedy))
+            remedy = (
+                f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave "
+                f"certify_share out."
+            )
+            raise InputError(
+                complaint(
+                    expected="a constraint with a confidence",
+                    of="certify_share",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
         seen.remember(self, X)
@@ -54,7 +69,10 @@ def certified(fit: Fit) -> Fit:
 def refuse_certify(estimator: BaseEstimator) -> None:
     """Where a fit is planned or repeated by itself, nothing is set aside."""
     if (got := estimator.certify) is not None:
-        remedy = "Leave it out here; a call of fit certifies, and fv.certify certifies a finished model on other rows."
+        remedy = (
+            "Leave it out here; a call of fit certifies, and fv.certify certifies a finished model "
+            "on other rows."
+        )
         raise InputError(complaint(expected="None here", of=CERTIFY, got=got, remedy=remedy))
 
 

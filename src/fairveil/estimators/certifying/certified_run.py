@@ -1,27 +1,33 @@
-"""One fit whose constraints have a `confidence`: rows are set aside by coins, the model aims inside, and is certified.
+"""One fit whose constraints have a `confidence`: rows are set aside by coins, the model aims
+inside, and is certified.
 
     DemographicParity(max_gap=0.05, confidence=0.95)
 
-Every row is set aside with probability `certify_share` by a coin of its own: new, secret, and of no other row. A model is
-fitted to the other rows with the whole promise, and certified on those set aside with the whole promise (`certify`). A person
-is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. Where persons
-are protected, the coin is a person's: all of their rows are on one side, and the certificate counts one of them. Where a ledger
-holds a fit with Gaussian releases of all its rows, the certificate's counts have Gaussian noise that these cover, and nothing
-more is charged (`beside`); else the ledger has two spends.
+Every row is set aside with probability `certify_share` by a coin of its own: new, secret, and of no
+other row. A model is fitted to the other rows with the whole promise, and certified on those set
+aside with the whole promise (`certify`). A person is in one of the two parts, so the two together
+keep the same promise (theory.md#set-aside), not twice of it. Where persons are protected, the coin
+is a person's: all of their rows are on one side, and the certificate counts one of them. Where a
+ledger holds a fit with Gaussian releases of all its rows, the certificate's counts have Gaussian
+noise that these cover, and nothing more is charged (`beside`); else the ledger has two spends.
 
-The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of 0.8 if
-the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a fifth of the
-bound where the margin is wider. Without a public number of rows it aims at half of the bound. The certificate is of the bound
-itself. Where it is refused, and `if_refused` is "replace", as many decisions are replaced by blind ones as it takes
-(`learning/certificates/replacing.py`): what is handed out is then certified by the same counts.
+The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of
+0.8 if the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a
+fifth of the bound where the margin is wider. Without a public number of rows it aims at half of the
+bound. The certificate is of the bound itself. Where it is refused, and `if_refused` is "replace",
+as many decisions are replaced by blind ones as it takes (`learning/certificates/replacing.py`):
+what is handed out is then certified by the same counts.
 
-Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are what they would be. Where
-groups have guarantees of their own, the counts have the noise of the strongest one, so that each group's is kept by both.
+Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are
+what they would be. Where groups have guarantees of their own, the counts have the noise of the
+strongest one, so that each group's is kept by both.
 
 Guarantees (tests/estimators/test_estimators_certified_fits.py):
-1. Whether a row, or a person, is set aside depends on its own coin alone; coins are thrown anew by each fit.
-2. If a bound is broken in the population by what is handed out, it is certified with probability at most 1 - confidence; where
-   decisions are replaced, what is handed out breaks a bound with probability at most 1 - confidence.
+1. Whether a row, or a person, is set aside depends on its own coin alone; coins are thrown anew by
+   each fit.
+2. If a bound is broken in the population by what is handed out, it is certified with probability at
+   most 1 - confidence; where decisions are replaced, what is handed out breaks a bound with
+   probability at most 1 - confidence.
 3. Parameters are not changed; an error before the first release changes no attribute.
 """
 
@@ -85,19 +91,24 @@ DECISIONS = "zero_one"
 CONFIDENCE = 0.95
 """That of notions in `certify` which state none."""
 SET_ASIDE = (
-    "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
+    "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen "
+    "them: a person is in one "
     "part, and fit and certificate together keep the guarantee that each of them keeps"
 )
 PERSONS_ASIDE = (
-    "persons were set aside by a coin of their own each, thrown anew, with all of their rows, which the model has not seen. A "
-    "person is in one part, so fit and certificate together keep the guarantee that each of them keeps"
+    "persons were set aside by a coin of their own each, thrown anew, with all of their rows, "
+    "which the model has not seen. A "
+    "person is in one part, so fit and certificate together keep the guarantee that each of them "
+    "keeps"
 )
 BY_GROUP = (
-    "the counts of the people set aside keep the strongest of the groups' guarantees: no group's people spend more than their "
+    "the counts of the people set aside keep the strongest of the groups' guarantees: no group's "
+    "people spend more than their "
     "own guarantee says"
 )
 PAID = (
-    "the ledger holds one spend for both, that of the fit: the counts of the people set aside have Gaussian noise, and may "
+    "the ledger holds one spend for both, that of the fit: the counts of the people set aside have "
+    "Gaussian noise, and may "
     "lose no more than the fit's Gaussian releases"
 )
 
@@ -106,10 +117,23 @@ class Both:
     """One fit with its certificate."""
 
     def __init__(
-        self, estimator: BaseEstimator, fit: Callable[..., Any], of: str, notions: list[Notion], beside: Sequence[Bound] = ()
+        self,
+        estimator: BaseEstimator,
+        fit: Callable[..., Any],
+        of: str,
+        notions: list[Notion],
+        beside: Sequence[Bound] = (),
     ) -> None:
-        self.estimator, self.fit, self.of, self.notions, self.beside = estimator, fit, of, notions, tuple(beside)
-        self.wanted = [one for one in notions if of == CERTIFY or notion_confidence(one) is not None]
+        self.estimator, self.fit, self.of, self.notions, self.beside = (
+            estimator,
+            fit,
+            of,
+            notions,
+            tuple(beside),
+        )
+        self.wanted = [
+            one for one in notions if of == CERTIFY or notion_confidence(one) is not None
+        ]
         self.confidence = one_confidence(self.wanted, of)
         chosen = estimator._setting("certify_share", SetAside)
         self.share, self.replaces = float(chosen.share), chosen.if_refused == REPLACE
@@ -119,7 +143,9 @@ class Both:
         self.seed = promises.seed_of(estimator.random_state)
         self.stated: int | None = None  # the schema's number of rows
 
-    def run(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, sample_weight: ColumnsLike) -> Any:
+    def run(
+        self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, sample_weight: ColumnsLike
+    ) -> Any:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
         training = self._read(X, y, groups)
@@ -132,12 +158,22 @@ class Both:
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
         if not away:  # the holder's statement says it, and is signed
-            inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, self.aside))
+            inner.privacy_ = replace(
+                inner.privacy_, not_covered=(*inner.privacy_.not_covered, self.aside)
+            )
         found = self._certificate(inner, *others, None if whose is None else whose[1].given)
         if not found.certified and self.replaces:
             found = self._replaced(inner, found)
-        fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
-        for name in [name for name in vars(self.estimator) if name.endswith("_") and not name.startswith("__")]:
+        fitted = {
+            name: value
+            for name, value in vars(inner).items()
+            if name not in inner.get_params(deep=False)
+        }
+        for name in [
+            name
+            for name in vars(self.estimator)
+            if name.endswith("_") and not name.startswith("__")
+        ]:
             del self.estimator.__dict__[name]
         self.estimator.__dict__.update(fitted, certificate_=found)
         if aim is not None:
@@ -147,8 +183,8 @@ class Both:
     def _parts(
         self, X: TableLike, y: ColumnsLike, groups: Any, persons: Ints | None
     ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
-        """Those whom the model sees, and those set aside, with whose their rows are, where persons are protected. There is room
-        for both spends, as far as that is known now."""
+        """Those whom the model sees, and those set aside, with whose their rows are, where persons
+        are protected. There is room for both spends, as far as that is known now."""
         seed = bases.derived_seed(self.seed, 31)
         if isinstance(X, Elsewhere):
             event = plan(self.promise, reads_groups=True).event
@@ -172,9 +208,15 @@ class Both:
     def _counting(self, epsilon: float) -> Promise:
         """That of the counts, where a person has one row."""
         promise = self._promise(epsilon)
-        return promise if promise.unit is None else replace(promise, unit=replace(promise.unit, max_rows=1))
+        return (
+            promise
+            if promise.unit is None
+            else replace(promise, unit=replace(promise.unit, max_rows=1))
+        )
 
-    def _certificate(self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: Any) -> Certificate:
+    def _certificate(
+        self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: Any
+    ) -> Certificate:
         estimator = self.estimator
         strongest = _strongest(inner, estimator.epsilon)
         by_group = strongest < estimator.epsilon
@@ -207,30 +249,47 @@ class Both:
         return found if self.promise.is_private else None
 
     def _paid(self, inner: BaseEstimator, epsilon: float) -> PartsPlan | None:
-        """Counts that the ledger need not hold, beside the fit's own spend, which is all that this fit released there."""
+        """Counts that the ledger need not hold, beside the fit's own spend, which is all that this
+        fit released there."""
         if self._book is None or hasattr(self.estimator, "estimator"):
             return None
         return beside(self._counting(epsilon), compose(inner.privacy_.events))
 
     def _replaced(self, inner: BaseEstimator, found: Certificate) -> Certificate:
-        """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
+        """What is handed out instead, and its certificate; the same where nothing blind would keep
+        the bounds."""
         by = blind(found.layout, labels_of(inner, found.classes, self.estimator.schema))
-        part = None if by is None else least(found.layout, found.counts, found.noise, found.confidence, by)
+        part = (
+            None
+            if by is None
+            else least(found.layout, found.counts, found.noise, found.confidence, by)
+        )
         if part is None:
             return found
-        reported = inner._asked() if isinstance(inner, DescentClassifier) else listed_in(inner, self.of)[0]
-        asked = layout_of([one for one in reported if not one.is_vacuous], found.cells, found.classes)
+        reported = (
+            inner._asked() if isinstance(inner, DescentClassifier) else listed_in(inner, self.of)[0]
+        )
+        asked = layout_of(
+            [one for one in reported if not one.is_vacuous], found.cells, found.classes
+        )
         sums = dict(zip((line.name for line in asked.lines), sums_of(asked, part.by), strict=True))
-        if not inner._replace_decisions(Blindly(part.share, part.by, part.in_words(found.classes), sums)):
+        if not inner._replace_decisions(
+            Blindly(part.share, part.by, part.in_words(found.classes), sums)
+        ):
             return found
         later = replace(found, replaced=part, found=None)
-        text = f"not certified as it was found, so {later.handed_out}: this mixture is certified; see certificate_."
+        text = (
+            f"not certified as it was found, so {later.handed_out}: this mixture is certified; see "
+            f"certificate_."
+        )
         warnings.warn(text, DecisionsReplaced, stacklevel=5)
         return later
 
     def _inner(self, inside: list[Notion]) -> Any:
         inner = copy.copy(self.estimator)
-        for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
+        for name in [
+            name for name in vars(inner) if name.endswith("_") and not name.startswith("__")
+        ]:
             del inner.__dict__[name]
         inner.certify_share = None
         setattr(inner, self.of, None if self.of == CERTIFY else [*self.beside, *inside])
@@ -244,16 +303,32 @@ class Both:
 
     def _read(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike) -> Training:
         """Refuses what is wrong with the rows before anything is released."""
-        ways = promises.ways_of(self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose)
+        ways = promises.ways_of(
+            self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose
+        )
         training = decided.read_rows(X, y, groups, None, ways, ()).training
         if self.whose is not None and training.rows.persons is None:
             remedy = "Pass a table in memory, in place of one that is coded person by person."
-            raise InputError(complaint(expected="rows whose persons can be set aside", of="X", got="a store", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="rows whose persons can be set aside",
+                    of="X",
+                    got="a store",
+                    remedy=remedy,
+                )
+            )
         ratios = any(isinstance(notion, SelectionRateRatio) for notion in self.wanted)
         if ratios and self.of == CERTIFY and not training.rows.layout.sensitive:
             remedy = "Pass sensitive_features=...: columns, or names of columns of X."
-            raise InputError(complaint(expected="groups to compare", of="sensitive_features", got=None, remedy=remedy))
-        promises.require_groups([notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)], training)
+            raise InputError(
+                complaint(
+                    expected="groups to compare", of="sensitive_features", got=None, remedy=remedy
+                )
+            )
+        promises.require_groups(
+            [notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)],
+            training,
+        )
         cells = training.rows.cells() if training.rows.layout.sensitive else NO_GROUPS
         wanted = [plain(notion) for notion in self.wanted]
         require_compared(layout_of(wanted, cells, training.classes), wanted, cells)
@@ -270,8 +345,15 @@ class Both:
         wanted = self.wanted
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
-            shares = even(cells.count, len(training.classes), shares_stated(schema, cells.names), shares_of_target(schema))
-            noise = plan(self._counting(self.promise.epsilon), reads_groups=bool(layout.sensitive)).noise
+            shares = even(
+                cells.count,
+                len(training.classes),
+                shares_stated(schema, cells.names),
+                shares_of_target(schema),
+            )
+            noise = plan(
+                self._counting(self.promise.epsilon), reads_groups=bool(layout.sensitive)
+            ).noise
             asked = layout_of([plain(notion) for notion in wanted], cells, training.classes)
             found = margins(
                 asked,
@@ -283,17 +365,23 @@ class Both:
             )
         left = iter(found)
         inside = [
-            plain(notion) if notion_confidence(notion) is None else tightened(notion, next(left)) for notion in self.notions
+            plain(notion) if notion_confidence(notion) is None else tightened(notion, next(left))
+            for notion in self.notions
         ]
         aims = [
-            bound_of(one) for one, notion in zip(inside, self.notions, strict=True) if notion_confidence(notion) is not None
+            bound_of(one)
+            for one, notion in zip(inside, self.notions, strict=True)
+            if notion_confidence(notion) is not None
         ]
         bounds = tuple(bound_of(notion) for notion in wanted)
         public = None if people is None else round(people)
-        return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), inside
+        return CertifiedAim(
+            self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)
+        ), inside
 
     def _people(self, rows: Any) -> float | None:
-        """How many are about to be counted: of persons at least as many as their rows make, at so many rows each."""
+        """How many are about to be counted: of persons at least as many as their rows make, at so
+        many rows each."""
         if self.whose is not None and self.promise.units_are_public:
             return self.share * (int(rows.persons.max(initial=-1)) + 1)
         public = self.promise.rows_are_public or not self.promise.is_private
@@ -305,17 +393,36 @@ class Both:
         if isinstance(X, RowSource) and not hasattr(X, "chosen"):
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
         if sample_weight is not None:
-            found.append(("sample_weight", "None: a certificate is about people, who count once", "weights"))
-        if self.whose is not None and (self.promise.protects == "sensitive_features" or not self.promise.is_private):
-            each = "None without privacy or with protects='sensitive_features': a certificate counts one row of each person"
+            found.append(
+                ("sample_weight", "None: a certificate is about people, who count once", "weights")
+            )
+        if self.whose is not None and (
+            self.promise.protects == "sensitive_features" or not self.promise.is_private
+        ):
+            each = (
+                "None without privacy or with protects='sensitive_features': a certificate counts "
+                "one row of each person"
+            )
             found.append(("unit", each, "persons"))
         if self.whose is not None and isinstance(X, Elsewhere):
-            found.append(("unit", "None beside remote data, whose holder throws coins for rows", "persons"))
+            found.append(
+                ("unit", "None beside remote data, whose holder throws coins for rows", "persons")
+            )
         if getattr(self.estimator, "checkpoint", None) is not None:
-            found.append(("checkpoint", "None: coins are thrown anew, and a resumed fit would see other rows", "a folder"))
+            found.append(
+                (
+                    "checkpoint",
+                    "None: coins are thrown anew, and a resumed fit would see other rows",
+                    "a folder",
+                )
+            )
         if getattr(self.estimator, "loss", DECISIONS) != DECISIONS:
             found.append(
-                ("loss", f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions", self.estimator.loss)
+                (
+                    "loss",
+                    f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions",
+                    self.estimator.loss,
+                )
             )
         for of, expected, got in found:
             remedy = "Or pass notions without confidence=, and call fv.certify with other rows."
@@ -326,7 +433,11 @@ class Both:
     def _require_room(self) -> None:
         """Both spends; descent by Gaussian releases of all rows pays for both."""
         of = self.estimator
-        whole = isinstance(of, DescentClassifier) and of._solver.sampling_rate is None and of._module is None
+        whole = (
+            isinstance(of, DescentClassifier)
+            and of._solver.sampling_rate is None
+            and of._module is None
+        )
         one = whole and self.promise.delta > 0.0
         if self._book is not None and not one:
             event = plan(self._counting(self.promise.epsilon), reads_groups=True).event
@@ -338,7 +449,9 @@ def one_confidence(notions: Sequence[Notion], of: str) -> float:
     found = {one for notion in notions if (one := notion_confidence(notion)) is not None}
     if len(found) > 1:
         remedy = "All of them are certified together: give them one confidence."
-        raise InputError(complaint(expected="one confidence", of=of, got=sorted(found), remedy=remedy))
+        raise InputError(
+            complaint(expected="one confidence", of=of, got=sorted(found), remedy=remedy)
+        )
     return confidence_of(found.pop() if found else CONFIDENCE)
 
 
@@ -359,14 +472,21 @@ def _groups(groups: ColumnsLike, at: npt.NDArray[np.intp], rows: int) -> Any:
 
 
 def _require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
-    """Nobody on one side, or a class that only those set aside have: told before anything is released."""
+    """Nobody on one side, or a class that only those set aside have: told before anything is
+    released."""
     if not all(length_of(part[0]) for part in parts):
         remedy = "Pass more rows, or another certify_share."
-        raise InputError(complaint(expected="rows on both sides", of="certify_share", got="none on one", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="rows on both sides", of="certify_share", got="none on one", remedy=remedy
+            )
+        )
     if y is None:
         return
     known, others = (set(read_labels(part[1]).tolist()) for part in parts)
     if not others <= known:
         remedy = "Pass schema=, which lists the classes, or more rows."
         got = sorted(map(str, others - known))
-        raise InputError(complaint(expected="classes that the model sees", of="y", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="classes that the model sees", of="y", got=got, remedy=remedy)
+        )

@@ -1,9 +1,13 @@
-"""`certify`: does it hold for the next people? From private counts of people whom the model has not seen.
+"""`certify`: does it hold for the next people? From private counts of people whom the model has not
+seen.
 
 Guarantees (tests/estimators/test_estimators_certify.py):
-1. The rows are counted once, by one event that costs at most the promise; everything else is computed from that release.
-2. If a notion is broken in the population, it is certified with probability at most 1 - confidence, over people and noise.
-3. A refusal is an answer: it costs what a certificate costs, and says how many people it would take.
+1. The rows are counted once, by one event that costs at most the promise; everything else is
+   computed from that release.
+2. If a notion is broken in the population, it is certified with probability at most 1 - confidence,
+   over people and noise.
+3. A refusal is an answer: it costs what a certificate costs, and says how many people it would
+   take.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ from .certificate_contents import ASSUMED
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
 OWN_DECISIONS = (
-    "the model, and what it decides about a person, are taken to be public: what the model itself tells of the rows that it "
+    "the model, and what it decides about a person, are taken to be public: what the model itself "
+    "tells of the rows that it "
     "was fitted to is in its own statement"
 )
 
@@ -64,14 +69,15 @@ def certify(
 ) -> Certificate:
     """Certify that constraints hold in the population, from private counts of people set aside.
 
-    The people are counted by group, label and decision, once, with noise. Bounds on the population's rates and gaps follow by
-    exact tails of sampling and noise together. See docs/certificates.md.
+    The people are counted by group, label and decision, once, with noise. Bounds on the
+    population's rates and gaps follow by exact tails of sampling and noise together. See
+    docs/certificates.md.
 
     Parameters
     ----------
     model : fitted model, callable or array
-        An estimator of this library or another, a function of the features, or one decision for each person. It must have been
-        made without these people.
+        An estimator of this library or another, a function of the features, or one decision for
+        each person. It must have been made without these people.
     X : table or array
         Features of the people set aside; None where `model` is an array of decisions.
     y : array, default=None
@@ -79,34 +85,39 @@ def certify(
     sensitive_features : array, table or names of columns of X, default=None
         Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
     constraints : notion, str or list of these, default=None
-        What is to be certified, for example ``DemographicParity(0.05)``, ``"equalized_odds:0.1"`` or
-        ``"selection_rate_ratio:0.8"``. It must be given.
+        What is to be certified, for example ``DemographicParity(0.05)``, ``"equalized_odds:0.1"``
+        or ``"selection_rate_ratio:0.8"``. It must be given.
     confidence : float, default=0.95
-        If a constraint is broken in the population, it is certified with probability at most ``1 - confidence``.
+        If a constraint is broken in the population, it is certified with probability at most ``1 -
+        confidence``.
     epsilon : float, default=None
-        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or have consented. It must be
-        given.
+        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
+        have consented. It must be given.
     delta : float, default=0.0
         Probability with which the epsilon bound may fail.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table. None: classes and groups are those of the model, or read from the data.
+        Public facts of the table. None: classes and groups are those of the model, or read from the
+        data.
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        if there is one.
     assumptions : iterable of str, default=()
         Further sentences about how the people were drawn, to be printed beside the certificate.
     unit : str, mapping of one name, or one value a row, default=None
-        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
-        their rows. The model does not see the column. None: protects each row by itself.
+        Column of X that tells persons apart, where a person may have several rows. Persons are then
+        protected, with all of their rows. The model does not see the column. None: protects each
+        row by itself.
     max_rows_per_unit : int, default=None
-        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
+        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals
+        assume independent rows.
 
     Returns
     -------
@@ -131,7 +142,14 @@ def certify(
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=4000)
     >>> hired = rng.random(4000) < 0.3
-    >>> found = certify(hired, None, sensitive_features=A, constraints="demographic_parity:0.1", epsilon=1.0, random_state=0)
+    >>> found = certify(
+    ...     hired,
+    ...     None,
+    ...     sensitive_features=A,
+    ...     constraints="demographic_parity:0.1",
+    ...     epsilon=1.0,
+    ...     random_state=0,
+    ... )
     >>> found.certified
     True
     """
@@ -175,7 +193,8 @@ def certify_beside(
     max_rows_per_unit: object = None,
     asked: PartsPlan | None = None,
 ) -> Certificate:
-    """`certify`, of people whose counts are part of another release (`asked`): then that has been paid for."""
+    """`certify`, of people whose counts are part of another release (`asked`): then that has been
+    paid for."""
     whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
     promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
@@ -189,9 +208,15 @@ def certify_beside(
     _require_groups(notions, people)
     layout = layout_of(notions, people.cells, people.classes)
     require_compared(layout, notions, people.cells)
-    decided_rows.require_labels(people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions])
+    decided_rows.require_labels(
+        people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions]
+    )
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    read = {"features", *(["label"] if layout.needs_labels else ()), *(["sensitive"] if layout.needs_groups else ())}
+    read = {
+        "features",
+        *(["label"] if layout.needs_labels else ()),
+        *(["sensitive"] if layout.needs_groups else ()),
+    }
     read |= {"sensitive"} if people.by_group else set()
     asked = plan(promise, reads_groups="sensitive" in read) if asked is None else asked
     noise = NoiseSource.of(bases.derived_seed(seed, 2))
@@ -199,7 +224,10 @@ def certify_beside(
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}
     with curator_of(people.rows, promise, plan=event, noise=noise, **options) as curator:
         attached = curator.attach_codes(
-            people.parts(layout.part_of), layout.parts, columns_read=read, title="group, label and decision of each person"
+            people.parts(layout.part_of),
+            layout.parts,
+            columns_read=read,
+            title="group, label and decision of each person",
         )
         counts = asked.release(curator, attached, "people set aside by group, label and decision")
         curator.finish()
@@ -207,43 +235,73 @@ def certify_beside(
     found = certified(layout.rates, layout.lines, len(notions), counts, asked.noise, confidence)
     said = (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions))
     return Certificate(
-        tuple(notions), people.cells, people.classes, counts, asked.noise, confidence, statement, people.model, said, found
+        tuple(notions),
+        people.cells,
+        people.classes,
+        counts,
+        asked.noise,
+        confidence,
+        statement,
+        people.model,
+        said,
+        found,
     )
 
 
 def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) -> None:
-    """A comparison of groups where there is one group would be certified whatever the model does."""
+    """A comparison of groups where there is one group would be certified whatever the model
+    does."""
     compared = {line.notion for line in layout.lines}
     for at, notion in enumerate(notions):
         if at not in compared:
-            remedy = "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
+            remedy = (
+                "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
+            )
             expected = f"at least two groups, which {type(notion).__name__} compares"
-            raise InputError(complaint(expected=expected, of="sensitive_features", got=list(cells.keys), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=expected, of="sensitive_features", got=list(cells.keys), remedy=remedy
+                )
+            )
 
 
 def _listed(constraints: object, of: str) -> list[Any]:
     if isinstance(constraints, str | Notion) or constraints is None:
         return [constraints]
     if isinstance(constraints, Bound | Constraint) or not isinstance(constraints, Iterable):
-        remedy = "Pass DemographicParity(0.05), for example: bounds on other functions than rates cannot be certified."
-        raise InputError(complaint(expected="notions of fairness", of=of, got=constraints, remedy=remedy))
+        remedy = (
+            "Pass DemographicParity(0.05), for example: bounds on other functions than rates "
+            "cannot be certified."
+        )
+        raise InputError(
+            complaint(expected="notions of fairness", of=of, got=constraints, remedy=remedy)
+        )
     return list(constraints)
 
 
 def _refuse_other_losses(notions: list[Notion], of: str) -> None:
-    """Losses of probabilities and numbers are no rates of decisions; their means have a way of their own."""
+    """Losses of probabilities and numbers are no rates of decisions; their means have a way of
+    their own."""
     for one in notions:
         if isinstance(one, BoundedGroupLoss) and one.loss != "zero_one":
             remedy = (
-                f"fv.private_audit(..., metrics={{'{one.loss}': fv.RowMetric(function, high=2.0)}}, intervals='all') bounds a "
-                "loss that is clipped to public ends, by group; its upper ends hold in the population."
+                f"fv.private_audit(..., metrics={{'{one.loss}': fv.RowMetric(function, "
+                f"high=2.0)}}, intervals='all') bounds a "
+                "loss that is clipped to public ends, by group; its upper ends hold in the "
+                "population."
             )
-            raise InputError(complaint(expected="a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy
+                )
+            )
 
 
-def notions_of(constraints: object, *, of: str = "constraints", certified: bool = False) -> list[Notion]:
-    """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused. `of`:
-    the argument; `certified`: whether they may have a confidence."""
+def notions_of(
+    constraints: object, *, of: str = "constraints", certified: bool = False
+) -> list[Notion]:
+    """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for
+    nothing are refused. `of`: the argument; `certified`: whether they may have a confidence."""
     listed = _listed(constraints, of)
     out: list[Notion] = []
     for one in listed:
@@ -254,8 +312,13 @@ def notions_of(constraints: object, *, of: str = "constraints", certified: bool 
         )
     empty = [one.kind for one in out if one.is_vacuous]
     if not out or empty:
-        remedy = "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for example."
-        raise InputError(complaint(expected="notions with a bound", of=of, got=empty or None, remedy=remedy))
+        remedy = (
+            "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for "
+            "example."
+        )
+        raise InputError(
+            complaint(expected="notions with a bound", of=of, got=empty or None, remedy=remedy)
+        )
     _refuse_other_losses(out, of)
     return out
 
@@ -263,10 +326,14 @@ def notions_of(constraints: object, *, of: str = "constraints", certified: bool 
 def _ratio(text: str) -> SelectionRateRatio:
     _, _, bound = text.partition(":")
     try:
-        ratio = float(bound.strip().removesuffix("%")) / (100.0 if bound.strip().endswith("%") else 1.0)
+        ratio = float(bound.strip().removesuffix("%")) / (
+            100.0 if bound.strip().endswith("%") else 1.0
+        )
     except ValueError:
         remedy = "Write selection_rate_ratio:0.8, for example."
-        raise InputError(complaint(expected="a ratio", of="constraint", got=text, remedy=remedy)) from None
+        raise InputError(
+            complaint(expected="a ratio", of="constraint", got=text, remedy=remedy)
+        ) from None
     return SelectionRateRatio(ratio)
 
 
@@ -277,8 +344,15 @@ def one_row_each(unit: object, most: object, schema: object, epsilon: object) ->
         return None
     if found.unit.max_rows != 1 or epsilon == math.inf:
         got = found.unit.max_rows if epsilon != math.inf else "all rows, without privacy"
-        remedy = "Rows of one person are no independent draws: pass max_rows_per_unit=1, and a finite epsilon."
-        raise InputError(complaint(expected="one row of each person", of="max_rows_per_unit", got=got, remedy=remedy))
+        remedy = (
+            "Rows of one person are no independent draws: pass max_rows_per_unit=1, and a finite "
+            "epsilon."
+        )
+        raise InputError(
+            complaint(
+                expected="one row of each person", of="max_rows_per_unit", got=got, remedy=remedy
+            )
+        )
     return found
 
 
@@ -286,8 +360,13 @@ def required_promise(
     epsilon: object, delta: object, protects: object, neighbours: object, whose: Whose | None = None
 ) -> Promise:
     if epsilon is None:
-        remedy = "Pass epsilon=1.0, for example; float('inf') for people who are public or have consented."
-        raise InputError(complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy))
+        remedy = (
+            "Pass epsilon=1.0, for example; float('inf') for people who are public or have "
+            "consented."
+        )
+        raise InputError(
+            complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy)
+        )
     return promises.promise_of(epsilon, delta, protects, neighbours, whose)
 
 
@@ -295,7 +374,14 @@ def confidence_of(confidence: object) -> float:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, low_open=True, high_open=True, remedy=remedy)
     if not 0.5 <= found <= 1.0 - 1e-9 or math.isnan(found):
-        raise InputError(complaint(expected="0.5 or more, and at most 1 - 1e-9", of="confidence", got=found, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="0.5 or more, and at most 1 - 1e-9",
+                of="confidence",
+                got=found,
+                remedy=remedy,
+            )
+        )
     return float(found)
 
 
@@ -304,4 +390,11 @@ def _require_groups(notions: list[Notion], people: DecidedRows) -> None:
     if compared and not people.rows.layout.sensitive:
         remedy = "Pass sensitive_features=...: columns, or names of columns of X."
         name = type(compared[0]).__name__
-        raise InputError(complaint(expected=f"groups, which {name} compares", of="sensitive_features", got=None, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"groups, which {name} compares",
+                of="sensitive_features",
+                got=None,
+                remedy=remedy,
+            )
+        )

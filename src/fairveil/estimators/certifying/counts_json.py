@@ -1,7 +1,10 @@
-"""What JSON files of released counts have in common: certificates and private tables, from which all is computed again.
+"""What JSON files of released counts have in common: certificates and private tables, from which
+all is computed again.
 
-Guarantees (tests/estimators/test_estimators_certificate_json.py, test_estimators_private_table_json.py):
-1. Whatever a file holds, reading it gives its object and findings, or an error that says what is malformed; never another.
+Guarantees (tests/estimators/test_estimators_certificate_json.py,
+test_estimators_private_table_json.py):
+1. Whatever a file holds, reading it gives its object and findings, or an error that says what is
+   malformed; never another.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ NOISES = ("none", "gaussian", "discrete-laplace")
 
 @dataclass(frozen=True)
 class CountsFile:
-    """One kind of file: `what` it is in words, and the `fields` of the document that says that it is one."""
+    """One kind of file: `what` it is in words, and the `fields` of the document that says that it
+    is one."""
 
     what: str
     fields: frozenset[str]
@@ -47,7 +51,9 @@ class CountsFile:
     @property
     def document(self) -> Document:
         """How it is read."""
-        return Document(self.what, f"Write {self.what}s with write() or to_json().", largest=1 << 26)
+        return Document(
+            self.what, f"Write {self.what}s with write() or to_json().", largest=1 << 26
+        )
 
     def is_one(self, text: str) -> bool:
         """Whether a document says that it is one."""
@@ -58,7 +64,10 @@ class CountsFile:
         return isinstance(values, dict) and values.get("format") == self.format
 
     def examine(
-        self, text: str, read: Callable[[Any], T], findings: Callable[[T, Mapping[str, Any]], list[Finding]]
+        self,
+        text: str,
+        read: Callable[[Any], T],
+        findings: Callable[[T, Mapping[str, Any]], list[Finding]],
     ) -> tuple[T, list[Finding]]:
         """What it holds, and all that contradicts it; malformed documents are an error."""
         values = self.document.json(text)
@@ -67,7 +76,9 @@ class CountsFile:
             found = read(values)
             contradictions = findings(found, values)
             if values["checksum"] != checksum(values):
-                contradictions.append(Finding(True, "the content is not what the checksum was made of"))
+                contradictions.append(
+                    Finding(True, "the content is not what the checksum was made of")
+                )
             return found, contradictions
         except InputError:
             raise
@@ -83,10 +94,16 @@ class CountsFile:
             RecursionError,
             MemoryError,
         ) as error:
-            raise self.malformed(str(error) if isinstance(error, FairveilError) else type(error).__name__) from None
+            raise self.malformed(
+                str(error) if isinstance(error, FairveilError) else type(error).__name__
+            ) from None
 
     def _require_format(self, values: object) -> None:
-        if not isinstance(values, dict) or values.get("format") != self.format or values.get("version") != self.version:
+        if (
+            not isinstance(values, dict)
+            or values.get("format") != self.format
+            or values.get("version") != self.version
+        ):
             raise self.malformed(f"no {self.format!r} of version {self.version}")
         if set(values) != self.fields:
             raise self.malformed(f"fields {sorted(set(values) ^ self.fields)} too many or too few")
@@ -96,13 +113,25 @@ class CountsFile:
         found, contradictions = examined
         grave = [finding.sentence for finding in contradictions if finding.grave]
         if grave:
-            remedy = "Ask its author for the file again; `fairveil verify FILE` lists all that does not fit."
-            raise InputError(complaint(expected="one that follows from its counts", of=self.what, got=grave[0], remedy=remedy))
+            remedy = (
+                "Ask its author for the file again; `fairveil verify FILE` lists all that does not "
+                "fit."
+            )
+            raise InputError(
+                complaint(
+                    expected="one that follows from its counts",
+                    of=self.what,
+                    got=grave[0],
+                    remedy=remedy,
+                )
+            )
         return found
 
     def statement(self, values: Mapping[str, Any]) -> PrivacyStatement:
         """That of the release."""
-        statement, untouched = statement_json.read(json.dumps(values["statement"]), PrivacyStatement)
+        statement, untouched = statement_json.read(
+            json.dumps(values["statement"]), PrivacyStatement
+        )
         if not untouched:
             raise self.malformed("a statement that was changed")
         return statement
@@ -110,7 +139,11 @@ class CountsFile:
     def noise(self, values: Mapping[str, Any]) -> CountNoise:
         """Of each count."""
         noise = values["noise"]
-        if set(noise) != {"kind", "scale"} or noise["kind"] not in NOISES or not 0.0 <= float(noise["scale"]) < 1e12:
+        if (
+            set(noise) != {"kind", "scale"}
+            or noise["kind"] not in NOISES
+            or not 0.0 <= float(noise["scale"]) < 1e12
+        ):
             raise self.malformed("noise of no known distribution")
         return CountNoise(str(noise["kind"]), float(noise["scale"]))
 
@@ -140,7 +173,9 @@ def groups_to_dict(cells: Cells) -> dict[str, Any]:
 
 def columns_of(groups: Any) -> tuple[tuple[Any, ...], ...]:
     """The values of each sensitive column, of `groups_to_dict`."""
-    return tuple(tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"])
+    return tuple(
+        tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"]
+    )
 
 
 def of_release(statement: PrivacyStatement, noise: CountNoise) -> list[Finding]:
@@ -154,7 +189,11 @@ def of_release(statement: PrivacyStatement, noise: CountNoise) -> list[Finding]:
     same = law.kind == noise.kind and math.isclose(law.scale, noise.scale, rel_tol=1e-9)
     if not same or (not private and noise.kind != "none"):
         out.append(
-            Finding(True, f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says {law.kind} {law.scale:g}")
+            Finding(
+                True,
+                f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says "
+                f"{law.kind} {law.scale:g}",
+            )
         )
     return out
 

@@ -1,12 +1,15 @@
-"""`Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false over the whole run.
+"""`Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false
+over the whole run.
 
-Each period counts its own people once, with the whole budget. A person is in one period, so all periods together cost what one
-costs (theory.md#monitor-cost). What the counts say is gathered by bets (`learning/certificates/evidence.py`): one may look
-after each period, for as long as one likes, and stop or go on.
+Each period counts its own people once, with the whole budget. A person is in one period, so all
+periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
+bets (`learning/certificates/evidence.py`): one may look after each period, for as long as one
+likes, and stop or go on.
 
 Guarantees (tests/estimators/test_estimators_monitor.py):
 1. The stream of all periods keeps the promise under add-remove, for people who are in one period.
-2. If the constraints hold in every period, an alarm is raised with probability at most `false_alarm` over the whole run.
+2. If the constraints hold in every period, an alarm is raised with probability at most
+   `false_alarm` over the whole run.
 3. The bounds on all rates of all periods hold together with confidence 1 - `false_alarm`.
 4. A process that is killed loses nothing that was shown; two writers refuse each other.
 """
@@ -48,14 +51,18 @@ from .certifying import notions_of, required_promise
 from .counts_json import notion_from
 
 IN_PARALLEL = (
-    "a monitor's periods: each person was taken to be in one period alone, so that all of them together cost what one costs"
+    "a monitor's periods: each person was taken to be in one period alone, so that all of them "
+    "together cost what one costs"
 )
-DOCUMENT = Document("monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28)
+DOCUMENT = Document(
+    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
+)
 
 
 @dataclass(frozen=True)
 class Period:
-    """One period: its counts as released, how well they fit the constraints (`p`), and the wealth of the bets after it."""
+    """One period: its counts as released, how well they fit the constraints (`p`), and the wealth
+    of the bets after it."""
 
     name: str
     counts: tuple[float, ...]
@@ -90,7 +97,10 @@ class Monitor:
     >>> fixed = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
     >>> watch = Monitor.create(folder / "m.json", "demographic_parity:0.1", **fixed)
     >>> sex = np.array(["f", "m"])[rng.integers(2, size=2000)]
-    >>> watch.add("May", (rng.random(2000) < 0.3).astype(int), sensitive_features=sex).name, watch.alarm
+    >>> (
+    ...     watch.add("May", (rng.random(2000) < 0.3).astype(int), sensitive_features=sex).name,
+    ...     watch.alarm,
+    ... )
     ('May', None)
     >>> drifted = (rng.random(2000) < np.where(sex == "m", 0.6, 0.3)).astype(int)
     >>> _ = watch.add("June", drifted, sensitive_features=sex)
@@ -134,7 +144,8 @@ class Monitor:
         false_alarm : float, default=0.05
             Probability of an alarm over the whole run if the constraints hold in every period.
         ledger : Ledger, default=None
-            Where the stream is recorded, once. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
+            Where the stream is recorded, once. None: the ledger of the ``with
+            fairveil.ledger(...)`` block, if there is one.
 
         Returns
         -------
@@ -144,21 +155,33 @@ class Monitor:
         promise = required_promise(epsilon, delta, "records", None)
         if not promise.is_private:
             remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
-            raise PrivacyError(complaint(expected="a finite number", of="epsilon", got=epsilon, remedy=remedy))
+            raise PrivacyError(
+                complaint(expected="a finite number", of="epsilon", got=epsilon, remedy=remedy)
+            )
         notions = notions_of(constraints)
-        rate = _checks.fraction(false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05.")
+        rate = _checks.fraction(
+            false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05."
+        )
         given: Any = groups
         if not isinstance(given, Mapping) or not given:
             remedy = 'Pass groups={"sex": ["f", "m"]}: the values that are public.'
-            raise InputError(complaint(expected="groups by column", of="groups", got=given, remedy=remedy))
-        cells = Cells(tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups)))
+            raise InputError(
+                complaint(expected="groups by column", of="groups", got=given, remedy=remedy)
+            )
+        cells = Cells(
+            tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups))
+        )
         listed = known_classes(list(classes))
-        layout_of(notions, cells, listed)  # constraints that these groups or classes do not bear are refused now
+        # constraints that these groups or classes do not bear are refused now
+        layout_of(notions, cells, listed)
         values = {
             "constraints": [notion.to_dict() for notion in notions],
             "groups": {
                 "names": list(cells.names),
-                "columns": [[keys.to_json(value, of="group") for value in column] for column in cells.columns],
+                "columns": [
+                    [keys.to_json(value, of="group") for value in column]
+                    for column in cells.columns
+                ],
             },
             "classes": [keys.to_json(value, of="class") for value in listed],
             "epsilon": promise.epsilon,
@@ -171,7 +194,9 @@ class Monitor:
             monitor_state.save(place, values, new=True)
             if book is not None:
                 try:
-                    with book.reserve(plan(promise, reads_groups=True).event, promise, purpose="monitor"):
+                    with book.reserve(
+                        plan(promise, reads_groups=True).event, promise, purpose="monitor"
+                    ):
                         pass
                 except BaseException:
                     place.unlink()
@@ -233,14 +258,31 @@ class Monitor:
         """
         name: Any = period
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError(complaint(expected="a name", of="period", got=period, remedy='Pass "2026-05", for example.'))
+            raise InputError(
+                complaint(
+                    expected="a name",
+                    of="period",
+                    got=period,
+                    remedy='Pass "2026-05", for example.',
+                )
+            )
         with monitor_state.only_writer(self.path):
-            self._values = monitor_state.load(self.path)  # another process may have written meanwhile
+            # another process may have written meanwhile
+            self._values = monitor_state.load(self.path)
             self.__dict__.pop("periods", None)
             if any(one.name == period for one in self.periods):
-                remedy = "Give it another name, if these are other people; the same people must not be counted twice."
-                raise InputError(complaint(expected="a period that is new", of="period", got=period, remedy=remedy))
-            counts = self._counted(model, X, y, sensitive_features, promises.seed_of(random_state), len(self.periods))
+                remedy = (
+                    "Give it another name, if these are other people; the same people must not be "
+                    "counted twice."
+                )
+                raise InputError(
+                    complaint(
+                        expected="a period that is new", of="period", got=period, remedy=remedy
+                    )
+                )
+            counts = self._counted(
+                model, X, y, sensitive_features, promises.seed_of(random_state), len(self.periods)
+            )
             p = self._p(counts)
             bet = self._bet.after(e_value(p))
             found = Period(period, tuple(float(count) for count in counts), p, bet.wealth)
@@ -253,7 +295,9 @@ class Monitor:
     @property
     def alarm(self) -> str | None:
         """The first period after which the wealth reached 1 / false_alarm."""
-        return next((one.name for one in self.periods if one.wealth >= 1.0 / self.false_alarm), None)
+        return next(
+            (one.name for one in self.periods if one.wealth >= 1.0 / self.false_alarm), None
+        )
 
     @cached_property
     def periods(self) -> tuple[Period, ...]:
@@ -285,11 +329,20 @@ class Monitor:
             if one.name == period:
                 level = self.false_alarm / (at * (at + 1.0))
                 found = certified(
-                    self.layout.rates, self.layout.lines, len(self.constraints), np.array(one.counts), self.noise, 1.0 - level
+                    self.layout.rates,
+                    self.layout.lines,
+                    len(self.constraints),
+                    np.array(one.counts),
+                    self.noise,
+                    1.0 - level,
                 )
                 return found.notions
         known = [one.name for one in self.periods]
-        raise InputError(complaint(expected="a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."))
+        raise InputError(
+            complaint(
+                expected="a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."
+            )
+        )
 
     @cached_property
     def constraints(self) -> tuple[Notion, ...]:
@@ -300,7 +353,9 @@ class Monitor:
     def cells(self) -> Cells:
         """The groups."""
         groups = self._values["groups"]
-        columns = tuple(tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"])
+        columns = tuple(
+            tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"]
+        )
         return Cells(columns, names=tuple(groups["names"]))
 
     @cached_property
@@ -347,7 +402,10 @@ class Monitor:
         raised = "no alarm" if self.alarm is None else f"alarm in {self.alarm}"
         rate = f"false alarm over the whole run at most {self.false_alarm:g}"
         lines = [f"{raised}; {len(self.periods)} periods, {rate}; {self.promise}"]
-        lines += [f"{one.name}: p {one.p:.3g}, wealth {one.wealth:.3g} of {1.0 / self.false_alarm:g}" for one in self.periods]
+        lines += [
+            f"{one.name}: p {one.p:.3g}, wealth {one.wealth:.3g} of {1.0 / self.false_alarm:g}"
+            for one in self.periods
+        ]
         return "\n".join(lines)
 
     def _p(self, counts: npt.NDArray[np.float64]) -> float:
@@ -365,30 +423,61 @@ class Monitor:
 
     @property
     def _content(self) -> dict[str, Any]:
-        return {name: value for name, value in self._values.items() if name not in ("format", "version", "checksum")}
+        return {
+            name: value
+            for name, value in self._values.items()
+            if name not in ("format", "version", "checksum")
+        }
 
     def _counted(
-        self, model: object, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike, seed: int | None, at: int
+        self,
+        model: object,
+        X: TableLike,
+        y: ColumnsLike,
+        sensitive_features: ColumnsLike,
+        seed: int | None,
+        at: int,
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release of the whole budget."""
         raw = decided_rows._given(model)
-        known = Made(raw, decided_rows.GIVEN, self.classes, self.cells) if raw is not None else model
+        known = (
+            Made(raw, decided_rows.GIVEN, self.classes, self.cells) if raw is not None else model
+        )
         people = decided_rows.read(known, X, y, sensitive_features, None, self.promise, seed)
-        if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(self.cells.names):
+        if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(
+            self.cells.names
+        ):
             remedy = f"Pass the columns {', '.join(self.cells.names)}."
             got = list(people.cells.names)
-            raise InputError(complaint(expected="the groups of this monitor", of="sensitive_features", got=got, remedy=remedy))
-        decided_rows.require_labels(people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints])
+            raise InputError(
+                complaint(
+                    expected="the groups of this monitor",
+                    of="sensitive_features",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
+        decided_rows.require_labels(
+            people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints]
+        )
         places = _places(people.cells, self.cells)
         kinds = _codes(people.classes, self.classes)
         asked = plan(self.promise, reads_groups=True)
         source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
-        with curator_of(people.rows, self.promise, plan=asked.event, noise=source, **options) as curator:
+        with curator_of(
+            people.rows, self.promise, plan=asked.event, noise=source, **options
+        ) as curator:
             read = {"features", "label", "sensitive"}
-            codes = people.codes_by(lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]])
-            attached = curator.attach_codes(codes, self.layout.parts, columns_read=read, title="group, label and decision")
-            counts = asked.release(curator, attached, "people of a period by group, label and decision")
+            codes = people.codes_by(
+                lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]]
+            )
+            attached = curator.attach_codes(
+                codes, self.layout.parts, columns_read=read, title="group, label and decision"
+            )
+            counts = asked.release(
+                curator, attached, "people of a period by group, label and decision"
+            )
             curator.finish()
         self.privacy_ = curator.statement(not_covered=[*people.not_covered, IN_PARALLEL])
         return counts
@@ -396,15 +485,24 @@ class Monitor:
 
 def _places(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
     """Where the monitor has each cell of the people."""
-    columns = [found.names.index(name) if name in found.names else at for at, name in enumerate(known.names)]
+    columns = [
+        found.names.index(name) if name in found.names else at
+        for at, name in enumerate(known.names)
+    ]
     codes = []
     grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
     for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
         strange = [value for value in found.columns[column] if value not in values]
         if strange:
             remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
-            raise InputError(complaint(expected="a known group", of="sensitive_features", got=strange, remedy=remedy))
-        codes.append(np.array([values.index(value) for value in found.columns[column]])[grid[column]])
+            raise InputError(
+                complaint(
+                    expected="a known group", of="sensitive_features", got=strange, remedy=remedy
+                )
+            )
+        codes.append(
+            np.array([values.index(value) for value in found.columns[column]])[grid[column]]
+        )
     return np.asarray(known.ids(np.stack(codes).astype(np.uint16))[0], np.intp)
 
 
@@ -412,5 +510,9 @@ def _codes(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDAr
     strange = [value for value in found if value not in known]
     if strange:
         remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
-        raise InputError(complaint(expected="a known class", of="y and the decisions", got=strange, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a known class", of="y and the decisions", got=strange, remedy=remedy
+            )
+        )
     return np.array([known.index(value) for value in found], np.intp)

@@ -22,7 +22,9 @@ from ...privacy.statement.documents import write
 from .counts_json import checksum
 
 FORMAT, FORMAT_VERSION = "fairveil monitor", 1
-DOCUMENT = Document("monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28)
+DOCUMENT = Document(
+    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
+)
 LARGEST = 1 << 28
 
 
@@ -37,7 +39,9 @@ def only_writer(path: Path) -> Iterator[None]:
         except OSError:
             remedy = "Wait until it has ended: a monitor has one writer at a time."
             raise InputError(
-                complaint(expected="no other writer", of="monitor", got="another process", remedy=remedy)
+                complaint(
+                    expected="no other writer", of="monitor", got="another process", remedy=remedy
+                )
             ) from None
         yield
 
@@ -45,8 +49,14 @@ def only_writer(path: Path) -> Iterator[None]:
 def load(path: Path) -> dict[str, Any]:
     """The content, with its checksum checked."""
     remedy = "Begin one with fv.Monitor.create(path, ...)."
-    values = DOCUMENT.json(read_text(path, what="the file of a monitor", most=LARGEST, remedy=remedy, error=InputError))
-    if not isinstance(values, dict) or values.get("format") != FORMAT or values.get("version") != FORMAT_VERSION:
+    values = DOCUMENT.json(
+        read_text(path, what="the file of a monitor", most=LARGEST, remedy=remedy, error=InputError)
+    )
+    if (
+        not isinstance(values, dict)
+        or values.get("format") != FORMAT
+        or values.get("version") != FORMAT_VERSION
+    ):
         raise DOCUMENT.refusal(f"{FORMAT!r} of version {FORMAT_VERSION}", "another document")
     if values.get("checksum") != checksum(values):
         raise DOCUMENT.refusal("a file as it was written", "a changed one")
@@ -54,10 +64,15 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def save(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
-    """Write it whole: to a file beside it, flushed to the disk, then renamed; and the folder, too."""
+    """Write it whole: to a file beside it, flushed to the disk, then renamed; and the folder,
+    too."""
     if new and path.exists():
         remedy = "Open it with fv.Monitor.open(path), or name another."
-        raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(path), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a file that is not there yet", of="path", got=str(path), remedy=remedy
+            )
+        )
     out = {"format": FORMAT, "version": FORMAT_VERSION} | values
     write(path, json.dumps(out | {"checksum": checksum(out)}, indent=2, allow_nan=False) + "\n")
     folder = os.open(path.absolute().parent, os.O_RDONLY)

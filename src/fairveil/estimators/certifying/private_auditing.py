@@ -1,9 +1,10 @@
 """`private_audit`: the group table of any decisions, from one private count.
 
 Guarantees (tests/estimators/test_estimators_private_audit.py):
-1. The rows are counted once, by one event that costs at most the promise; everything else is computed from that release.
-2. An interval misses the population's rate or gap (a count: that of these rows) with probability at most 1 - confidence; of
-   `intervals="all"` any of the table's does.
+1. The rows are counted once, by one event that costs at most the promise; everything else is
+   computed from that release.
+2. An interval misses the population's rate or gap (a count: that of these rows) with probability at
+   most 1 - confidence; of `intervals="all"` any of the table's does.
 3. Bad input is refused before anything is spent.
 """
 
@@ -65,14 +66,15 @@ def private_audit(
 ) -> PrivateTable:
     """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
 
-    The rows are counted once by group, outcome and decision. Everything in the table follows from that count. See
-    docs/private_tables.md. `sensitive_features` may be `SoftGroups`: then one group is drawn for each row.
+    The rows are counted once by group, outcome and decision. Everything in the table follows from
+    that count. See docs/private_tables.md. `sensitive_features` may be `SoftGroups`: then one group
+    is drawn for each row.
 
     Parameters
     ----------
     model : fitted model, callable, array or None
-        An estimator of this library or another, a function of the features, or one decision for each person. None: `y` itself
-        is counted, by group.
+        An estimator of this library or another, a function of the features, or one decision for
+        each person. None: `y` itself is counted, by group.
     X : table or array, default=None
         Features of the people. None: `model` is an array of decisions.
     y : array, default=None
@@ -80,43 +82,49 @@ def private_audit(
     sensitive_features : array, table or names of columns of X, default=None
         Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
     metrics : mapping of names to RowMetric or functions, default=None
-        Bounded numbers of your own for each row, whose means the table shows: ``function(X, y, prediction)``. A plain function
-        is bounded by 0 and 1. None: no further means.
+        Bounded numbers of your own for each row, whose means the table shows: ``function(X, y,
+        prediction)``. A plain function is bounded by 0 and 1. None: no further means.
     epsilon : float, default=None
-        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or have consented. It must be
-        given.
+        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
+        have consented. It must be given.
     delta : float, default=0.0
         Probability with which the epsilon bound may fail.
     confidence : float, default=0.95
         Confidence of the intervals.
     intervals : {"each", "all"}, default="each"
-        Whether each interval holds with this confidence by itself, or all of the table hold together.
+        Whether each interval holds with this confidence by itself, or all of the table hold
+        together.
     depth : int, default=None
         Groups of up to so many columns at once are listed. None: all of them.
     small_below : int, default=30
         Groups that may have fewer people are flagged.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table. None: classes and groups are those of the model, or read from the data.
+        Public facts of the table. None: classes and groups are those of the model, or read from the
+        data.
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        if there is one.
     unit : str, mapping of one name, or one value a row, default=None
-        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
-        their rows. The model does not see the column. None: protects each row by itself.
+        Column of X that tells persons apart, where a person may have several rows. Persons are then
+        protected, with all of their rows. The model does not see the column. None: protects each
+        row by itself.
     max_rows_per_unit : int, default=None
-        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
+        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals
+        assume independent rows.
 
     Returns
     -------
     PrivateTable
-        With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_` and `to_json()`.
+        With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_`
+        and `to_json()`.
 
     Raises
     ------
@@ -153,7 +161,9 @@ def private_audit(
         book.require(promise, secure=seed is None)
     if own and isinstance(X, Elsewhere):
         remedy = "Leave metrics=None: the rates of the library are counted by their holder."
-        raise InputError(complaint(expected="no function of rows", of="metrics", got=sorted(own), remedy=remedy))
+        raise InputError(
+            complaint(expected="no function of rows", of="metrics", got=sorted(own), remedy=remedy)
+        )
     drawn = isinstance(sensitive_features, SoftGroups)
     if isinstance(sensitive_features, SoftGroups):
         sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
@@ -162,14 +172,26 @@ def private_audit(
     layout = _layout(people, labelled, own, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
     coins = _coins(own, X, y, people, seed)
-    codes = people.codes_by(lambda ids, labels, decisions: layout.part_of(ids, labels, decisions, coins))
+    codes = people.codes_by(
+        lambda ids, labels, decisions: layout.part_of(ids, labels, decisions, coins)
+    )
     grouped = bool(people.rows.layout.sensitive)
-    read = {"features", *(["label"] if labelled else ()), *(["sensitive"] if grouped or people.by_group else ())}
+    read = {
+        "features",
+        *(["label"] if labelled else ()),
+        *(["sensitive"] if grouped or people.by_group else ()),
+    }
     asked = plan(promise, reads_groups="sensitive" in read)
     event = asked.event if promise.is_private else None
     facts = [*people.facts, *([PublicFact("recorded groups", DRAWN, "argument")] if drawn else [])]
     options: dict[str, Any] = {"facts": facts, "ledger": ledger, "purpose": "private audit"}
-    with curator_of(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
+    with curator_of(
+        people.rows,
+        promise,
+        plan=event,
+        noise=NoiseSource.of(bases.derived_seed(seed, 2)),
+        **options,
+    ) as curator:
         title = "group, label and decision of each person"
         attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
@@ -182,7 +204,15 @@ def private_audit(
     ]
     known = _known(promise, people, layout, own, labelled)
     return PrivateTable(
-        layout, counts, asked.noise, known, confidence, intervals, small, curator.statement(not_covered=said), name
+        layout,
+        counts,
+        asked.noise,
+        known,
+        confidence,
+        intervals,
+        small,
+        curator.statement(not_covered=said),
+        name,
     )
 
 
@@ -197,29 +227,58 @@ def _read(
     whose: Whose | None,
 ) -> tuple[DecidedRows, str]:
     if model is None and isinstance(X, Elsewhere):
-        return decided_rows.read(None, X, y, sensitive_features, schema, promise, seed, whose), OUTCOMES
+        return decided_rows.read(
+            None, X, y, sensitive_features, schema, promise, seed, whose
+        ), OUTCOMES
     if model is None and y is None:
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
-        raise InputError(complaint(expected="something to count", of="model", got=None, remedy=remedy))
-    people = decided_rows.read(y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose)
+        raise InputError(
+            complaint(expected="something to count", of="model", got=None, remedy=remedy)
+        )
+    people = decided_rows.read(
+        y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose
+    )
     return people, OUTCOMES if model is None else people.model
 
 
-def _layout(people: DecidedRows, labelled: bool, own: dict[str, RowMetric], depth: int | None) -> TableLayout:
+def _layout(
+    people: DecidedRows, labelled: bool, own: dict[str, RowMetric], depth: int | None
+) -> TableLayout:
     most = len(people.cells.columns)
     deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
     metrics = tuple(Metric(name, one.low, one.high) for name, one in own.items())
     layout = TableLayout(people.cells, people.classes, labelled, metrics, min(deep, most))
-    taken = [metric.name for metric in metrics if metric.name in TableLayout(people.cells, people.classes, labelled).shares]
+    taken = [
+        metric.name
+        for metric in metrics
+        if metric.name in TableLayout(people.cells, people.classes, labelled).shares
+    ]
     if taken:
-        raise InputError(complaint(expected="names of their own", of="metrics", got=taken, remedy="Give them other names."))
+        raise InputError(
+            complaint(
+                expected="names of their own",
+                of="metrics",
+                got=taken,
+                remedy="Give them other names.",
+            )
+        )
     if layout.parts > MOST_CODES:
-        remedy = "Take fewer sensitive columns at once, merge groups or classes, or pass fewer metrics."
+        remedy = (
+            "Take fewer sensitive columns at once, merge groups or classes, or pass fewer metrics."
+        )
         got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
-        raise InputError(complaint(expected=f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
+            )
+        )
     if len({keys.shown(name) for name in people.classes}) < len(people.classes):
         remedy = "Give classes names that differ when they are printed."
-        raise InputError(complaint(expected="different names", of="classes", got=list(people.classes), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="different names", of="classes", got=list(people.classes), remedy=remedy
+            )
+        )
     return layout
 
 
@@ -238,11 +297,22 @@ def _coins(
 
 
 def _known(
-    promise: Promise, people: DecidedRows, layout: TableLayout, own: dict[str, RowMetric], labelled: bool
+    promise: Promise,
+    people: DecidedRows,
+    layout: TableLayout,
+    own: dict[str, RowMetric],
+    labelled: bool,
 ) -> npt.NDArray[np.float64] | None:
-    """What is public of the counts: the number of rows, or how many of each label and decision there are. Read nowhere else."""
+    """What is public of the counts: the number of rows, or how many of each label and decision
+    there are. Read nowhere else."""
     here = not isinstance(people.rows, RowsElsewhere)
-    if promise.is_private and promise.protects == "sensitive_features" and not people.by_group and not own and here:
+    if (
+        promise.is_private
+        and promise.protects == "sensitive_features"
+        and not people.by_group
+        and not own
+        and here
+    ):
         parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions, [])
         return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
     if promise.is_private and not promise.rows_are_public:

@@ -1,4 +1,5 @@
-"""Private tables, as JSON files too, and how one is computed again: from counts, noise, confidence, groups, and nothing else.
+"""Private tables, as JSON files too, and how one is computed again: from counts, noise, confidence,
+groups, and nothing else.
 
 Guarantees (tests/estimators/test_estimators_private_table_json.py):
 1. `read(to_json)` gives the same table.
@@ -32,22 +33,48 @@ FILE = CountsFile(
     "private table",
     frozenset(
         (
-            *("format", "version", "checksum", "confidence", "intervals", "small_below", "model", "groups", "depth", "classes"),
+            *(
+                "format",
+                "version",
+                "checksum",
+                "confidence",
+                "intervals",
+                "small_below",
+                "model",
+                "groups",
+                "depth",
+                "classes",
+            ),
             *("labelled", "metrics", "counts", "known", "noise", "lines", "gaps", "statement"),
         )
     ),
 )
 TOLERANCE = 1e-6
-RECOMPUTED = ("counts that fit", "rates", "gaps", "intervals", "noise", "the statement's epsilon", "checksum")
-ON_TRUST = ("counts as released", "known totals", "model", "groups", "classes", "what the statement takes on trust")
+RECOMPUTED = (
+    "counts that fit",
+    "rates",
+    "gaps",
+    "intervals",
+    "noise",
+    "the statement's epsilon",
+    "checksum",
+)
+ON_TRUST = (
+    "counts as released",
+    "known totals",
+    "model",
+    "groups",
+    "classes",
+    "what the statement takes on trust",
+)
 
 
 class PrivateTable(PrivateTableContents):
     """Rates, counts and gaps by group from one private count, with a hierarchy of groups.
 
-    `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in fairlearn's `MetricFrame`,
-    and each number has an interval. Counts are about these rows. Rates and gaps are about the population that the rows are a
-    sample of.
+    `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in
+    fairlearn's `MetricFrame`, and each number has an interval. Counts are about these rows. Rates
+    and gaps are about the population that the rows are a sample of.
 
     Attributes
     ----------
@@ -62,7 +89,8 @@ class PrivateTable(PrivateTableContents):
     confidence : float
         Confidence of the intervals.
     intervals : {"each", "all"}
-        Whether each interval holds with this confidence by itself, or all of the table hold together.
+        Whether each interval holds with this confidence by itself, or all of the table hold
+        together.
     small_below : int
         Groups that may have fewer people are flagged.
     privacy_ : PrivacyStatement
@@ -105,8 +133,8 @@ class PrivateTable(PrivateTableContents):
     def true_groups(self, reports: Reports) -> TrueGroups:
         """Estimate rates of true groups, if the recorded ones were flipped with known rates.
 
-        Groups that were drawn from distributions are told as what they are. It is computed from the released counts, and
-        spends nothing further.
+        Groups that were drawn from distributions are told as what they are. It is computed from the
+        released counts, and spends nothing further.
 
         Parameters
         ----------
@@ -116,7 +144,8 @@ class PrivateTable(PrivateTableContents):
         Returns
         -------
         TrueGroups
-            Rates of true groups without bias, and gaps, each with an interval that covers people, flips and noise.
+            Rates of true groups without bias, and gaps, each with an interval that covers people,
+            flips and noise.
         """
         from .true_groups import true_groups
 
@@ -201,7 +230,8 @@ def examine(text: str) -> tuple[PrivateTable, list[Finding]]:
 
 
 def read(text: str) -> PrivateTable:
-    """A table that agrees with itself; an error that names the first contradiction, if there is one."""
+    """A table that agrees with itself; an error that names the first contradiction, if there is
+    one."""
     return FILE.agreeing(examine(text))
 
 
@@ -217,7 +247,9 @@ def findings(table: PrivateTableContents) -> list[Finding]:
 def _differing(one: Any, other: Any, place: str) -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict) and set(one) == set(other):
         for name in one:
-            yield from _differing(one[name], other[name], f"{place}, {name}" if place else str(name))
+            yield from _differing(
+                one[name], other[name], f"{place}, {name}" if place else str(name)
+            )
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for at, (a, b) in enumerate(zip(one, other, strict=True), 1):
             yield from _differing(a, b, f"{place} {at}")
@@ -231,20 +263,33 @@ def _differing(one: Any, other: Any, place: str) -> Iterator[str]:
 def _read(values: Any) -> PrivateTable:
     statement, noise = FILE.statement(values), FILE.noise(values)
     confidence, groups = values["confidence"], values["groups"]
-    if not isinstance(confidence, float) or not 0.5 <= confidence < 1.0 or values["intervals"] not in (EACH, ALL):
+    if (
+        not isinstance(confidence, float)
+        or not 0.5 <= confidence < 1.0
+        or values["intervals"] not in (EACH, ALL)
+    ):
         raise FILE.malformed("a confidence that is none")
     layout = TableLayout(
         Cells(columns_of(groups), names=tuple(FILE.line(name) for name in groups["names"])),
         tuple(keys.plain(value, of="class") for value in values["classes"]),
         values["labelled"] is True,
-        tuple(Metric(FILE.line(one["name"]), float(one["low"]), float(one["high"])) for one in values["metrics"]),
+        tuple(
+            Metric(FILE.line(one["name"]), float(one["low"]), float(one["high"]))
+            for one in values["metrics"]
+        ),
         int(values["depth"]),
     )
     counts = np.array([float(count) for count in values["counts"]])
     known = None if values["known"] is None else np.array(values["known"], np.float64)
-    if counts.shape != (layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
+    if (
+        counts.shape != (layout.parts,)
+        or (np.abs(counts) > 2.0**53).any()
+        or (counts != np.rint(counts)).any()
+    ):
         raise FILE.malformed("counts that are not those of its groups and classes")
-    if known is not None and (known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all()):
+    if known is not None and (
+        known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all()
+    ):
         raise FILE.malformed("known totals that are none")
     if (known is not None) and statement.is_private and not statement.promise.rows_are_public:
         raise FILE.malformed("known totals, where the number of rows is private")

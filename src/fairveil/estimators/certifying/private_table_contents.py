@@ -1,4 +1,5 @@
-"""A group table with noise: rates, counts, gaps and errors of any decisions, each with an honest interval."""
+"""A group table with noise: rates, counts, gaps and errors of any decisions, each with an honest
+interval."""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ Keys = tuple[Hashable, ...]
 class Gap:
     """The widest difference, or the smallest ratio, of one rate among groups.
 
-    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group with the larger rate and that
-    with the smaller one. `named_with`: the confidence with which this pair is the widest in the population; None: less than one
-    half. `others`: pairs that may be it instead. `undefined`: groups without a rate; then there is no value, and no upper end.
+    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group
+    with the larger rate and that with the smaller one. `named_with`: the confidence with which this
+    pair is the widest in the population; None: less than one half. `others`: pairs that may be it
+    instead. `undefined`: groups without a rate; then there is no value, and no upper end.
     """
 
     rate: str
@@ -60,7 +62,10 @@ class Gap:
             if self.named_with
             else "which pair is the widest is unclear"
         )
-        return f"{self.rate}: {ends}, {keys.shown(self.pair[0])} above {keys.shown(self.pair[1])}: {sure}"
+        return (
+            f"{self.rate}: {ends}, {keys.shown(self.pair[0])} above {keys.shown(self.pair[1])}: "
+            f"{sure}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,9 @@ class PrivateTableContents:
     """The counts, what they were made of, and all that follows from them. See `PrivateTable`."""
 
     ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
-    ABOUT_PEOPLE: ClassVar[str] = "rates and gaps are about the population that these rows are a sample of"
+    ABOUT_PEOPLE: ClassVar[str] = (
+        "rates and gaps are about the population that these rows are a sample of"
+    )
     layout: TableLayout
     counts: npt.NDArray[np.float64]
     noise: CountNoise
@@ -90,7 +97,9 @@ class PrivateTableContents:
     def lines(self) -> dict[tuple[tuple[int, ...], Hashable], TableLine]:
         """Every group of every level, by the columns that make it and its key."""
         found = enumerate(self.layout.groups)
-        return {(one.columns, one.key): self.evidence.line(at, self.small_below) for at, one in found}
+        return {
+            (one.columns, one.key): self.evidence.line(at, self.small_below) for at, one in found
+        }
 
     @property
     def rates(self) -> tuple[str, ...]:
@@ -138,7 +147,9 @@ class PrivateTableContents:
         Gap
             The difference, its interval and its pair of groups.
         """
-        return self._gap(table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate)))
+        return self._gap(
+            table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate))
+        )
 
     def ratio(self, rate: str | None = None, *columns: str) -> Gap:
         """Smallest ratio of a rate among groups: the smaller over the larger.
@@ -158,7 +169,11 @@ class PrivateTableContents:
         name = self._rate(rate)
         if self.layout.shares[name].low < 0.0:
             remedy = "Take difference(), or a metric whose low is 0 or more."
-            raise InputError(complaint(expected="a rate that is never negative", of="rate", got=name, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a rate that is never negative", of="rate", got=name, remedy=remedy
+                )
+            )
         return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
 
     @cached_property
@@ -166,7 +181,9 @@ class PrivateTableContents:
         """The widest differences of the main rates, for each level of the hierarchy."""
         names = self.layout.cells.names
         return {
-            level: tuple(self.difference(rate, *(names[j] for j in level)) for rate in self.layout.main)
+            level: tuple(
+                self.difference(rate, *(names[j] for j in level)) for rate in self.layout.main
+            )
             for level in self.levels
         }
 
@@ -197,16 +214,28 @@ class PrivateTableContents:
             import pandas as pd
         except ImportError:
             remedy = "Install pandas, or use to_dict()."
-            raise InputError(complaint(expected="pandas to be installed", of="to_frame", got=None, remedy=remedy)) from None
+            raise InputError(
+                complaint(expected="pandas to be installed", of="to_frame", got=None, remedy=remedy)
+            ) from None
         out = []
         for (columns, key), line in self.lines.items():
-            values: dict[str, Any] = {"columns": self._columns(columns), "group": self._shown(key), "small": line.small}
-            values |= {"people": line.people.value, "people.low": line.people.low, "people.high": line.people.high}
+            values: dict[str, Any] = {
+                "columns": self._columns(columns),
+                "group": self._shown(key),
+                "small": line.small,
+            }
+            values |= {
+                "people": line.people.value,
+                "people.low": line.people.low,
+                "people.high": line.people.high,
+            }
             for name, rate in line.rates.items():
                 values |= {name: rate.value, f"{name}.low": rate.low, f"{name}.high": rate.high}
             out.append(values)
         frame = pd.DataFrame(out)
-        return frame.astype(dict.fromkeys((name for name in frame if frame[name].isna().any()), float))
+        return frame.astype(
+            dict.fromkeys((name for name in frame if frame[name].isna().any()), float)
+        )
 
     def plot(self, rate: str | None = None, *columns: str, ax: object = None) -> Any:
         """Draw points with their intervals by group. Marks of small groups are hollow.
@@ -245,7 +274,9 @@ class PrivateTableContents:
         for (_, key), line in self.lines.items():
             title = self._shown(key) + (" *" if line.small else "")
             people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
-            table.append([title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)])
+            table.append(
+                [title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)]
+            )
         return table
 
     def _repr_html_(self) -> str:
@@ -257,13 +288,19 @@ class PrivateTableContents:
         head = table[0]
         widths = [max(len(line[j]) for line in table) for j in range(len(head))]
         text = [
-            "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
+            "  ".join(
+                cell.ljust(w) if j == 0 else cell.rjust(w)
+                for j, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
             for line in table
         ]
         return "\n".join([*(line.rstrip() for line in text), *self._notes()])
 
     def _notes(self) -> list[str]:
-        notes = [f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': undefined."]
+        notes = [
+            f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': "
+            f"undefined."
+        ]
         few = any(line.small for line in self.lines.values())
         return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
 
@@ -281,7 +318,16 @@ class PrivateTableContents:
 
         pair = None if found.pair is None else named(found.pair)
         others = tuple(named(one) for one in found.others)
-        return Gap(found.name, found.value, found.low, found.high, pair, found.named_with, others, named(found.undefined))
+        return Gap(
+            found.name,
+            found.value,
+            found.low,
+            found.high,
+            pair,
+            found.named_with,
+            others,
+            named(found.undefined),
+        )
 
     def _groups(self, columns: tuple[str, ...]) -> list[int]:
         level = self._level(columns)
@@ -291,14 +337,22 @@ class PrivateTableContents:
         names = self.layout.cells.names
         if not self.levels:
             return EVERYONE
-        if not columns and len([level for level in self.levels if len(level) == len(self.levels[-1])]) == 1:
+        if (
+            not columns
+            and len([level for level in self.levels if len(level) == len(self.levels[-1])]) == 1
+        ):
             return self.levels[-1]
         found = tuple(sorted(names.index(name) for name in columns if name in names))
         if found not in self.levels or len(found) != len(columns):
             known = [" and ".join(names[j] for j in level) for level in self.levels]
             remedy = f"Name the columns of one level: {', '.join(known)}."
             raise InputError(
-                complaint(expected="a level of this table", of="columns", got=list(columns) or None, remedy=remedy)
+                complaint(
+                    expected="a level of this table",
+                    of="columns",
+                    got=list(columns) or None,
+                    remedy=remedy,
+                )
             )
         return found
 
@@ -308,7 +362,13 @@ class PrivateTableContents:
         if name not in self.layout.shares:
             remedy = f"Rates: {', '.join(self.rates)}."
             raise InputError(
-                complaint(expected="a rate of this table", of="rate", got=name, remedy=remedy, among=list(self.rates))
+                complaint(
+                    expected="a rate of this table",
+                    of="rate",
+                    got=name,
+                    remedy=remedy,
+                    among=list(self.rates),
+                )
             )
         return name
 

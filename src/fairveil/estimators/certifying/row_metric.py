@@ -1,13 +1,16 @@
-"""A bounded number for each row by a function of the user's, as a coin: its mean is then a rate, with a rate's exact bounds.
+"""A bounded number for each row by a function of the user's, as a coin: its mean is then a rate,
+with a rate's exact bounds.
 
-A value v between `low` and `high` becomes one coin that falls on 1 with probability (v - low) / (high - low), thrown with
-secure noise. P(coin = 1) is the mean of v in the unit of the coin, whatever the distribution of v is, so its bound is a
-binomial one: no variance is estimated, nothing is assumed. Coins belong to rows, not to positions: each is new, and known to
-nobody (theory.md#metric-coins).
+A value v between `low` and `high` becomes one coin that falls on 1 with probability (v - low) /
+(high - low), thrown with secure noise. P(coin = 1) is the mean of v in the unit of the coin,
+whatever the distribution of v is, so its bound is a binomial one: no variance is estimated, nothing
+is assumed. Coins belong to rows, not to positions: each is new, and known to nobody
+(theory.md#metric-coins).
 
 Guarantees (tests/estimators/test_estimators_private_audit.py):
-1. A value outside of the bounds is moved to the next bound; one that is not finite, or that the function fails on, counts as
-   `low`. An exception is not shown. A function that fails on every row is refused.
+1. A value outside of the bounds is moved to the next bound; one that is not finite, or that the
+   function fails on, counts as `low`. An exception is not shown. A function that fails on every row
+   is refused.
 2. The mean of coins is the mean of values, whatever these are.
 """
 
@@ -43,7 +46,8 @@ class RowMetric:
     Parameters
     ----------
     function : callable
-        ``function(X, y, prediction)`` returns one number for each row. Each may depend on its own row alone.
+        ``function(X, y, prediction)`` returns one number for each row. Each may depend on its own
+        row alone.
     low : float, default=0.0
         Least number, known without the data. Smaller numbers are clipped to it.
     high : float, default=1.0
@@ -67,18 +71,31 @@ class RowMetric:
         function: Any = self.function
         if not callable(function):
             remedy = "Pass a function of X, y and prediction that returns one number a row."
-            raise InputError(complaint(expected="a function", of="metric", got=function, remedy=remedy))
+            raise InputError(
+                complaint(expected="a function", of="metric", got=function, remedy=remedy)
+            )
         for name in ("low", "high"):
             value: Any = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example."
-                raise KindError(complaint(expected="a number", of=f"metric, {name}", got=value, remedy=remedy))
+                raise KindError(
+                    complaint(expected="a number", of=f"metric, {name}", got=value, remedy=remedy)
+                )
             _checks.normalise(self, **{name: float(value)})
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example: bounds that are known without the data."
-            raise InputError(complaint(expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy))
+            remedy = (
+                "Pass RowMetric(function, low=0.0, high=5.0), for example: bounds that are known "
+                "without the data."
+            )
+            raise InputError(
+                complaint(
+                    expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy
+                )
+            )
 
-    def coins(self, X: TableLike, y: Any, prediction: Any, uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def coins(
+        self, X: TableLike, y: Any, prediction: Any, uniforms: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.bool_]:
         """One coin for each row, whose chance is the scaled metric.
 
         Parameters
@@ -101,7 +118,11 @@ class RowMetric:
 
         def scaled(block: Block) -> npt.NDArray[np.float64]:
             at = block.numbers[0].astype(np.intp)
-            found = self.function(None if X is None else _safe_indexing(X, at), None if y is None else y[at], prediction[at])
+            found = self.function(
+                None if X is None else _safe_indexing(X, at),
+                None if y is None else y[at],
+                prediction[at],
+            )
             values = np.asarray(found, np.float64).reshape(len(at), -1)
             values = np.where(np.isfinite(values), values, self.low)
             return (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
@@ -109,14 +130,35 @@ class RowMetric:
         layout = RowLayout(1, (), (0, 1), (), ())
         numbers = np.arange(rows, dtype=np.float64)[np.newaxis]
         codes, sensitive = np.empty((0, rows), np.uint8), np.empty((0, rows), np.uint16)
-        block = Block(layout, rows, numbers, EMPTY_INT, EMPTY_INT, codes, np.zeros(rows, np.int32), sensitive, EMPTY_FLOAT)
+        block = Block(
+            layout,
+            rows,
+            numbers,
+            EMPTY_INT,
+            EMPTY_INT,
+            codes,
+            np.zeros(rows, np.int32),
+            sensitive,
+            EMPTY_FLOAT,
+        )
         troubles = Troubles()
-        asked = RowFunction(scaled, 1, 1.0, columns_read=frozenset({"features"}), title="a metric", _troubles=troubles)
+        asked = RowFunction(
+            scaled,
+            1,
+            1.0,
+            columns_read=frozenset({"features"}),
+            title="a metric",
+            _troubles=troubles,
+        )
         values = asked.bounded(block, 1)[:, 0]
         if troubles and not values.any():
-            remedy = "Return one number a row: function(X, y, prediction), each as long as the table."
+            remedy = (
+                "Return one number a row: function(X, y, prediction), each as long as the table."
+            )
             got = "errors, or another shape, on every row"
-            raise InputError(complaint(expected="a number for each row", of="metric", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="a number for each row", of="metric", got=got, remedy=remedy)
+            )
         return np.asarray(uniforms < values)
 
 
@@ -124,14 +166,22 @@ def metrics_of(given: object) -> dict[str, RowMetric]:
     """By name; a plain function is a metric between 0 and 1."""
     if given is None:
         return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name and name.isprintable() for name in given):
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and name and name.isprintable() for name in given
+    ):
         remedy = 'Pass metrics={"cost": fv.RowMetric(cost, high=5.0)}.'
         got = type(given).__name__
-        raise InputError(complaint(expected="metrics by name", of="metrics", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="metrics by name", of="metrics", got=got, remedy=remedy)
+        )
     if len(given) > MOST:
         remedy = "Make two tables, each with its own epsilon."
-        raise InputError(complaint(expected=f"at most {MOST}", of="metrics", got=len(given), remedy=remedy))
-    return {name: one if isinstance(one, RowMetric) else RowMetric(one) for name, one in given.items()}
+        raise InputError(
+            complaint(expected=f"at most {MOST}", of="metrics", got=len(given), remedy=remedy)
+        )
+    return {
+        name: one if isinstance(one, RowMetric) else RowMetric(one) for name, one in given.items()
+    }
 
 
 def thrown(

@@ -1,10 +1,13 @@
-"""Which table an estimator was fitted to, as far as this process can tell: a certificate about the same people says nothing.
+"""Which table an estimator was fitted to, as far as this process can tell: a certificate about the
+same people says nothing.
 
-Only the table's identity is remembered, weakly, beside the estimator and never in it: nothing of the rows is kept or written.
-A copy of the table, a model from a file, and a subset by a mask are not recognized.
+Only the table's identity is remembered, weakly, beside the estimator and never in it: nothing of
+the rows is kept or written. A copy of the table, a model from a file, and a subset by a mask are
+not recognized.
 
 Guarantees (tests/estimators/test_estimators_certify_seen.py):
-1. What is refused is the object that was fitted to, or a block of its rows; rows beside it are not refused.
+1. What is refused is the object that was fitted to, or a block of its rows; rows beside it are not
+   refused.
 2. Neither table nor estimator is kept alive.
 """
 
@@ -24,7 +27,8 @@ from ...errors import InputError, complaint
 
 @dataclass(frozen=True)
 class _Seen:
-    """The table, or what owns its memory, and which bytes of that were fitted to; None: all of it."""
+    """The table, or what owns its memory, and which bytes of that were fitted to; None: all of
+    it."""
 
     owner: Callable[[], Any]
     bytes: tuple[int, int] | None
@@ -62,26 +66,39 @@ def refuse(model: object, X: TableLike) -> None:
     if seen is None or X is None:
         return
     owner, part = _part_of(X)
-    apart = part is not None and seen.bytes is not None and (part[1] <= seen.bytes[0] or seen.bytes[1] <= part[0])
+    apart = (
+        part is not None
+        and seen.bytes is not None
+        and (part[1] <= seen.bytes[0] or seen.bytes[1] <= part[0])
+    )
     if seen.owner() is owner and (part is None) == (seen.bytes is None) and not apart:
         _refuse()
 
 
 def _refuse() -> NoReturn:
-    remedy = "Set people aside before the fit; or give the constraint a confidence, and the fit sets them aside."
+    remedy = (
+        "Set people aside before the fit; or give the constraint a confidence, and the fit sets "
+        "them aside."
+    )
     got = "rows that this model was fitted to"
-    raise InputError(complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy))
+    raise InputError(
+        complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy)
+    )
 
 
-def _overlap(one: tuple[str, str, str | None, int], other: tuple[str, str, str | None, int]) -> bool:
-    """Whether two data sets elsewhere may have a person in common: all but the two parts of one division."""
+def _overlap(
+    one: tuple[str, str, str | None, int], other: tuple[str, str, str | None, int]
+) -> bool:
+    """Whether two data sets elsewhere may have a person in common: all but the two parts of one
+    division."""
     if one[:2] != other[:2]:
         return False
     return one[2] is None or one[2] != other[2] or one[3] == other[3]
 
 
 def _part_of(X: TableLike) -> tuple[Any, tuple[int, int] | None]:
-    """The owner of a table's memory, and the bytes of a block of whole rows; another view is an owner of its own."""
+    """The owner of a table's memory, and the bytes of a block of whole rows; another view is an
+    owner of its own."""
     if not isinstance(X, np.ndarray) or not X.flags.c_contiguous:
         return X, None
     owner: Any = X

@@ -1,4 +1,5 @@
-"""A private table's rates for true groups, where recorded ones were flipped with known rates: post-processing."""
+"""A private table's rates for true groups, where recorded ones were flipped with known rates:
+post-processing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ...tables import keys
 from .private_table_contents import Gap, PrivateTableContents
 
 NOT_SHOWN = (
-    "the groups were drawn from distributions over groups: rates are those of the proxy, which need not be those of true groups"
+    "the groups were drawn from distributions over groups: rates are those of the proxy, which "
+    "need not be those of true groups"
 )
 
 
@@ -64,7 +66,10 @@ class TrueGroups:
         high = max(apart[a].high - apart[b].low for a, b in pairs)
         if undefined:
             return Gap(rate, None, low, None, None, None, (), undefined)
-        top, last = max(groups, key=lambda group: known[group]), min(groups, key=lambda group: known[group])
+        top, last = (
+            max(groups, key=lambda group: known[group]),
+            min(groups, key=lambda group: known[group]),
+        )
         value = known[top] - known[last]
         return Gap(rate, value, min(low, value), max(high, value), (top, last), None, (), ())
 
@@ -73,9 +78,15 @@ class TrueGroups:
         for name, found in self.rates.items():
             for group, one in found.items():
                 value = "undefined" if one.value is None else f"{one.value:.4f}"
-                lines.append(f"{name} of {keys.shown(group)}: {value} ({one.low:.4f} to {one.high:.4f})")
+                lines.append(
+                    f"{name} of {keys.shown(group)}: {value} ({one.low:.4f} to {one.high:.4f})"
+                )
             gap = self.difference(name)
-            ends = "undefined" if gap.value is None else f"{gap.value:.4f} ({gap.low:.4f} to {gap.high:.4f})"
+            ends = (
+                "undefined"
+                if gap.value is None
+                else f"{gap.value:.4f} ({gap.low:.4f} to {gap.high:.4f})"
+            )
             lines.append(f"{name}, widest difference: {ends}")
         return "\n".join([*lines, *([f"not shown: {NOT_SHOWN}"] if self.reports.drawn else [])])
 

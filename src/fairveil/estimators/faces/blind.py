@@ -1,4 +1,5 @@
-"""A model some of whose decisions are made without looking at anybody: the mixture, and what is then said of it.
+"""A model some of whose decisions are made without looking at anybody: the mixture, and what is
+then said of it.
 
 Guarantees (tests/estimators/test_estimators_replaced.py):
 1. Its law of decisions is (1 - share) x the model's + share x the blind one, of every row.
@@ -26,8 +27,8 @@ LINEAR = (LinearModel, GroupedLinearModel)
 
 @dataclass(frozen=True)
 class Blindly:
-    """A `share` of decisions, the probability of each class in them (`by`), what that is in words, and the value of each
-    constraint, by its name, of blind decisions alone."""
+    """A `share` of decisions, the probability of each class in them (`by`), what that is in words,
+    and the value of each constraint, by its name, of blind decisions alone."""
 
     share: float
     by: tuple[float, ...]
@@ -45,13 +46,18 @@ class Blindly:
 
 
 def mixture_of(model: Model | None, blindly: Blindly) -> MixtureModel | None:
-    """The mixture; None of networks and of classifiers made elsewhere, which have none that can be written to a file."""
+    """The mixture; None of networks and of classifiers made elsewhere, which have none that can be
+    written to a file."""
     parts = model.models if isinstance(model, MixtureModel) else (model,)
     weights = model.weights if isinstance(model, MixtureModel) else np.ones(1)
     linear = [one for one in parts if isinstance(one, LINEAR)]
     if len(linear) != len(parts):
         return None
-    kept = [(one, (1.0 - blindly.share) * float(w)) for one, w in zip(linear, weights, strict=True) if blindly.share < 1.0]
+    kept = [
+        (one, (1.0 - blindly.share) * float(w))
+        for one, w in zip(linear, weights, strict=True)
+        if blindly.share < 1.0
+    ]
     kept += [(always(linear[0], k), blindly.share * p) for k, p in enumerate(blindly.by) if p > 0.0]
     return MixtureModel([one for one, _ in kept], [share for _, share in kept])
 
@@ -62,7 +68,9 @@ def always(like: LinearModel | GroupedLinearModel, k: int) -> LinearModel:
     intercept = np.zeros(len(linear.intercept))
     intercept[0 if len(intercept) == 1 else k] = -1.0 if len(intercept) == 1 and k == 0 else 1.0
     layout = RowLayout(linear.numbers, linear.code_sizes)
-    return LinearModel(np.zeros_like(linear.weights), intercept, classes=linear.classes, layout=layout)
+    return LinearModel(
+        np.zeros_like(linear.weights), intercept, classes=linear.classes, layout=layout
+    )
 
 
 def outcome_of(outcome: Outcome, blindly: Blindly) -> Outcome:
@@ -71,7 +79,14 @@ def outcome_of(outcome: Outcome, blindly: Blindly) -> Outcome:
     values, spread = blindly.mixed(outcome.names, outcome.values), left * outcome.spread
     sampling = None if outcome.sampling is None else left * outcome.sampling
     compared = None if found is None else comparison_of(found, blindly)
-    return replace(outcome, values=values, spread=spread, sampling=sampling, comparison=compared, weight_noise=None)
+    return replace(
+        outcome,
+        values=values,
+        spread=spread,
+        sampling=sampling,
+        comparison=compared,
+        weight_noise=None,
+    )
 
 
 def comparison_of(found: Comparison, blindly: Blindly) -> Comparison:
@@ -81,7 +96,10 @@ def comparison_of(found: Comparison, blindly: Blindly) -> Comparison:
 
 
 def baselines_of(
-    before: BaselineReport | None, compared: Comparison | None, classes: Sequence[Hashable], blindly: Blindly
+    before: BaselineReport | None,
+    compared: Comparison | None,
+    classes: Sequence[Hashable],
+    blindly: Blindly,
 ) -> BaselineReport | None:
     """The report of baselines, of the mixture."""
     if before is None or compared is None:
@@ -90,4 +108,7 @@ def baselines_of(
     found = of_comparison(compared, classes, handed_out=MIXTURE, remark=f"{named}{blindly.words}")
     assert found is not None
     free = {line.name: line.remark for line in before.lines}
-    return replace(found, lines=tuple(replace(line, remark=free.get(line.name, line.remark)) for line in found.lines))
+    return replace(
+        found,
+        lines=tuple(replace(line, remark=free.get(line.name, line.remark)) for line in found.lines),
+    )

@@ -1,4 +1,5 @@
-"""The face that estimators of coded rows share: how X is read at prediction. Abstract; `fit` is each one's own."""
+"""The face that estimators of coded rows share: how X is read at prediction. Abstract; `fit` is
+each one's own."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if isinstance(X, RowSource | RowBlock):
             return self.coding_.blocks(X)
         refuse_duplicates(X, "X")
-        columns = (isinstance(X, Mapping) and not issparse(X)) or getattr(getattr(X, "dtype", None), "names", None) is not None
+        columns = (isinstance(X, Mapping) and not issparse(X)) or getattr(
+            getattr(X, "dtype", None), "names", None
+        ) is not None
         with as_ours("X"):
             if axes_of(X) != 2 and not columns:
                 check_array(X)  # says how to reshape it
@@ -47,9 +50,11 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         return self.coding_.blocks(X)
 
     def _lacks_only_groups(self, X: Any) -> bool:
-        """Whether X has all features by name: what is not there was sensitive, or is not read at all by a schema."""
+        """Whether X has all features by name: what is not there was sensitive, or is not read at
+        all by a schema."""
         shown = _column_names(X)
-        if not isinstance(self.coding_, TableCoding):  # a schema, which finds its columns itself, or coded rows
+        # a schema, which finds its columns itself, or coded rows
+        if not isinstance(self.coding_, TableCoding):
             return shown is not None
         columns = self.coding_.columns
         features = [feature.name for feature in self.coding_.features]
@@ -57,15 +62,17 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
             lacking = [name for name in features if name not in X]
             if lacking:
                 remedy = "Pass the columns of the fit."
-                raise InputError(complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy))
+                raise InputError(
+                    complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy)
+                )
             return True
         if len(features) == len(columns):
             return False
         if shown is None:
             return getattr(X, "ndim", 0) == 2 and X.shape[1] == len(features)
-        return [name for name in shown if name in columns] == [name for name in columns if name in shown] and set(
-            features
-        ) <= set(shown) <= set(columns)
+        return [name for name in shown if name in columns] == [
+            name for name in columns if name in shown
+        ] and set(features) <= set(shown) <= set(columns)
 
 
 class CodedEstimator(Planning, Recorded, CodedReader, ABC):
@@ -80,7 +87,12 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
 
     @abstractmethod
     def fit(
-        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> CodedEstimator:
         """Fit."""
 
@@ -127,7 +139,9 @@ def as_ours(of: str) -> Iterator[None]:
     except Exception as error:
         family = KindError if isinstance(error, TypeError) else InputError
         expected, got = "a table like that of the fit", f"another ({type(error).__name__})"
-        raise family(complaint(expected=expected, of=of, got=got, remedy=f"{error}", quote=False)) from None
+        raise family(
+            complaint(expected=expected, of=of, got=got, remedy=f"{error}", quote=False)
+        ) from None
 
 
 def axes_of(X: TableLike) -> int:
@@ -152,7 +166,9 @@ def same(one: object, other: object) -> bool:
 def labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     codes = [block.labels for block in source.blocks()]
     if any(part is None for part in codes):
-        raise InputError(complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y."))
+        raise InputError(
+            complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y.")
+        )
     return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
 
 

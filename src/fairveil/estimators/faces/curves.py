@@ -1,4 +1,5 @@
-"""What an additive model says of each number: its term of the score, as a curve with the noise of its steps.
+"""What an additive model says of each number: its term of the score, as a curve with the noise of
+its steps.
 
     term(x) = w x + f(x),    shifted so that its mean over the declared range (or between the outermost edges) is 0
 
@@ -6,7 +7,8 @@ Where the bounds of a number are not known, x is where it lies along its edges.
 
 Guarantees (tests/estimators/test_curves.py):
 1. Terms of all columns and one constant add up to the score.
-2. Noise moves a step by no more than `noise` in standard deviation, to first order (`learning.plans.Plan.weight_noise`).
+2. Noise moves a step by no more than `noise` in standard deviation, to first order
+   (`learning.plans.Plan.weight_noise`).
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ DEVIATIONS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One number's part of a linear score. `ends`: of the intervals, low to high; `left`, `right`: the term at both ends of
-    each interval; `noise`: the standard deviation of a step, at most; None: not known."""
+    """One number's part of a linear score. `ends`: of the intervals, low to high; `left`, `right`:
+    the term at both ends of each interval; `noise`: the standard deviation of a step, at most;
+    None: not known."""
 
     name: str
     ends: Floats
@@ -64,14 +67,19 @@ class Term:
 
 
 def terms_of(coding: Coding, weights: Floats, noise: float | None) -> tuple[Term, ...]:
-    """Of each number that has steps; `weights` of one score, in the units of the table, as `coef_` has them."""
+    """Of each number that has steps; `weights` of one score, in the units of the table, as `coef_`
+    has them."""
     if coding.shapes is None:
         remedy = 'Fit with model="additive", and a table whose numbers get steps.'
-        raise InputError(complaint(expected="an additive model", of="terms", got="a linear one", remedy=remedy))
+        raise InputError(
+            complaint(expected="an additive model", of="terms", got="a linear one", remedy=remedy)
+        )
     at = coding.own_layout.width
     found = []
     for side in coding.shapes.steps:
-        found.append(_term(coding, side, float(weights[side.place]), weights[at : at + side.size], noise))
+        found.append(
+            _term(coding, side, float(weights[side.place]), weights[at : at + side.size], noise)
+        )
         at += side.size
     return tuple(found)
 

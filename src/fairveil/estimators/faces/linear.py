@@ -1,4 +1,5 @@
-"""The face that linear classifiers share: what a fitted one predicts, and in which units. Abstract; `fit` is each one's own."""
+"""The face that linear classifiers share: what a fitted one predicts, and in which units. Abstract;
+`fit` is each one's own."""
 
 from __future__ import annotations
 
@@ -50,9 +51,12 @@ class LinearClassifier(CodedClassifier):
         Returns
         -------
         ndarray
-            With two classes of shape (n_rows,), above 0 for the second. Else (n_rows, n_classes), and the largest wins.
+            With two classes of shape (n_rows,), above 0 for the second. Else (n_rows, n_classes),
+            and the largest wins.
         """
-        scores = np.concatenate([cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)])
+        scores = np.concatenate(
+            [cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)]
+        )
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: TableLike) -> Floats:
@@ -80,7 +84,8 @@ class LinearClassifier(CodedClassifier):
         X : table or array
             Rows to predict for, with the columns of the fit.
         random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
+            fresh draws.
 
         Returns
         -------
@@ -100,7 +105,9 @@ class LinearClassifier(CodedClassifier):
             return draw_codes(self.predict_proba(X), random_state)
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
-    def score(self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None) -> float:
+    def score(
+        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
+    ) -> float:
         """Share of rows, by weight, whose class is predicted right.
 
         Parameters
@@ -118,7 +125,11 @@ class LinearClassifier(CodedClassifier):
             Accuracy, between 0 and 1.
         """
         predicted = self.predict(X)
-        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        labels = (
+            labels_of(X, self.classes_)
+            if y is None and isinstance(X, RowSource)
+            else read_labels(y)
+        )
         same_length({"X": len(predicted), "y": len(labels)})
         weights = weights_of(sample_weight, len(labels))
         right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
@@ -134,10 +145,19 @@ class LinearClassifier(CodedClassifier):
         """
         check_is_fitted(self, "model_")
         if not hasattr(self, "coef_") or len(self.coef_) != 1:
-            remedy = "Ask one of two classes, that is not a mixture or a network: randomised=False forbids mixtures."
+            remedy = (
+                "Ask one of two classes, that is not a mixture or a network: randomised=False "
+                "forbids mixtures."
+            )
             got = type(self.model_).__name__
-            raise InputError(complaint(expected="one linear score", of="terms", got=got, remedy=remedy))
-        return terms_of(self.coding_, self.coef_[0], getattr(getattr(self, "outcome_", None), "weight_noise", None))
+            raise InputError(
+                complaint(expected="one linear score", of="terms", got=got, remedy=remedy)
+            )
+        return terms_of(
+            self.coding_,
+            self.coef_[0],
+            getattr(getattr(self, "outcome_", None), "weight_noise", None),
+        )
 
     def _set_model(self, model: LinearModel, coding: Coding) -> None:
         coef, intercept = coding.in_input_units(model.weights, model.intercept)

@@ -1,4 +1,5 @@
-"""Torch modules as models of estimators: what is handed in, and rows that come with more axes than two."""
+"""Torch modules as models of estimators: what is handed in, and rows that come with more axes than
+two."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def flattened(X: TableLike, module: object) -> tuple[Any, tuple[int, ...] | None]:
-    """For a module: X as (rows, numbers) and the shape of one row, where it has more axes than that; else X as it is."""
+    """For a module: X as (rows, numbers) and the shape of one row, where it has more axes than
+    that; else X as it is."""
     axes = axes_of(X)
     if module is None or axes < 3 or isinstance(X, RowSource):
         return X, None
@@ -27,7 +29,8 @@ def flattened(X: TableLike, module: object) -> tuple[Any, tuple[int, ...] | None
 
 
 def as_rows(X: TableLike, model: object) -> Any:
-    """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it is."""
+    """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it
+    is."""
     axes = axes_of(X)
     if model is None or axes < 3 or isinstance(X, RowSource):
         return X
@@ -36,19 +39,26 @@ def as_rows(X: TableLike, model: object) -> Any:
     if shape is None or array.shape[1:] != shape:
         remedy = "Pass rows of the shape of the fit, or (rows, numbers)."
         expected = "(rows, numbers)" if shape is None else f"rows of shape {shape}"
-        raise InputError(complaint(expected=expected, of="X", got=f"shape {array.shape}", remedy=remedy))
+        raise InputError(
+            complaint(expected=expected, of="X", got=f"shape {array.shape}", remedy=remedy)
+        )
     return array.reshape(len(array), math.prod(shape))
 
 
-def skeleton_of(module: Any, training: Training, shape: tuple[int, ...] | None, device: object) -> Skeleton | None:
-    """The module, checked against the rows: a copy, so a fit changes nothing that it was given. None for a linear model."""
+def skeleton_of(
+    module: Any, training: Training, shape: tuple[int, ...] | None, device: object
+) -> Skeleton | None:
+    """The module, checked against the rows: a copy, so a fit changes nothing that it was given.
+    None for a linear model."""
     if module is None:
         return None
     try:
         from ...models import Skeleton
     except ImportError as error:
         remedy = "pip install 'fairveil[torch]'; or leave model=None, a linear model."
-        raise InputError(complaint(expected="torch, to use a module", of="model", got=str(error), remedy=remedy)) from error
+        raise InputError(
+            complaint(expected="torch, to use a module", of="model", got=str(error), remedy=remedy)
+        ) from error
     layout = training.rows.layout
     where = _default_device() if device is None else str(device)
     return Skeleton.of(module, layout.width, len(training.classes), input_shape=shape, device=where)
@@ -58,7 +68,9 @@ def model_of(skeleton: Skeleton, parameters: Floats, training: Training) -> Netw
     """The fitted network."""
     from ...models import NetworkModel
 
-    return NetworkModel(skeleton, parameters, classes=training.classes, layout=training.coding.layout)
+    return NetworkModel(
+        skeleton, parameters, classes=training.classes, layout=training.coding.layout
+    )
 
 
 def _default_device() -> str:

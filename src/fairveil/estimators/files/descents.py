@@ -18,8 +18,12 @@ def descent_content(estimator: DescentClassifier) -> dict[str, Any]:
     return {"coding": coding_json.to_dict(estimator.coding_), "outcome": outcome}
 
 
-def revive_descent(estimator: DescentClassifier, content: Node, model: Model | None, base: object) -> None:
-    if isinstance(model, MixtureModel) and all(isinstance(one, LinearModel) for one in model.models):
+def revive_descent(
+    estimator: DescentClassifier, content: Node, model: Model | None, base: object
+) -> None:
+    if isinstance(model, MixtureModel) and all(
+        isinstance(one, LinearModel) for one in model.models
+    ):
         linear: Any = model.models
         estimator._set_mixture(model, coding_of(content, linear))
         estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))

@@ -1,4 +1,5 @@
-"""An estimator's folder: the files that all kinds have, their checksums, and estimators inside estimators."""
+"""An estimator's folder: the files that all kinds have, their checksums, and estimators inside
+estimators."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ BASE = "base."
 DEEPEST = 4  # estimators inside estimators
 
 
-KNOWN_FILES = {f"{BASE * depth}{name}" for depth in range(DEEPEST + 1) for name in (*OTHERS, ESTIMATOR_FILE, CERTIFICATE_FILE)}
+KNOWN_FILES = {
+    f"{BASE * depth}{name}"
+    for depth in range(DEEPEST + 1)
+    for name in (*OTHERS, ESTIMATOR_FILE, CERTIFICATE_FILE)
+}
 
 
 def save(estimator: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -99,9 +104,10 @@ def save(estimator: object, path: str | os.PathLike[str], *, overwrite: bool = F
 
     Notes
     -----
-    Some things are not written, and the loaded estimator lacks them. A random generator: it has ``random_state=None``. A
-    ledger: it has ``ledger=None``. A base classifier of another library: pass it to `load`. Functions of yours
-    (`objectives.Custom`): it predicts without them, holds the word "given", and a warning says so.
+    Some things are not written, and the loaded estimator lacks them. A random generator: it has
+    ``random_state=None``. A ledger: it has ``ledger=None``. A base classifier of another library:
+    pass it to `load`. Functions of yours (`objectives.Custom`): it predicts without them, holds the
+    word "given", and a warning says so.
     """
     return write_folder(path, to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
@@ -116,11 +122,11 @@ def load(path: str | os.PathLike[str], *, estimator: object = None, model: objec
     path : path
         The folder.
     estimator : classifier or list of classifiers, default=None
-        The fitted base classifier of another library, which is not written, or the candidates of a mixture of given
-        classifiers. None: there are none.
+        The fitted base classifier of another library, which is not written, or the candidates of a
+        mixture of given classifiers. None: there are none.
     model : torch.nn.Module, default=None
-        A module of the same architecture, for a network, whose class is never written. It is copied, and gets the weights of
-        the fit. None: there is no network.
+        A module of the same architecture, for a network, whose class is never written. It is
+        copied, and gets the weights of the fit. None: there is no network.
 
     Returns
     -------
@@ -140,9 +146,13 @@ def load(path: str | os.PathLike[str], *, estimator: object = None, model: objec
     """
     files = _read(path)
     loaded = from_files(files, estimator, model)
-    if model is not None and not any(_has_network(raw) for name, raw in files.items() if name.endswith(ESTIMATOR_FILE)):
+    if model is not None and not any(
+        _has_network(raw) for name, raw in files.items() if name.endswith(ESTIMATOR_FILE)
+    ):
         remedy = "Leave model=None: the folder has all that it needs."
-        raise InputError(complaint(expected="None", of="model", got=type(model).__name__, remedy=remedy))
+        raise InputError(
+            complaint(expected="None", of="model", got=type(model).__name__, remedy=remedy)
+        )
     return loaded
 
 
@@ -185,7 +195,8 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
         files[CERTIFICATE_FILE] = certified.to_json().encode()
     parameters = estimator.get_params(deep=False)
     parameters |= {"ledger": None} if "ledger" in parameters else {}
-    if not isinstance(parameters.get("unit", ""), str):  # one value a row says whose each row is: never written
+    # one value a row says whose each row is: never written
+    if not isinstance(parameters.get("unit", ""), str):
         parameters["unit"] = None
     if getattr(estimator, "candidates_", ()):
         parameters |= _without_listed(estimator)
@@ -201,7 +212,9 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "kind": kind,
-        "parameters": {name: files_json.parameter(value, name) for name, value in parameters.items()},
+        "parameters": {
+            name: files_json.parameter(value, name) for name, value in parameters.items()
+        },
         "cells": files_json.cells_to_dict(estimator.cells_),
         "columns": None if names is None else list(names),
         "features": estimator.n_features_in_,
@@ -232,7 +245,8 @@ def from_files(files: Mapping[str, bytes], given: object, module: object, depth:
     if depth > DEEPEST:
         raise broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
-    foreign = content.mapping().get("candidates") is not None  # rules made elsewhere: no model of ours
+    # rules made elsewhere: no model of ours
+    foreign = content.mapping().get("candidates") is not None
     listed = content["sha256"].mapping()
     for name in sorted({*((STATEMENT_FILE,) if foreign else OTHERS), *listed}):
         found = hashlib.sha256(files.get(name, b"")).hexdigest()
@@ -243,17 +257,31 @@ def from_files(files: Mapping[str, bytes], given: object, module: object, depth:
     model = None if foreign else model_files.from_files(files, module)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
     inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
-    base = _base_of(content, from_files(inner, None, module, depth + 1) if ESTIMATOR_FILE in inner else None, given)
+    base = _base_of(
+        content,
+        from_files(inner, None, module, depth + 1) if ESTIMATOR_FILE in inner else None,
+        given,
+    )
     try:
         revived = _revive(content, model, statement, base, module)
         if CERTIFICATE_FILE in listed:
-            revived.certificate_ = Certificate.from_json(files[CERTIFICATE_FILE].decode("utf-8", "replace"))
+            revived.certificate_ = Certificate.from_json(
+                files[CERTIFICATE_FILE].decode("utf-8", "replace")
+            )
             if AIM in content.mapping():
                 revived.certified_aim_ = certified_aim.from_dict(content[AIM])
         return revived
     except FairveilError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         found = model_files.contradiction(error)
     raise broken("a complete description of an estimator", found)
 
@@ -264,7 +292,8 @@ def _has_network(raw: bytes) -> bool:
 
 
 def _base_of(content: Node, written: object, given: object) -> Any:
-    """The base that was written, or the one that was handed in: exactly one of them, where there is one at all."""
+    """The base that was written, or the one that was handed in: exactly one of them, where there is
+    one at all."""
     fields = content.mapping()
     if fields.get("candidates") is not None:
         return _candidates_of(content["candidates"].texts(), given)
@@ -274,7 +303,9 @@ def _base_of(content: Node, written: object, given: object) -> Any:
     if wanted is None or written is not None:
         if given is not None:
             remedy = "Leave estimator=None: the folder has all that it needs."
-            raise InputError(complaint(expected="None", of="estimator", got=type(given).__name__, remedy=remedy))
+            raise InputError(
+                complaint(expected="None", of="estimator", got=type(given).__name__, remedy=remedy)
+            )
         return written
     fitted = given is not None and bases.is_fitted(given)
     if not fitted or type(given).__name__ != wanted:
@@ -282,7 +313,9 @@ def _base_of(content: Node, written: object, given: object) -> Any:
             complaint(
                 expected=f"the fitted base classifier, a {wanted}, which is not written",
                 of="estimator",
-                got="None" if given is None else type(given).__name__ + ("" if fitted else ", not fitted"),
+                got="None"
+                if given is None
+                else type(given).__name__ + ("" if fitted else ", not fitted"),
                 remedy="Pass fairveil.load(path, estimator=base).",
             )
         )
@@ -305,11 +338,21 @@ def _candidates_of(wanted: Sequence[str], given: object) -> tuple[Any, ...]:
     return listed
 
 
-def _revive(content: Node, model: Model | None, statement: PrivacyStatement, base: BaseEstimator, module: object) -> Any:
+def _revive(
+    content: Node,
+    model: Model | None,
+    statement: PrivacyStatement,
+    base: BaseEstimator,
+    module: object,
+) -> Any:
     kind = KINDS[content["kind"].value]
     written = content["parameters"]
     parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}
-    earlier = {name: parameters.pop(name) for name in getattr(kind.cls, "RENAMED", ()) if name in parameters}
+    earlier = {
+        name: parameters.pop(name)
+        for name in getattr(kind.cls, "RENAMED", ())
+        if name in parameters
+    }
     known = set(kind.cls().get_params(deep=False))
     if not set(parameters) <= known:
         written.refuse(f"the parameters of {kind.cls.__name__}", sorted(set(parameters) - known))
@@ -319,7 +362,11 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
         if isinstance(told.get(name), str) and told[name] == "given":
             told[name] = list(base or ())
     game = parameters.get("solver")
-    if isinstance(game, OracleGame) and isinstance(game.candidates, str) and game.candidates == "given":
+    if (
+        isinstance(game, OracleGame)
+        and isinstance(game.candidates, str)
+        and game.candidates == "given"
+    ):
         parameters["solver"] = replace(game, candidates=list(base or ()))
     if parameters.get("model") == "given":
         parameters["model"] = module
@@ -332,7 +379,9 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
     estimator.n_features_in_ = content["features"].whole(at_most=MOST_FEATURES)
     if not content["columns"].is_null:
         estimator.feature_names_in_ = np.array(content["columns"].texts(), dtype=object)
-    estimator.baselines_ = BaselineReport.from_dict(content[BASELINES]) if BASELINES in content.mapping() else None
+    estimator.baselines_ = (
+        BaselineReport.from_dict(content[BASELINES]) if BASELINES in content.mapping() else None
+    )
     kind.revive(estimator, content, model, base)
     if hasattr(estimator, "constraint_report_"):  # classes are there now
         estimator.constraint_report_ = estimator.constraint_report_.saying(said(estimator))
@@ -348,11 +397,17 @@ def _content(raw: bytes) -> Node:
     version, name = content["version"].value, content["kind"].value
     if type(version) is not int or version != FORMAT_VERSION:
         expected = f"version {FORMAT_VERSION}"
-        raise InputError(complaint(expected=expected, of=ESTIMATOR_FILE, got=shown(version), remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected=expected, of=ESTIMATOR_FILE, got=shown(version), remedy=remedy, quote=False
+            )
+        )
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
-        raise InputError(complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False)
+        )
     content.only(SHARED | kind.fields, (BASELINES, AIM, *kind.optional))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()

@@ -15,14 +15,17 @@ from ..reading import coding_json
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
 
 
-DOCUMENT = Document(ESTIMATOR_FILE, "It is not what was saved: save the estimator again.", largest=LARGEST_TEXT)
+DOCUMENT = Document(
+    ESTIMATOR_FILE, "It is not what was saved: save the estimator again.", largest=LARGEST_TEXT
+)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How one class of estimators is written: `content` beside what all write, its `fields` (`optional`: which earlier versions
-    did not write); and read: `revive` sets the fitted
-    attributes of a new estimator from content, model, and the base (its own, read back, or handed in)."""
+    """How one class of estimators is written: `content` beside what all write, its `fields`
+    (`optional`: which earlier versions did not write); and read: `revive` sets the fitted
+    attributes of a new estimator from content, model, and the base (its own, read back, or handed
+    in)."""
 
     cls: type[Any]
     fields: frozenset[str]
@@ -40,5 +43,8 @@ def coding_of(content: Node, models: Sequence[LinearModel | RegressionModel]) ->
     layout = coding.layout
     for model in models:
         if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
-            raise broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
+            raise broken(
+                "a coding that fits the model",
+                f"{layout.numbers} numbers and codes of {layout.code_sizes}",
+            )
     return coding

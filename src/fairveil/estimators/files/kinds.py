@@ -1,4 +1,5 @@
-"""Every class of estimators that is written: what it writes beside what all do, and how it is read."""
+"""Every class of estimators that is written: what it writes beside what all do, and how it is
+read."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
         RateConstrainedClassifier, frozenset({"coding", "outcome"}), descent_content, revive_descent
     ),
-    "FermiClassifier": Kind(FermiClassifier, frozenset({"coding", "outcome"}), descent_content, revive_descent),
+    "FermiClassifier": Kind(
+        FermiClassifier, frozenset({"coding", "outcome"}), descent_content, revive_descent
+    ),
     "OracleGameClassifier": Kind(
         OracleGameClassifier,
         frozenset({"coding", "classes", "outcome", "places", "candidates", "named"}),
@@ -44,7 +47,10 @@ KINDS: dict[str, Kind] = {
         revive_group_objective,
     ),
     "GroupObjectiveRegressor": Kind(
-        GroupObjectiveRegressor, frozenset({"coding", "outcome", "target"}), regression_content, revive_regression
+        GroupObjectiveRegressor,
+        frozenset({"coding", "outcome", "target"}),
+        regression_content,
+        revive_regression,
     ),
     "TailoredRegressor": Kind(
         TailoredRegressor,
@@ -53,9 +59,17 @@ KINDS: dict[str, Kind] = {
         revive_tailored_regression,
     ),
     "TailoredClassifier": Kind(
-        TailoredClassifier, frozenset({"coding", "outcome", "tailoring"}), tailored_content, revive_tailored_classifier
+        TailoredClassifier,
+        frozenset({"coding", "outcome", "tailoring"}),
+        tailored_content,
+        revive_tailored_classifier,
     ),
-    "ReleasedClassifier": Kind(ReleasedClassifier, frozenset({"coding", "error", "report"}), released_content, revive_released),
+    "ReleasedClassifier": Kind(
+        ReleasedClassifier,
+        frozenset({"coding", "error", "report"}),
+        released_content,
+        revive_released,
+    ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor,
         frozenset({"base", "sensitive", "released", "guarantee", "report"}),
@@ -64,6 +78,9 @@ KINDS: dict[str, Kind] = {
         frozenset({"predict_method"}),
     ),
     "ParityPostProcessor": Kind(
-        ParityPostProcessor, frozenset({"base", "sensitive", "found", "report"}), parity_content, revive_parity
+        ParityPostProcessor,
+        frozenset({"base", "sensitive", "found", "report"}),
+        parity_content,
+        revive_parity,
     ),
 }

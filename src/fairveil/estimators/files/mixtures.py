@@ -27,7 +27,9 @@ def _mixture_content(estimator: OracleGameClassifier | GroupObjectiveClassifier)
     return {
         "coding": coding_json.to_dict(estimator.coding_),
         "classes": [keys.to_json(value, of="classes") for value in estimator.classes_.tolist()],
-        "places": [rule.place for rule in estimator.outcome_.rules if isinstance(rule, AttachedRule)],
+        "places": [
+            rule.place for rule in estimator.outcome_.rules if isinstance(rule, AttachedRule)
+        ],
         "candidates": [type(one).__name__ for one in listed] if listed else None,
     }
 
@@ -37,13 +39,23 @@ def game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
     return _mixture_content(estimator) | {"outcome": outcome, "named": estimator.named_}
 
 
-def revive_game(estimator: OracleGameClassifier, content: Node, model: Model | None, base: BaseEstimator) -> None:
+def revive_game(
+    estimator: OracleGameClassifier, content: Node, model: Model | None, base: BaseEstimator
+) -> None:
     coding, rules = _mixed(content, model)
     outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
     if len(outcome.plays) != len(rules):
         content["outcome"]["plays"].refuse(f"{len(rules)} numbers of plays", len(outcome.plays))
-    estimator._set_game(outcome, model if isinstance(model, MixtureModel | DerandomisedModel) else None, tuple(base or ()))
-    estimator.coding_, estimator.classes_, estimator.named_ = coding, _classes_of(content, model), content["named"].truth()
+    estimator._set_game(
+        outcome,
+        model if isinstance(model, MixtureModel | DerandomisedModel) else None,
+        tuple(base or ()),
+    )
+    estimator.coding_, estimator.classes_, estimator.named_ = (
+        coding,
+        _classes_of(content, model),
+        content["named"].truth(),
+    )
 
 
 def _mixed(content: Node, model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
@@ -51,16 +63,24 @@ def _mixed(content: Node, model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
     mixed = model.model if isinstance(model, DerandomisedModel) else model
     models = mixed.models if isinstance(mixed, MixtureModel) else ()
     linear = [one.linear if isinstance(one, GroupedLinearModel) else one for one in models]
-    if content["candidates"].is_null == (not models) or not all(isinstance(one, LinearModel) for one in linear):
+    if content["candidates"].is_null == (not models) or not all(
+        isinstance(one, LinearModel) for one in linear
+    ):
         raise broken("a mixture of linear models, or candidates", type(model).__name__)
     coding = coding_of(content, [one for one in linear if isinstance(one, LinearModel)])
-    return coding, tuple(map(rule_of, models)) or tuple(AttachedRule(place.whole()) for place in content["places"].list())
+    return coding, tuple(map(rule_of, models)) or tuple(
+        AttachedRule(place.whole()) for place in content["places"].list()
+    )
 
 
 def _classes_of(content: Node, model: Model | None) -> Any:
     if model is not None:
         return as_array(tuple(model.classes))
-    return as_array(known_classes([keys.plain(value.value, of="classes") for value in content["classes"].list()]))
+    return as_array(
+        known_classes(
+            [keys.plain(value.value, of="classes") for value in content["classes"].list()]
+        )
+    )
 
 
 def group_objective_content(estimator: GroupObjectiveClassifier) -> dict[str, Any]:

@@ -23,13 +23,19 @@ def post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
     return {
         **_after_a_base(estimator),
         "predict_method": estimator.predict_method_,
-        "released": None if estimator.released_ is None else postprocess.to_dict(estimator.released_),
+        "released": None
+        if estimator.released_ is None
+        else postprocess.to_dict(estimator.released_),
         "guarantee": None if estimator.guarantee_ is None else estimator.guarantee_.to_dict(),
     }
 
 
 def parity_content(estimator: ParityPostProcessor) -> dict[str, Any]:
-    found = {"rates": estimator.rates_.tolist(), "noise": estimator.noise_, "moved": estimator.moved_.tolist()}
+    found = {
+        "rates": estimator.rates_.tolist(),
+        "noise": estimator.noise_,
+        "moved": estimator.moved_.tolist(),
+    }
     return {**_after_a_base(estimator), "found": found}
 
 
@@ -56,26 +62,38 @@ def _read_line(line: Node, lines: int) -> ConstraintLine:
     return ConstraintLine(target.text(), bound, value, noise, pressure, lines, sampling=drawn)
 
 
-def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: object) -> None:
+def revive_post(
+    estimator: OddsPostProcessor, content: Node, model: Model | None, base: object
+) -> None:
     if not isinstance(model, PostProcessedModel):
         raise broken("a post-processed model", type(model).__name__)
     released, guarantee = content["released"], content["guarantee"]
     _revive_shared(estimator, content, 0)
-    estimator.released_ = None if released.is_null else postprocess.from_dict(files_json.released_fields(released))
+    estimator.released_ = (
+        None if released.is_null else postprocess.from_dict(files_json.released_fields(released))
+    )
     estimator.guarantee_ = (
         None
         if guarantee.is_null
         else mixing_bounds.MixingGuarantee.from_dict(
-            files_json.guarantee_fields(guarantee, ("bounds", "values", "noise", "value_bounds"), unknown=True)
+            files_json.guarantee_fields(
+                guarantee, ("bounds", "values", "noise", "value_bounds"), unknown=True
+            )
         )
     )
-    asked = content["predict_method"].text() if "predict_method" in content.mapping() else base_answers.DECIDED
+    asked = (
+        content["predict_method"].text()
+        if "predict_method" in content.mapping()
+        else base_answers.DECIDED
+    )
     if asked not in ((base_answers.DECIDED,) if model.edges is None else base_answers.SCORES):
         content["predict_method"].refuse("how the base of this model is asked", asked)
     estimator._set_base(base, model, asked)
 
 
-def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | None, base: object) -> None:
+def revive_parity(
+    estimator: ParityPostProcessor, content: Node, model: Model | None, base: object
+) -> None:
     if not isinstance(model, ShiftedModel):
         raise broken("a shifted model", type(model).__name__)
     found = content["found"].only(("rates", "noise", "moved"))
@@ -87,8 +105,13 @@ def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | 
     estimator._set_model(base, model)
 
 
-def _revive_shared(estimator: OddsPostProcessor | ParityPostProcessor, content: Node, rounds: int) -> None:
-    report, (names, in_X) = content["report"].only(("reason", "lines")), content["sensitive"].list(2)
+def _revive_shared(
+    estimator: OddsPostProcessor | ParityPostProcessor, content: Node, rounds: int
+) -> None:
+    report, (names, in_X) = (
+        content["report"].only(("reason", "lines")),
+        content["sensitive"].list(2),
+    )
     written = report["lines"].list()
     lines = tuple(_read_line(line, len(written)) for line in written)
     estimator.constraint_report_ = ConstraintReport(lines, rounds, report["reason"].text())

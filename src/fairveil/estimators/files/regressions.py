@@ -1,4 +1,5 @@
-"""Regressions, and classifiers whose budget is shared among groups, as they are written and read back."""
+"""Regressions, and classifiers whose budget is shared among groups, as they are written and read
+back."""
 
 from __future__ import annotations
 
@@ -23,22 +24,30 @@ def regression_content(estimator: GroupObjectiveRegressor | TailoredRegressor) -
     }
 
 
-def revive_regression(estimator: GroupObjectiveRegressor, content: Node, model: object, base: object) -> None:
+def revive_regression(
+    estimator: GroupObjectiveRegressor, content: Node, model: object, base: object
+) -> None:
     _set_regression(estimator, content, model)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
 
 
-def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Node, model: object) -> None:
+def _set_regression(
+    estimator: GroupObjectiveRegressor | TailoredRegressor, content: Node, model: object
+) -> None:
     if not isinstance(model, RegressionModel):
         raise broken("a linear regression", type(model).__name__)
-    estimator._set_model(model, coding_of(content, [model]), regression_json.target_from_dict(content["target"]))
+    estimator._set_model(
+        model, coding_of(content, [model]), regression_json.target_from_dict(content["target"])
+    )
 
 
 def tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]:
     return regression_content(estimator) | {"tailoring": estimator.tailoring_.written()}
 
 
-def revive_tailored_regression(estimator: TailoredRegressor, content: Node, model: object, base: object) -> None:
+def revive_tailored_regression(
+    estimator: TailoredRegressor, content: Node, model: object, base: object
+) -> None:
     _set_regression(estimator, content, model)
     _revive_tailored(estimator, content)
 
@@ -57,10 +66,14 @@ def tailored_content(estimator: TailoredClassifier) -> dict[str, Any]:
     }
 
 
-def revive_tailored_classifier(estimator: TailoredClassifier, content: Node, model: Any, base: object) -> None:
+def revive_tailored_classifier(
+    estimator: TailoredClassifier, content: Node, model: Any, base: object
+) -> None:
     if isinstance(model, LinearModel):
         estimator._set_model(model, coding_of(content, [model]))
-    elif isinstance(model, MixtureModel) and all(isinstance(one, LinearModel) for one in model.models):
+    elif isinstance(model, MixtureModel) and all(
+        isinstance(one, LinearModel) for one in model.models
+    ):
         linear: Any = model.models
         estimator._set_mixture(model, coding_of(content, linear))
     elif model is not None and model.kind == "network":

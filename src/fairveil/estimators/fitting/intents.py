@@ -1,4 +1,5 @@
-"""What a fit by descent is about to do: opened, its search planned and priced, nothing asked yet."""
+"""What a fit by descent is about to do: opened, its search planned and priced, nothing asked
+yet."""
 
 from __future__ import annotations
 

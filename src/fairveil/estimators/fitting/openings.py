@@ -1,4 +1,5 @@
-"""How every fit opens: its promise checked, its rows read, where it is recorded; and from there the curator, given a plan."""
+"""How every fit opens: its promise checked, its rows read, where it is recorded; and from there the
+curator, given a plan."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from .publish import read_from_data
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Opening:
-    """A fit that asked nothing yet. `public_rows`: what averages divide by, if public; `rows_given`: it was an argument;
-    `ledger`: where it is recorded, for `purpose`; `facts`: arguments that are public, with their origins; `stated_clips`: those
-    that the caller passed."""
+    """A fit that asked nothing yet. `public_rows`: what averages divide by, if public;
+    `rows_given`: it was an argument; `ledger`: where it is recorded, for `purpose`; `facts`:
+    arguments that are public, with their origins; `stated_clips`: those that the caller passed."""
 
     promise: Promise
     training: Training
@@ -40,23 +41,44 @@ class Opening:
 
     @staticmethod
     def of(
-        estimator: BaseEstimator, promise: Promise, ledger: Ledger | None, training: Training, *, numbers: Numbers = "scaled"
+        estimator: BaseEstimator,
+        promise: Promise,
+        ledger: Ledger | None,
+        training: Training,
+        *,
+        numbers: Numbers = "scaled",
     ) -> Opening:
-        """Refuse or warn of what rows and promise show together. The estimator has the arguments that all share; `numbers`:
-        how its search takes them."""
+        """Refuse or warn of what rows and promise show together. The estimator has the arguments
+        that all share; `numbers`: how its search takes them."""
         promises.require_cap(training, promise)
         steps = cautions.of_pipeline(training, promise)
         if steps:
-            training = replace(training, not_covered=(*training.not_covered, *(step.sentence for step in steps)))
+            training = replace(
+                training, not_covered=(*training.not_covered, *(step.sentence for step in steps))
+            )
         public_rows = promises.public_rows_of(estimator.public_rows, training, promise)
         purpose = f"{type(estimator).__name__}.fit"
         given = estimator.public_rows is not None
         known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
-        opening = Opening(promise, training, public_rows, given, estimator.random_state, ledger, purpose, known, clips)
+        opening = Opening(
+            promise,
+            training,
+            public_rows,
+            given,
+            estimator.random_state,
+            ledger,
+            purpose,
+            known,
+            clips,
+        )
         cautions.of_promise(promise, opening.known_rows)
         cautions.of_units(training, promise, numbers)
         if ledger is not None:
-            ledger.require(promise, schema=training.schema, read_from_data=[f"by pipeline step {step}" for step in steps])
+            ledger.require(
+                promise,
+                schema=training.schema,
+                read_from_data=[f"by pipeline step {step}" for step in steps],
+            )
         return opening
 
     @property
@@ -79,10 +101,15 @@ class Opening:
         earlier: Journal | None = None,
         purpose: str | None = None,
     ) -> Curator:
-        """The curator of this plan, reserved now. `noise`: one a model, for models side by side; `promise`: of all of them."""
+        """The curator of this plan, reserved now. `noise`: one a model, for models side by side;
+        `promise`: of all of them."""
         promise = promise or self.promise
         private = promise.is_private and not promise.rows_are_public
-        told = (fact for fact in self.training.facts if not self.rows_given or fact.name != "number of rows")
+        told = (
+            fact
+            for fact in self.training.facts
+            if not self.rows_given or fact.name != "number of rows"
+        )
         return curator_of(
             self.training.rows,
             promise,

@@ -1,4 +1,5 @@
-"""`Plan`: what a fit would release, with how much noise, and what that lets one enforce and verify. Public facts alone."""
+"""`Plan`: what a fit would release, with how much noise, and what that lets one enforce and verify.
+Public facts alone."""
 
 from __future__ import annotations
 
@@ -26,10 +27,11 @@ MOST_LINES = 12  # of constraints in print; `table()` has them all
 
 @dataclass(frozen=True)
 class Enough:
-    """What would do for every required bound: the least epsilon with as many rows, and the fewest rows at the same epsilon.
+    """What would do for every required bound: the least epsilon with as many rows, and the fewest
+    rows at the same epsilon.
 
-    None: nothing up to 1,000, or 10^10 rows, would. `enforce`: two deviations of the noise are within the bound; `verify`: a
-    model without any gap is said to have met it in 19 fits of 20.
+    None: nothing up to 1,000, or 10^10 rows, would. `enforce`: two deviations of the noise are
+    within the bound; `verify`: a model without any gap is said to have met it in 19 fits of 20.
     """
 
     epsilon_to_enforce: float | None
@@ -42,8 +44,9 @@ class Enough:
 class Plan:
     """What a fit would do, from public facts alone: nothing was read, and nothing is spent.
 
-    `forecast`: its releases and the noise of each constraint's value. `supposed`: the rows and shares that it is worked out
-    for. Print it, or take `verdict`, `table()`, `to_dict()`, `figure()`.
+    `forecast`: its releases and the noise of each constraint's value. `supposed`: the rows and
+    shares that it is worked out for. Print it, or take `verdict`, `table()`, `to_dict()`,
+    `figure()`.
     """
 
     estimator: str
@@ -54,17 +57,20 @@ class Plan:
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """What would be released: noise multipliers, sensitivities, how often, and about which share of the budget."""
+        """What would be released: noise multipliers, sensitivities, how often, and about which
+        share of the budget."""
         return self.forecast.releases
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """One a constraint: its bound, its noise, and the smallest bounds that could be enforced and verified."""
+        """One a constraint: its bound, its noise, and the smallest bounds that could be enforced
+        and verified."""
         return self.forecast.lines
 
     @property
     def can_be_enforced(self) -> bool | None:
-        """Whether every required bound can be enforced; None where nothing is required, or no noise is foretold."""
+        """Whether every required bound can be enforced; None where nothing is required, or no noise
+        is foretold."""
         bounded = [line for line in self.lines if line.bound is not None]
         return all(line.can_be_enforced for line in bounded) if bounded else None
 
@@ -81,10 +87,16 @@ class Plan:
             return "Nothing is private at epsilon inf: no noise is added."
         worst = self.forecast.noisiest
         if worst is None:
-            return f"No noise of a constraint is foretold: {self.forecast.why or 'nothing is required'}."
+            return (
+                f"No noise of a constraint is foretold: "
+                f"{self.forecast.why or 'nothing is required'}."
+            )
         if not any(line.noise for line in self.lines):
             return "No constraint's value gets noise: nothing that it is made of is protected."
-        head = f"With {self._sizes()} at epsilon {self.promise.epsilon:.3g} the noise is ±{points(worst.noise)} points"
+        head = (
+            f"With {self._sizes()} at epsilon {self.promise.epsilon:.3g} the noise is "
+            f"±{points(worst.noise)} points"
+        )
         bounded = [line for line in self.lines if line.bound is not None]
         if not bounded:
             return f"{head}; no bound is required."
@@ -95,14 +107,18 @@ class Plan:
             return f"{head}: {len(broken)} of {len(bounded)} constraints cannot be enforced."
         unsure = [line for line in bounded if not line.can_be_verified]
         if unsure:
-            return f"{head}: what is required can be enforced, but the release can hardly verify it."
+            return (
+                f"{head}: what is required can be enforced, but the release can hardly verify it."
+            )
         return f"{head}: what is required can be enforced and verified."
 
     def _sizes(self) -> str:
         if self.forecast.cells is None:
             return f"{self.supposed.rows:,.0f} rows"
         shares = self.supposed.shares(self.forecast.cells)
-        each = f"{len(shares)} groups of {self.supposed.rows * float(shares.min()):,.0f} rows or more"
+        each = (
+            f"{len(shares)} groups of {self.supposed.rows * float(shares.min()):,.0f} rows or more"
+        )
         equal = float(shares.max()) < 1.001 * float(shares.min())
         return each if self._stated or not equal else f"{len(shares)} groups of equal size"
 
@@ -118,18 +134,34 @@ class Plan:
         if self.can_be_enforced is None or not self.promise.is_private:
             return None
         enforce, verify = "enforceable", "verifiable"
-        return Enough(self._epsilon(enforce), self._rows(enforce), self._epsilon(verify), self._rows(verify))
+        return Enough(
+            self._epsilon(enforce), self._rows(enforce), self._epsilon(verify), self._rows(verify)
+        )
 
     def _epsilon(self, what: str) -> float | None:
-        return least(lambda epsilon: self._short(self._at(self.supposed, epsilon), what), self.promise.epsilon, 1e-3, 1e3)
+        return least(
+            lambda epsilon: self._short(self._at(self.supposed, epsilon), what),
+            self.promise.epsilon,
+            1e-3,
+            1e3,
+        )
 
     def _rows(self, what: str) -> int | None:
-        found = least(lambda n: self._short(self._at(self.supposed.at(round(n))), what), self.supposed.rows, 10.0, 1e10)
+        found = least(
+            lambda n: self._short(self._at(self.supposed.at(round(n))), what),
+            self.supposed.rows,
+            10.0,
+            1e10,
+        )
         return None if found is None else math.ceil(found)
 
     def _at(self, supposed: Supposed, epsilon: float | None = None) -> Forecast:
         """Foretold once for each place where a search looks."""
-        key = (supposed.rows, epsilon, *(tuple(line.tolist()) for line in supposed.columns.values()))
+        key = (
+            supposed.rows,
+            epsilon,
+            *(tuple(line.tolist()) for line in supposed.columns.values()),
+        )
         if key not in self._looked:
             self._looked[key] = self._again(supposed, epsilon)
         return self._looked[key]
@@ -142,22 +174,34 @@ class Plan:
     def _short(forecast: Forecast, what: str) -> float:
         """By what factor the worst constraint misses its bound."""
         bounded = [line for line in forecast.lines if line.bound is not None]
-        return max((getattr(line, what) / line.bound if line.bound else math.inf for line in bounded), default=0.0)
+        return max(
+            (getattr(line, what) / line.bound if line.bound else math.inf for line in bounded),
+            default=0.0,
+        )
 
     @cached_property
     def least_share(self) -> float | None:
-        """The share that the smallest group may have, the others being alike, so that every bound could still be enforced.
+        """The share that the smallest group may have, the others being alike, so that every bound
+        could still be enforced.
 
         None where sizes were stated, or no share would do."""
         cells = self.forecast.cells
-        if self.can_be_enforced is None or cells is None or self._stated or not self.promise.is_private:
+        if (
+            self.can_be_enforced is None
+            or cells is None
+            or self._stated
+            or not self.promise.is_private
+        ):
             return None
-        return smallest_share(self.supposed, cells, lambda one: self._short(self._at(one), "enforceable"))
+        return smallest_share(
+            self.supposed, cells, lambda one: self._short(self._at(one), "enforceable")
+        )
 
-    # -- shown -------------------------------------------------------------------------------------------------------------
+    # -- shown -------------------------------------------------------------------------------------
 
     def table(self) -> list[dict[str, Any]]:
-        """One mapping a constraint, of plain values: rates as fractions; too few rows to be told from none: "inf"."""
+        """One mapping a constraint, of plain values: rates as fractions; too few rows to be told
+        from none: "inf"."""
         return [
             {
                 "target": line.name,
@@ -183,7 +227,10 @@ class Plan:
             "can_be_verified": self.can_be_verified,
             "promise": self.promise.to_dict(),
             "rows": round(self.supposed.rows),
-            "shares": {name: [float(share) for share in line] for name, line in self.supposed.columns.items()},
+            "shares": {
+                name: [float(share) for share in line]
+                for name, line in self.supposed.columns.items()
+            },
             "shares_of_classes": [float(share) for share in self.supposed.classes],
             "shares_supposed": list(self.supposed.guessed),
             "rounds": self.forecast.rounds,
@@ -210,7 +257,8 @@ class Plan:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def figure(self, *, width: int = 720, name: str = "plan") -> str:
-        """An SVG: the smallest bound that can be enforced against epsilon, one line a group, and the bound that is required."""
+        """An SVG: the smallest bound that can be enforced against epsilon, one line a group, and
+        the bound that is required."""
         return svg_curves(self.curves(), width=width, name=name)
 
     def curves(self) -> CurvesFigure:
@@ -220,7 +268,11 @@ class Plan:
     def facts(self) -> list[tuple[str, str]]:
         """One fact a line: (label, words)."""
         s, found = self.supposed, self.forecast
-        lines = [("plan", self.verdict), ("privacy", str(self.promise)), ("rows", f"about {s.rows:,.0f}")]
+        lines = [
+            ("plan", self.verdict),
+            ("privacy", str(self.promise)),
+            ("rows", f"about {s.rows:,.0f}"),
+        ]
         if found.cells is not None:
             lines.append(("groups", self._groups()))
             if not self._stated and self.enough is not None:
@@ -233,18 +285,27 @@ class Plan:
                 lines.append(("enforceable", _from(worst.enforceable)))
                 lines.append(("verifiable", f"{_from(worst.verifiable)}, at a confidence of 95 %"))
             if worst.sampling is not None:
-                lines.append(("sampling error", f"±{points(worst.sampling)} points, on top of the noise"))
+                lines.append(
+                    ("sampling error", f"±{points(worst.sampling)} points, on top of the noise")
+                )
             lines += self._enough_in_words() if bounded else []
         elif found.why:
             lines.append(("not foretold", found.why))
         if found.added_error is not None and self.promise.is_private:
-            added = f"about {points(found.added_error)}" if found.added_error >= 0.0005 else "less than 0.1"
+            added = (
+                f"about {points(found.added_error)}"
+                if found.added_error >= 0.0005
+                else "less than 0.1"
+            )
             lines.append(("added error", f"{added} points, from the noise in the model"))
         return lines
 
     def _groups(self) -> str:
         cells, shares = self.forecast.cells, self.supposed.shares(self.forecast.cells)
-        named = [f"{keys.shown(key)} {share:.1%}" for key, share in zip(groups_of(self.forecast), shares, strict=True)]
+        named = [
+            f"{keys.shown(key)} {share:.1%}"
+            for key, share in zip(groups_of(self.forecast), shares, strict=True)
+        ]
         shown = ", ".join(named[:8]) + (f", and {len(named) - 8} more" if len(named) > 8 else "")
         assert cells is not None
         guessed = [name for name in cells.names if name in self.supposed.guessed]
@@ -276,7 +337,9 @@ class Plan:
         heads = ("release", "noise multiplier", "sensitivity", "times", "share of the budget")
         rows: list[tuple[str, ...]] = []
         for one in self.releases:
-            size = f"epsilon {one.epsilon:.3g}" if one.multiplier is None else f"{one.multiplier:.4g}"
+            size = (
+                f"epsilon {one.epsilon:.3g}" if one.multiplier is None else f"{one.multiplier:.4g}"
+            )
             moved = "-" if one.sensitivity is None else f"{one.sensitivity:.4g}"
             rows.append((one.name, size, moved, f"{one.times:,}", f"{one.share:.1%}"))
         return heads, rows
@@ -287,7 +350,15 @@ class Plan:
         rows: list[tuple[str, ...]] = []
         for line in self._apart[:MOST_LINES]:
             sampling = "-" if line.sampling is None else points(line.sampling)
-            rows.append((line.name, points(line.noise), points(line.enforceable), points(line.verifiable), sampling))
+            rows.append(
+                (
+                    line.name,
+                    points(line.noise),
+                    points(line.enforceable),
+                    points(line.verifiable),
+                    sampling,
+                )
+            )
         return heads, rows
 
     @property
@@ -326,7 +397,9 @@ def points(value: float) -> str:
 
 
 def _from(bound: float) -> str:
-    return f"bounds of {points(bound)} points or more" if bound < 1.0 else "no bound below 100 points"
+    return (
+        f"bounds of {points(bound)} points or more" if bound < 1.0 else "no bound below 100 points"
+    )
 
 
 def _noise_in_words(line: Line) -> str:
@@ -348,7 +421,10 @@ def _rows_up(rows: int) -> int:
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
 
 
 def _plain(value: float) -> float | str:

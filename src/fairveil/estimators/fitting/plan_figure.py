@@ -1,4 +1,5 @@
-"""The picture of a plan: the noise of each group's comparisons against epsilon, and the bound that is required."""
+"""The picture of a plan: the noise of each group's comparisons against epsilon, and the bound that
+is required."""
 
 from __future__ import annotations
 
@@ -19,11 +20,17 @@ MOST = 6
 WIDEST = 40  # letters of a label
 
 
-def figure(forecast: Forecast, supposed: Supposed, promise: Promise, again: Callable[..., Forecast]) -> CurvesFigure:
+def figure(
+    forecast: Forecast, supposed: Supposed, promise: Promise, again: Callable[..., Forecast]
+) -> CurvesFigure:
     """What the picture shows, priced anew at every epsilon."""
     if not promise.is_private or not any(line.noise for line in forecast.lines):
         remedy = "There is nothing to draw: print the plan."
-        raise InputError(complaint(expected="a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy
+            )
+        )
     low, high = min(0.1, promise.epsilon / 3.0), max(10.0, promise.epsilon * 3.0)
     epsilons = sorted({*np.geomspace(low, high, PLACES).tolist(), promise.epsilon})
     found = [again(supposed, epsilon).by_group() for epsilon in epsilons]
@@ -31,11 +38,20 @@ def figure(forecast: Forecast, supposed: Supposed, promise: Promise, again: Call
     bounds = sorted({line.bound for line in forecast.lines if line.bound})
     rules = [Rule(f"required: {100 * bound:.3g} points", bound) for bound in bounds]
     rules.append(Rule(f"epsilon {promise.epsilon:.3g}", promise.epsilon, across=True))
-    notes = ["Below the dashed line a group's comparison can be enforced: two deviations of its noise are within the bound."]
+    notes = [
+        "Below the dashed line a group's comparison can be enforced: two deviations of its noise "
+        "are within the bound."
+    ]
     if len(curves) < len(set(forecast.by_group().values())):
-        notes.append(f"{len(curves)} of {len(groups_of(forecast))} groups are drawn, from the least noise to the most.")
+        notes.append(
+            f"{len(curves)} of {len(groups_of(forecast))} groups are drawn, from the least noise "
+            f"to the most."
+        )
     if supposed.guessed:
-        notes.append(f"Nobody stated the shares of {', '.join(supposed.guessed)}: they are supposed to be equal.")
+        notes.append(
+            f"Nobody stated the shares of {', '.join(supposed.guessed)}: they are supposed to be "
+            f"equal."
+        )
     return CurvesFigure(
         title="Smallest bound that can be enforced, by epsilon",
         across=Measure("epsilon", "plain"),
@@ -48,7 +64,9 @@ def figure(forecast: Forecast, supposed: Supposed, promise: Promise, again: Call
     )
 
 
-def _curves(forecast: Forecast, supposed: Supposed, epsilons: list[float], found: list[dict[int, float]]) -> list[Curve]:
+def _curves(
+    forecast: Forecast, supposed: Supposed, epsilons: list[float], found: list[dict[int, float]]
+) -> list[Curve]:
     """One a group; groups whose noise is the same at every epsilon share a line."""
     shares, names = supposed.shares(forecast.cells), groups_of(forecast)
     lines: dict[tuple[float, ...], list[int]] = {}
@@ -56,15 +74,25 @@ def _curves(forecast: Forecast, supposed: Supposed, epsilons: list[float], found
         lines.setdefault(tuple(round(one[cell], 12) for one in found), []).append(cell)
     drawn = [line for line in lines if any(map(_shows, line))]
     ranked = sorted(drawn, key=lambda line: [size for size in line if _shows(size)])
-    picked = ranked if len(ranked) <= MOST else [ranked[at] for at in np.linspace(0, len(ranked) - 1, MOST).round().astype(int)]
+    picked = (
+        ranked
+        if len(ranked) <= MOST
+        else [ranked[at] for at in np.linspace(0, len(ranked) - 1, MOST).round().astype(int)]
+    )
     curves = []
     for line in reversed(picked):
         cells = lines[line]
-        told = [f"{keys.shown(names[cell])} ({shares[cell]:.1%})" for cell in cells] if forecast.cells else ["everyone"]
+        told = (
+            [f"{keys.shown(names[cell])} ({shares[cell]:.1%})" for cell in cells]
+            if forecast.cells
+            else ["everyone"]
+        )
         label = ", ".join(told)
         if len(label) > WIDEST and len(told) > 1:
             label = f"{told[0]} and {len(told) - 1} more"
-        points = tuple((x, DEVIATIONS * size) for x, size in zip(epsilons, line, strict=True) if _shows(size))
+        points = tuple(
+            (x, DEVIATIONS * size) for x, size in zip(epsilons, line, strict=True) if _shows(size)
+        )
         curves.append(Curve(label if label.isprintable() else ascii(label), points))
     return curves
 

@@ -1,4 +1,5 @@
-"""What would be enough: the least epsilon, the fewest rows, the smallest group. Searches over plans, each priced anew."""
+"""What would be enough: the least epsilon, the fewest rows, the smallest group. Searches over
+plans, each priced anew."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ SHARE = 1e-6
 
 
 def least(short: Callable[[float], float], start: float, low: float, high: float) -> float | None:
-    """About the least value from `low` to `high` at which `short`, which falls, is at most 1; None where there is none.
+    """About the least value from `low` to `high` at which `short`, which falls, is at most 1; None
+    where there is none.
 
-    Noise is nearly a power of epsilon and of the rows, so steps along the logarithms find it in a few plans; a bracket holds
-    them. The answer is one at which it was looked: it is enough, and half a per cent less may not be.
+    Noise is nearly a power of epsilon and of the rows, so steps along the logarithms find it in a
+    few plans; a bracket holds them. The answer is one at which it was looked: it is enough, and
+    half a per cent less may not be.
 
     >>> 100.0 <= least(lambda x: 100.0 / x, 1.0, 1e-3, 1e3) < 101.0
     True
@@ -52,8 +55,11 @@ def least(short: Callable[[float], float], start: float, low: float, high: float
     return best
 
 
-def smallest_share(supposed: Supposed, cells: Cells, short: Callable[[Supposed], float]) -> float | None:
-    """Of the first sensitive column whose shares nobody stated: what its smallest value may have, the others alike."""
+def smallest_share(
+    supposed: Supposed, cells: Cells, short: Callable[[Supposed], float]
+) -> float | None:
+    """Of the first sensitive column whose shares nobody stated: what its smallest value may have,
+    the others alike."""
     name = next(name for name in cells.names if name in supposed.guessed)
     count = len(supposed.columns[name])
     if count < 2:

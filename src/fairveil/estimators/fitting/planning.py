@@ -2,7 +2,8 @@
 
 Guarantees (tests/estimators/test_estimators_plan.py):
 1. A plan reads no row: it is handed a schema and numbers, and has no way to any.
-2. What is foretold is of the very search that a fit of as many rows plans: the same events, to the last bit.
+2. What is foretold is of the very search that a fit of as many rows plans: the same events, to the
+   last bit.
 3. Nothing is spent, and no attribute of the estimator changes.
 """
 
@@ -56,8 +57,8 @@ class Planning:
         rows : int, default=None
             About how many rows there will be. None: `public_rows`, else the schema's number.
         shares : mapping, default=None
-            About how large groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: the schema's (``Category(...,
-            shares=...)``), else equal shares, and the plan says so.
+            About how large groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: the
+            schema's (``Category(..., shares=...)``), else equal shares, and the plan says so.
         sensitive : list of str, default=None
             Columns that make the groups. None: the schema's.
 
@@ -71,7 +72,9 @@ class Planning:
         promise = promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         supposed = unread.supposed(shares)
         found = forecast_at(self, unread, supposed)
-        return Plan(type(self).__name__, promise, found, supposed, partial(quietly, copy.copy(self), unread))
+        return Plan(
+            type(self).__name__, promise, found, supposed, partial(quietly, copy.copy(self), unread)
+        )
 
     def _foretold(self, unread: Unread, epsilon: float | None, rows: int | None) -> Self:
         """This estimator, as it would be fitted to rows of that schema."""
@@ -91,14 +94,18 @@ class Planning:
         return forecast.of(self._search(read), supposed)
 
 
-def forecast_at(estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None) -> Forecast:
+def forecast_at(
+    estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None
+) -> Forecast:
     """What is foretold of so many rows as are supposed, and at another epsilon."""
     rows = round(supposed.rows)
     unread = Unread(unread.schema, rows)
     return estimator._foretold(unread, epsilon, rows)._forecast(unread.read, supposed)
 
 
-def quietly(estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None) -> Forecast:
+def quietly(
+    estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None
+) -> Forecast:
     """The same, where its warnings were heard before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairveilWarning)

@@ -1,4 +1,5 @@
-"""A progress bar for fits that take long: after two seconds, on a terminal only, never on a pipe."""
+"""A progress bar for fits that take long: after two seconds, on a terminal only, never on a
+pipe."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ EVERY = 0.1  # seconds between two pictures of it
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """What a search reports its rounds to; None where nobody would see it. The bar is gone afterwards, come what may.
+    """What a search reports its rounds to; None where nobody would see it. The bar is gone
+    afterwards, come what may.
 
     >>> with progress("Fitting") as tick:
     ...     tick is None or tick(1, 120)

@@ -1,4 +1,5 @@
-"""The shared arguments of estimators as values: promise, noise, notions, the public number of rows."""
+"""The shared arguments of estimators as values: promise, noise, notions, the public number of
+rows."""
 
 from __future__ import annotations
 
@@ -27,18 +28,22 @@ from ..reading.units import Whose
 from .recorded import remembered
 
 
-def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None) -> Promise:
+def promise_of(
+    epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None
+) -> Promise:
     """The promise, checked. `whose`: what was said of persons."""
     return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
 
 
 def noise_of(random_state: object) -> NoiseSource:
-    """None: secure. A whole number: a seed. A `RandomState` or `Generator` of NumPy gives a seed: insecure too."""
+    """None: secure. A whole number: a seed. A `RandomState` or `Generator` of NumPy gives a seed:
+    insecure too."""
     return NoiseSource.of(seed_of(random_state))
 
 
 def seed_of(random_state: object) -> int | None:
-    """The seed that an estimator was given, or draws from the generator that it was given; None: secure."""
+    """The seed that an estimator was given, or draws from the generator that it was given; None:
+    secure."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
@@ -66,7 +71,8 @@ def ways_of(
                 expected="protects='records'",
                 of="sensitive_as_feature",
                 got=promise.protects,
-                remedy="Features are public where only sensitive features are protected: leave it False.",
+                remedy="Features are public where only sensitive features are protected: leave it "
+                "False.",
             )
         )
     cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
@@ -78,20 +84,31 @@ def ways_of(
         promise.protects == "sensitive_features",
         promise.is_private and promise.protects == "records",
         additive=additive,
-        public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,  # anything else is refused later
+        # anything else is refused later
+        public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,
         rows_are_public=promise.rows_are_public or not promise.is_private,
         whose=whose,
     )
 
 
 def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None) -> Ledger | None:
-    """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is neither. What it would refuse
-    is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
+    """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is
+    neither. What it would refuse is refused now, before rows are read. `inside`: the ledger of an
+    estimator that this one fits: there is one for both."""
     own, inner, block = checked(estimator.ledger), checked(inside), current()
     ledger = own or inner or block or remembered(estimator)
-    if own is not None and inner is not None and not is_same(own, inner) and not (block is not None and is_same(block, inner)):
+    if (
+        own is not None
+        and inner is not None
+        and not is_same(own, inner)
+        and not (block is not None and is_same(block, inner))
+    ):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
-        raise LedgerError(complaint(expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy))
+        raise LedgerError(
+            complaint(
+                expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy
+            )
+        )
     if ledger is not None:
         unsafe = bool(estimator.unsafe_data_dependent_bounds) and not promise.features_are_public
         ledger.require(
@@ -104,13 +121,18 @@ def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None)
 
 
 def notions_of(constraints: object, *, certified: bool = False) -> list[Notion]:
-    """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05". `certified`: whether they
-    may have a confidence."""
+    """None, one, or several; each a notion or its name and bound, such as
+    "demographic_parity:0.05". `certified`: whether they may have a confidence."""
     listed: Any = [constraints] if isinstance(constraints, (str, Notion)) else constraints
-    if isinstance(listed, Mapping | Iterator):  # bounds would be lost, and a second fit would find nothing left
-        remedy = "Pass DemographicParity(max_gap=0.05), 'demographic_parity:0.05', or a list of such."
+    # bounds would be lost, and a second fit would find nothing left
+    if isinstance(listed, Mapping | Iterator):
+        remedy = (
+            "Pass DemographicParity(max_gap=0.05), 'demographic_parity:0.05', or a list of such."
+        )
         got = "a mapping" if isinstance(listed, Mapping) else "an iterator"
-        raise InputError(complaint(expected="notions of fairness", of="constraints", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="notions of fairness", of="constraints", got=got, remedy=remedy)
+        )
     if isinstance(listed, Iterable):
         listed = [parse(item) if isinstance(item, str) else item for item in listed]
     found = as_list(listed)
@@ -122,15 +144,28 @@ def notions_of(constraints: object, *, certified: bool = False) -> list[Notion]:
 def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
     """Nothing is certified here."""
     if any(getattr(notion, "confidence", None) is not None for notion in notions):
-        remedy = "Pass the notion without confidence=; fv.certify certifies a finished model on other rows."
-        raise InputError(complaint(expected="no confidence here", of=of, got="a confidence", remedy=remedy))
+        remedy = (
+            "Pass the notion without confidence=; fv.certify certifies a finished model on other "
+            "rows."
+        )
+        raise InputError(
+            complaint(expected="no confidence here", of=of, got="a confidence", remedy=remedy)
+        )
 
 
 def require_cap(training: Training, promise: Promise) -> None:
     """The largest weight multiplies every sensitivity, so under a promise there is one."""
-    if promise.is_private and training.rows.weighted and math.isinf(training.rows.max_sample_weight):
+    if (
+        promise.is_private
+        and training.rows.weighted
+        and math.isinf(training.rows.max_sample_weight)
+    ):
         remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-        raise PrivacyError(complaint(expected="a finite number", of="max_sample_weight", got=math.inf, remedy=remedy))
+        raise PrivacyError(
+            complaint(
+                expected="a finite number", of="max_sample_weight", got=math.inf, remedy=remedy
+            )
+        )
 
 
 def require_groups(notions: Iterable[Notion], training: Training) -> None:
@@ -144,20 +179,24 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
                     expected=f"groups, which {type(notion).__name__} compares",
                     of="sensitive_features",
                     got=None,
-                    remedy="Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or constraints=None.",
+                    remedy="Pass fit(X, y, sensitive_features=...): columns, or names of columns "
+                    "of X; or constraints=None.",
                 )
             )
 
 
 def public_rows_of(given: object, training: Training, promise: Promise) -> int | None:
-    """What averages divide by, where it is public: as given, as the schema states, or the true number where that is public.
+    """What averages divide by, where it is public: as given, as the schema states, or the true
+    number where that is public.
 
-    Rows with weights are counted by their weights, which only features that are public make public. None: it is bought.
+    Rows with weights are counted by their weights, which only features that are public make public.
+    None: it is bought.
     """
     stated = None if given is None else _checks.whole(at_least=1, public_rows=given)
     rows = training.rows
     if promise.is_private and not promise.rows_are_public:
-        # A schema's number is of all rows; of persons only so many of each are read, and how many these are is bought.
+        # A schema's number is of all rows; of persons only so many of each are read, and how many
+        # these are is bought.
         return stated if stated is not None or promise.unit is not None else training.rows_stated
     if not rows.weighted:
         return training.exact_rows or None
@@ -168,10 +207,11 @@ def public_rows_of(given: object, training: Training, promise: Promise) -> int |
 
 
 def numbers_are_scalable(training: Training, promise: Promise) -> bool:
-    """Whether numbers may be scaled by their released moments: they are dense, and bounded by a schema or public.
+    """Whether numbers may be scaled by their released moments: they are dense, and bounded by a
+    schema or public.
 
-    Rows that were coded elsewhere are held to the bounds that they claim, here, before any release. That they keep them decides
-    no plan: what is asked, and at what price, must not hang on one row.
+    Rows that were coded elsewhere are held to the bounds that they claim, here, before any release.
+    That they keep them decides no plan: what is asked, and at what price, must not hang on one row.
     """
     if training.rows.sparse:
         return False
@@ -180,7 +220,10 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
     if not isinstance(training.coding, SchemaCoding) or training.coding.standard is not None:
         return False
     if training.rows.largest_number > 1.0:
-        remedy = "Code them by that encoding, with data.encode, for example, which clips numbers to their bounds."
+        remedy = (
+            "Code them by that encoding, with data.encode, for example, which clips numbers to "
+            "their bounds."
+        )
         expected = "numbers in [-1, 1], as by their encoding"
         raise InputError(complaint(expected=expected, of="coded rows", got="others", remedy=remedy))
     return True

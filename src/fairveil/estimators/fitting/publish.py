@@ -11,13 +11,15 @@ from ...privacy.statement.statement import PrivacyStatement
 from ..reading.training import Training
 
 READS_GROUPS = (
-    "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "
+    "the classifier reads a person's group when it decides: what it decides about a person may "
+    "tell their group, which no "
     "guarantee for the training rows covers"
 )
 
 
 def read_from_data(training: Training, promise: Promise) -> Iterator[StatedBound]:
-    """The scales that were read from private rows: for the statement, and for a ledger that forbids it."""
+    """The scales that were read from private rows: for the statement, and for a ledger that forbids
+    it."""
     if training.coding.standard is not None and promise.protects != "sensitive_features":
         words = "in units of the training rows' own standard deviations, around their means"
         yield StatedBound("scale of the numbers", "L2", 1.0, words, READ_FROM_DATA)
@@ -27,7 +29,10 @@ def read_from_data(training: Training, promise: Promise) -> Iterator[StatedBound
 
 
 def statement_of(
-    curator: Curator, training: Training, also_not_covered: Iterable[str] = (), groups: Iterable[NamedGroups] = ()
+    curator: Curator,
+    training: Training,
+    also_not_covered: Iterable[str] = (),
+    groups: Iterable[NamedGroups] = (),
 ) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
     return curator.statement(not_covered=[*training.not_covered, *also_not_covered], groups=groups)

@@ -1,12 +1,15 @@
-"""An estimator whose fits a ledger records: not fitted yet, it takes the block's ledger along wherever it is copied to.
+"""An estimator whose fits a ledger records: not fitted yet, it takes the block's ledger along
+wherever it is copied to.
 
-A search clones its estimator and sends the clones to other processes, which have no block. So inside a block,
-`with fairveil.ledger(...)`, a clone or a pickle of an estimator that has no ledger of its own, and was not fitted, has the
-block's: what is fitted there is recorded, too. One that was fitted keeps its parameters, and its pickle remembers the block's
-ledger beside them, for clones and fits where it arrives.
+A search clones its estimator and sends the clones to other processes, which have no block. So
+inside a block, `with fairveil.ledger(...)`, a clone or a pickle of an estimator that has no ledger
+of its own, and was not fitted, has the block's: what is fitted there is recorded, too. One that was
+fitted keeps its parameters, and its pickle remembers the block's ledger beside them, for clones and
+fits where it arrives.
 
 Guarantees (tests/estimators/test_estimators_ledger.py):
-1. Every fit of a search in a block is recorded once, in however many processes, and so is every fit with `ledger=`.
+1. Every fit of a search in a block is recorded once, in however many processes, and so is every fit
+   with `ledger=`.
 2. Outside of a block clones and pickles are scikit-learn's own.
 """
 
@@ -51,23 +54,32 @@ def remembered(estimator: object) -> Ledger | None:
 
 
 def require_room(ledger: Ledger, events: Sequence[Event], promise: Promise, purpose: str) -> None:
-    """Refuse now what would be refused half way: `events` are about to be reserved in several spends.
+    """Refuse now what would be refused half way: `events` are about to be reserved in several
+    spends.
 
-    One spend that comes first may have all of a ledger at its tight price. Several may not: they are added up by the filter.
+    One spend that comes first may have all of a ledger at its tight price. Several may not: they
+    are added up by the filter.
     """
     whole = compose(events)
     if not ledger.is_untouched:
         if not ledger.fits(whole, promise):
-            ledger.reserve(whole, promise, purpose=purpose).refund()  # an `Overspent`, unless room was made meanwhile
+            # an `Overspent`, unless room was made meanwhile
+            ledger.reserve(whole, promise, purpose=purpose).refund()
         return
     terms = ledger.terms
     if terms.cost(whole, promise).within(0, 0):
         return
-    asked, largest = price(whole, promise.delta, promise.neighbours), terms.largest_epsilon(whole, promise, 1, 1)
+    asked, largest = (
+        price(whole, promise.delta, promise.neighbours),
+        terms.largest_epsilon(whole, promise, 1, 1),
+    )
     text = complaint(
-        expected=f"releases that the ledger's {terms.kind} filter adds up to no more than epsilon={terms.promise.epsilon:g}",
+        expected=f"releases that the ledger's {terms.kind} filter adds up to no more than "
+        f"epsilon={terms.promise.epsilon:g}",
         of=f"ledger {ledger.dataset!r}",
         got=f"several spends of {purpose}, of epsilon={asked:.6g} together",
         remedy=f"The largest epsilon that fits is epsilon={largest:g} at delta={promise.delta:g}.",
     )
-    raise Overspent(text, spent=0.0, asked=asked, left=terms.promise.epsilon, largest_epsilon=largest)
+    raise Overspent(
+        text, spent=0.0, asked=asked, left=terms.promise.epsilon, largest_epsilon=largest
+    )

@@ -1,4 +1,5 @@
-"""Some of the rows of a table as it was given: arrays, tables, mappings of columns, coded rows. For parts that are set aside.
+"""Some of the rows of a table as it was given: arrays, tables, mappings of columns, coded rows. For
+parts that are set aside.
 
 Guarantees (tests/estimators/test_estimators_certified_fits.py, tests/study/test_study_search.py):
 1. Rows stay whole and in their order; what is chosen depends on their places alone.
@@ -47,9 +48,11 @@ def rows_at(given: object, at: npt.NDArray[np.intp]) -> Any:
     return _safe_indexing(given, at)
 
 
-def aside_of(source: NoiseSource, rows: int, share: float, coins: str, persons: Ints | None = None) -> npt.NDArray[np.bool_]:
-    """Which rows are set aside: each by a coin of its own, which no other row moves. `persons`: a number for each row, whose
-    it is; each person then has one coin."""
+def aside_of(
+    source: NoiseSource, rows: int, share: float, coins: str, persons: Ints | None = None
+) -> npt.NDArray[np.bool_]:
+    """Which rows are set aside: each by a coin of its own, which no other row moves. `persons`: a
+    number for each row, whose it is; each person then has one coin."""
     if persons is not None:
         return aside_of(source, int(persons.max(initial=-1)) + 1, share, coins)[persons]
     if coins == CERTIFICATE:
@@ -62,8 +65,13 @@ def aside_of(source: NoiseSource, rows: int, share: float, coins: str, persons: 
 def parts_elsewhere(
     X: Elsewhere, y: Any, groups: Any, share: float, seed: int | None, coins: str
 ) -> list[tuple[Any, Any, Any]]:
-    """The two parts of another holder's rows, who throws the coins; each as (X, y, groups) of a fit."""
+    """The two parts of another holder's rows, who throws the coins; each as (X, y, groups) of a
+    fit."""
     if y is not None:
         remedy = "Leave it out: labels are the holder's."
-        raise InputError(complaint(expected="None beside remote data", of="y", got=type(y).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="None beside remote data", of="y", got=type(y).__name__, remedy=remedy
+            )
+        )
     return [(part, None, groups) for part in X.parted(share, seed, coins)]

@@ -1,8 +1,10 @@
-"""The run of every fit: a curator for its plan, the search that asks it, and a folder from which a killed one goes on.
+"""The run of every fit: a curator for its plan, the search that asks it, and a folder from which a
+killed one goes on.
 
 Guarantee (tests/estimators/test_estimators_kept_fits.py):
-1. A fit that was killed, wherever, and went on has the plan as its log and the plan's price, in a ledger, too; what it was told
-   before, it is told again to the bit. One that ended gives the same model again.
+1. A fit that was killed, wherever, and went on has the plan as its log and the plan's price, in a
+   ledger, too; what it was told before, it is told again to the bit. One that ended gives the same
+   model again.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def run(
     search: Callable[[Curator, Progress | None], Found],
     journal: Journal | None = None,
 ) -> tuple[Found, Curator]:
-    """What the search found, and the curator that it asked, whose run has ended. `title`: of the bar that shows progress."""
+    """What the search found, and the curator that it asked, whose run has ended. `title`: of the
+    bar that shows progress."""
     curator = opening.curator(plan, earlier=journal)
     with curator, progress(title) as tick:
         return search(curator, tick), curator

@@ -1,1 +1,2 @@
-"""Post-processors of decisions, scores and probabilities: `OddsPostProcessor`, `ParityPostProcessor`, and their rows."""
+"""Post-processors of decisions, scores and probabilities: `OddsPostProcessor`,
+`ParityPostProcessor`, and their rows."""

@@ -1,4 +1,5 @@
-"""What all post-processors share at prediction: what the base is shown, the groups, draws and the score. Abstract."""
+"""What all post-processors share at prediction: what the base is shown, the groups, draws and the
+score. Abstract."""
 
 from __future__ import annotations
 
@@ -45,7 +46,11 @@ class AfterABase:
         """Exact distribution of `predict`."""
 
     def predict(
-        self, X: TableLike, *, sensitive_features: ColumnsLike = None, random_state: RandomState = None
+        self,
+        X: TableLike,
+        *,
+        sensitive_features: ColumnsLike = None,
+        random_state: RandomState = None,
     ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn anew for every row where decisions are drawn.
 
@@ -56,7 +61,8 @@ class AfterABase:
         sensitive_features : array, table or names of columns of X, default=None
             Groups of the rows, where the rule reads them. None: it does not.
         random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
+            fresh draws.
 
         Returns
         -------
@@ -68,7 +74,12 @@ class AfterABase:
         return np.asarray(self.classes_[draw_codes(law, random_state)])
 
     def score(
-        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None, *, sensitive_features: ColumnsLike = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
     ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
 
@@ -90,7 +101,9 @@ class AfterABase:
         """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         if y is None and isinstance(X, RowSource):
-            codes: npt.NDArray[Any] = np.concatenate([np.asarray(block.labels) for block in X.blocks()])
+            codes: npt.NDArray[Any] = np.concatenate(
+                [np.asarray(block.labels) for block in X.blocks()]
+            )
             labels = self.classes_[codes]
         else:
             labels = read_labels(y)
@@ -100,16 +113,22 @@ class AfterABase:
         right = np.where(at >= 0, law[np.arange(len(law)), at], 0.0)
         return float(np.average(right, weights=weights_of(sample_weight, len(labels))))
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _features_of(self, X: TableLike) -> Any:
         names = as_tuple(getattr(self, "feature_names_in_", ()))
         no_features = (*self.sensitive_names_, *([self.unit] if isinstance(self.unit, str) else []))
         return post_rows.features_of(self.estimator_, X, self.schema, names, no_features)
 
-    def _ids(self, X: TableLike, sensitive_features: ColumnsLike, rows: int) -> npt.NDArray[np.intp] | None:
+    def _ids(
+        self, X: TableLike, sensitive_features: ColumnsLike, rows: int
+    ) -> npt.NDArray[np.intp] | None:
         cells = self.model_.cells
-        return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
+        return (
+            None
+            if cells is None
+            else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
+        )
 
     def _set_model(self, estimator: object, model: PostProcessedModel | ShiftedModel) -> None:
         self.estimator_, self.model_ = estimator, model

@@ -1,4 +1,5 @@
-"""What a post-processor asks of the rows: room for both of its spends first, then the curator of its counts."""
+"""What a post-processor asks of the rows: room for both of its spends first, then the curator of
+its counts."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
 
 
-def require_both(estimator: object, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str) -> None:
-    """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
+def require_both(
+    estimator: object, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str
+) -> None:
+    """Base and counts are two spends of the ledger: see now whether there is room for both, before
+    the first is paid."""
     spent = base_spends.about_to_spend(estimator, wishes)
     if wishes.ledger is None or not spent:
         return
@@ -37,11 +41,18 @@ def curator_of_counts(
     purpose: str,
     fitted_here: bool,
 ) -> Curator:
-    """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
+    """The curator of the counts, with what the ledger does not yet hold of the base reserved beside
+    it."""
     event = plan.event if wishes.promise.is_private else None
-    options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": purpose}
+    options: dict[str, Any] = {
+        "facts": asked.training.facts,
+        "ledger": wishes.ledger,
+        "purpose": purpose,
+    }
     try:
         with base_spends.recorded(base, wishes, purpose):
-            return curator_of(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
+            return curator_of(
+                asked.training.rows, wishes.promise, plan=event, noise=noise, **options
+            )
     except Overspent as error:
         raise (base_spends.also_spent(error) if fitted_here else error) from None

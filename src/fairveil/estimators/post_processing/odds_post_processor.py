@@ -1,4 +1,5 @@
-"""`OddsPostProcessor`: any classifier with thresholds or changed decisions by group, so that constraints hold (private)."""
+"""`OddsPostProcessor`: any classifier with thresholds or changed decisions by group, so that
+constraints hold (private)."""
 
 from __future__ import annotations
 
@@ -64,75 +65,87 @@ from .report import Found
 
 
 class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Post-processor of any classifier: thresholds on its score, by group, that keep rate constraints.
+    """Post-processor of any classifier: thresholds on its score, by group, that keep rate
+    constraints.
 
-    A linear program over a private histogram finds the best mixture of thresholds for each group. The histogram counts the
-    training rows by group, label and bin of the base's score, and is released once, with noise. Thresholds are mixed only where
-    this gains more than 0.05 percentage points of error. Decisions of a base without scores, or with several classes, are
-    changed at random instead, by a table over the same kind of counts; see docs/post_processing.md.
+    A linear program over a private histogram finds the best mixture of thresholds for each group.
+    The histogram counts the training rows by group, label and bin of the base's score, and is
+    released once, with noise. Thresholds are mixed only where this gains more than 0.05 percentage
+    points of error. Decisions of a base without scores, or with several classes, are changed at
+    random instead, by a table over the same kind of counts; see docs/post_processing.md.
 
-    **It reads the group at prediction**, unless ``group_aware=False``. Any number of groups and sensitive columns is allowed.
-    Without constraints it decides as the base does.
+    **It reads the group at prediction**, unless ``group_aware=False``. Any number of groups and
+    sensitive columns is allowed. Without constraints it decides as the base does.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The base: a classifier of scikit-learn or of this library. A fitted one is used as it is, and another is cloned and
-        fitted. None: a linear classifier without constraints.
+        The base: a classifier of scikit-learn or of this library. A fitted one is used as it is,
+        and another is cloned and fitted. None: a linear classifier without constraints.
     constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
-        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
-        constraint.
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
+        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
+        of 1, so 0.05 is 5 percentage points. None: no constraint.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts and of other sums over rows grows with it.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
+        grows with it.
     confidence : float, default=0.95
         Probability, over the noise, with which the bounds in `guarantee_` hold.
     public_base : bool, default=False
-        Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
+        Whether the fitted base was made without these rows. It is then not charged, and the
+        statement says so.
     predict_method : {"auto", "decision_function", "predict_proba", "predict"}, default="auto"
-        Output of the base that is changed. ``"auto"``: its score, if it has one and two classes. ``"predict_proba"`` is read as
-        a logit, and ``"predict"`` gives decisions.
+        Output of the base that is changed. ``"auto"``: its score, if it has one and two classes.
+        ``"predict_proba"`` is read as a logit, and ``"predict"`` gives decisions.
     solver : Thresholds, default=None
         Settings of bins, bounds and budget, such as ``Thresholds(bins=32)``. None: the library's.
     randomised : bool, default=True
-        Whether decisions may be drawn at random. False: the best one threshold for each group, or one class for each decision
-        of the base.
+        Whether decisions may be drawn at random. False: the best one threshold for each group, or
+        one class for each decision of the base.
     certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
-        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
+        Share of the rows that is set aside to certify notions with a `confidence`, such as
+        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
+        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
+        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -184,19 +197,21 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     -----
     Guarantees (tests/estimators/test_estimators_odds_privacy.py):
 
-    1. `privacy_` is the price of the counts and of the base's making, at most (epsilon, delta). A sentence in
-       `privacy_.not_covered` says what of the base is not charged, and why. For a base that was fitted before, this holds even
-       if the choice of all else but the guarantee followed a look at that base.
-    2. The fit depends on the protected data through the base and one noisy table of counts. The exceptions are what
-       `privacy_.facts` lists as read from the data.
+    1. `privacy_` is the price of the counts and of the base's making, at most (epsilon, delta). A
+       sentence in `privacy_.not_covered` says what of the base is not charged, and why. For a base
+       that was fitted before, this holds even if the choice of all else but the guarantee followed
+       a look at that base.
+    2. The fit depends on the protected data through the base and one noisy table of counts. The
+       exceptions are what `privacy_.facts` lists as read from the data.
     3. No fitted attribute holds an exact statistic of protected data.
     4. A fit that fails or is interrupted changes no attribute.
 
     References
     ----------
-    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially Private Fair Learning."
-       arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
-    .. [2] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially
+       Private Fair Learning." arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
+    .. [2] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning."
+           arXiv:1610.02413.
 
     Examples
     --------
@@ -205,7 +220,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     >>> A = rng.integers(2, size=4000)
     >>> X = rng.normal(size=(4000, 2)) + A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 1).astype(int)
-    >>> clf = OddsPostProcessor(LogisticRegression(), "equalized_odds:0.02", protects="sensitive_features", random_state=0)
+    >>> clf = OddsPostProcessor(
+    ...     LogisticRegression(),
+    ...     "equalized_odds:0.02",
+    ...     protects="sensitive_features",
+    ...     random_state=0,
+    ... )
     >>> clf.fit(X, y, sensitive_features=A).predict(X, sensitive_features=A, random_state=0).shape
     (4000,)
     >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.15
@@ -234,7 +254,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     feature_names_in_: npt.NDArray[Any]
 
     SETTINGS: ClassVar = {"solver": (Thresholds,), "certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(solver=[*knobs(Thresholds)], certify_share=["if_refused"]) | {"scores": "predict_method"}
+    RENAMED: ClassVar = renamed(solver=[*knobs(Thresholds)], certify_share=["if_refused"]) | {
+        "scores": "predict_method"
+    }
 
     def __init__(
         self,
@@ -285,7 +307,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     @certified
     def fit(
-        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> OddsPostProcessor:
         """Fit the base if it is not fitted, release the counts, and solve for the rule.
 
@@ -296,7 +323,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : array, table or names of columns of X, default=None
             Groups: one column or several. None: the schema's, or no groups.
         sample_weight : array, default=None
@@ -321,18 +349,32 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+            If the fit was not certified as found, and part of its decisions was replaced by blind
+            ones.
         """
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
-        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
-        _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, for example.")
+        notions = [
+            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+        ]
+        _checks.fraction(
+            confidence=self.confidence,
+            low_open=True,
+            high_open=True,
+            remedy="Pass confidence=0.95, for example.",
+        )
         by_chance = bool(self.randomised)
-        ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
+        ready = bool(self.public_base) or (
+            self.estimator is not None and bases.is_fitted(self.estimator)
+        )
         idle = {
             "slack": "without constraints" if self.constraints is None else None,
-            "bins": "with predict_method='predict'" if self.predict_method == base_answers.DECIDED else None,
+            "bins": "with predict_method='predict'"
+            if self.predict_method == base_answers.DECIDED
+            else None,
             "base_share": "with a base that is public or fitted" if ready else None,
         }
         unused.refuse(self._solver, idle)
@@ -353,26 +395,37 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             return self
         rows = asked.training.rows
         classes = len(asked.training.classes)
-        plan = postprocess.plan(promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at)
+        plan = postprocess.plan(
+            promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at
+        )
         answers = self._answers(asked, base, wishes, plan, X)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
         fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
-        with asking.curator_of_counts(asked, base, wishes, plan, noise, self._purpose, fitted_here) as curator:
+        with asking.curator_of_counts(
+            asked, base, wishes, plan, noise, self._purpose, fitted_here
+        ) as curator:
             attached = answers.attached(curator, rows)
             cap = rows.max_sample_weight if rows.weighted else None
             released = postprocess.release(curator, attached, plan, cap, answers.edges)
             curator.finish()
-        shared, kind = not self._solver.group_aware, {"with_slack": self._solver.slack == "theorem", "by_chance": by_chance}
+        shared, kind = (
+            not self._solver.group_aware,
+            {"with_slack": self._solver.slack == "theorem", "by_chance": by_chance},
+        )
         solved = mixing_bounds.mixed(released, system, self.confidence, shared=shared, **kind)
-        certain = mixing_bounds.guarantee(released, system, solved.table, self.confidence, shared=shared)
-        found = Found(None if shared else cells, system, released, solved, certain, answers.method, by_chance)
+        certain = mixing_bounds.guarantee(
+            released, system, solved.table, self.confidence, shared=shared
+        )
+        found = Found(
+            None if shared else cells, system, released, solved, certain, answers.method, by_chance
+        )
         self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
         warn_if_worse(self.baselines_)
         return self
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _solver(self) -> Thresholds:
@@ -385,38 +438,61 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         plan, system, training, before, edges = self._planned(read, supposed.rows)
         base = () if before is None else forecast.of(before, supposed).releases
         if system is None:
-            return Forecast(base, (), None, why="nothing is required, and decisions are the base classifier's")
+            return Forecast(
+                base, (), None, why="nothing is required, and decisions are the base classifier's"
+            )
         return forecast.of_counts(plan, system, training.rows.layout, supposed, base, edges)
 
     def _planned(
         self, read: Read, supposed: float | None = None
     ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
-        """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
+        """The plan of the counts, the search of a base that is fitted with them, and edges of bins,
+        before there are rows."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
-        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
+        notions = [
+            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+        ]
         wishes = self._wishes(promise, None, whose)
         bases.check(self.estimator, wishes)
-        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=whose))
+        training = read(
+            promises.ways_of(
+                self.schema, False, False, self.max_sample_weight, promise, whose=whose
+            )
+        )
         promises.require_groups(notions, training)
         cells, system = post_report.system_of(notions, DecidedRows(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
-        plan = postprocess.plan(promise, cells, len(training.classes), base.spent, looked_at=base.looked_at)
+        plan = postprocess.plan(
+            promise, cells, len(training.classes), base.spent, looked_at=base.looked_at
+        )
         base_answers.check(self.predict_method, self._solver.bins)
         method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
         public = promise.rows_are_public or not promise.is_private
-        rows = training.exact_rows if public else known or (supposed if base.is_ours and base.spent else None)
-        edges = None if method == base_answers.DECIDED else base_answers.edges_of(self._solver.bins, None, plan, rows)
+        rows = (
+            training.exact_rows
+            if public
+            else known or (supposed if base.is_ours and base.spent else None)
+        )
+        edges = (
+            None
+            if method == base_answers.DECIDED
+            else base_answers.edges_of(self._solver.bins, None, plan, rows)
+        )
         return plan, system, training, search, edges
 
     @property
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
 
-    def _wishes(self, promise: Promise, ledger: Ledger | None, whose: units.Whose | None) -> BaseOptions:
+    def _wishes(
+        self, promise: Promise, ledger: Ledger | None, whose: units.Whose | None
+    ) -> BaseOptions:
         share = float(self._solver.base_share)
         given = {
             "schema": self.schema,
@@ -425,20 +501,42 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
         }
         seed = promises.seed_of(self.random_state)
-        return BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger, whose)
+        return BaseOptions(
+            promise,
+            share,
+            bool(self.public_base),
+            given,
+            seed,
+            RateConstrainedClassifier,
+            ledger,
+            whose,
+        )
 
-    def _answers(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: TableLike) -> Answers:
+    def _answers(
+        self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: TableLike
+    ) -> Answers:
         """What the base answers about the training rows."""
         known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         return base_answers.of(
-            base.estimator, self.predict_method, self._solver.bins, features, asked.training, plan, known, seed
+            base.estimator,
+            self.predict_method,
+            self._solver.bins,
+            features,
+            asked.training,
+            plan,
+            known,
+            seed,
         )
 
-    def _decide_as_the_base(self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: TableLike) -> None:
+    def _decide_as_the_base(
+        self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: TableLike
+    ) -> None:
         """Nothing is required, and nothing is asked: publish the base."""
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
-        decided.decisions_of(base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed)
+        decided.decisions_of(
+            base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed
+        )
         postprocess.require_room(wishes.promise, compose(base.spent), more=False)
         with base_spends.recorded(base, wishes, self._purpose) as receipt:
             pass
@@ -477,11 +575,17 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             base_origin=origins.of_argument(self, "estimator"),
         )
         whole = groups_of(training, either=False)
-        self._set_base(base.estimator, model, base_answers.DECIDED if found is None else found.method)
+        self._set_base(
+            base.estimator, model, base_answers.DECIDED if found is None else found.method
+        )
         self.privacy_ = statement
         self.baselines_ = baselines
         self.cells_, self.groups_ = whole, () if whole is None else whole.keys
-        self.guarantee_, self.constraint_report_, self.released_ = guarantee, report.saying(said(self)), released
+        self.guarantee_, self.constraint_report_, self.released_ = (
+            guarantee,
+            report.saying(said(self)),
+            released,
+        )
         self.sensitive_names_ = training.rows.layout.sensitive_names
         self.groups_named_ = asked.named
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
@@ -500,9 +604,13 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         table = blindly.law(model.mixing)
         whole = np.broadcast_to(table, (len(released.raw), *table.shape[1:]))
         confidence, before = self.guarantee_.confidence, self.constraint_report_
-        self.guarantee_ = mixing_bounds.guarantee(released, system, whole, confidence, shared=shared)
+        self.guarantee_ = mixing_bounds.guarantee(
+            released, system, whole, confidence, shared=shared
+        )
         solved = Mixed(whole, np.array([line.pressure for line in before.lines]), 0.0)
-        report = post_report.report_of(self.guarantee_, solved, before.reason, released, system, self._heaviest)
+        report = post_report.report_of(
+            self.guarantee_, solved, before.reason, released, system, self._heaviest
+        )
         compared = mixing_comparison.compared(released, system, whole)
         self.constraint_report_ = report.saying(before.required)
         self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)
@@ -512,9 +620,13 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     def _warn(self, solved: Mixed) -> None:
         what, instead = "the constraints contradict each other", "or"
         if not self.randomised:
-            what, instead = "no table without chance keeps the constraints", "leave randomised=True, or"
+            what, instead = (
+                "no table without chance keeps the constraints",
+                "leave randomised=True, or",
+            )
         text = (
-            f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the least that all can. Ask for "
+            f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the "
+            f"least that all can. Ask for "
             f"larger bounds, {instead} drop a constraint; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -1,4 +1,5 @@
-"""`ParityPostProcessor`: demographic parity of many classes after a classifier, on rows that need no labels (private)."""
+"""`ParityPostProcessor`: demographic parity of many classes after a classifier, on rows that need
+no labels (private)."""
 
 from __future__ import annotations
 
@@ -58,62 +59,74 @@ SEARCHED = "offsets by group were found by noisy steps, and the last histogram m
 
 
 class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Post-processor of probabilities: offsets by group give groups nearly equal rates of each class.
+    """Post-processor of probabilities: offsets by group give groups nearly equal rates of each
+    class.
 
-    For any number of classes and groups. After a fitted classifier the rows need no labels, since only its decisions about
-    each group are counted; see docs/post_processing.md. **It reads the group at prediction.**
+    For any number of classes and groups. After a fitted classifier the rows need no labels, since
+    only its decisions about each group are counted; see docs/post_processing.md. **It reads the
+    group at prediction.**
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The base, with `predict_proba`: a classifier of scikit-learn or of this library. A fitted one is used as it is, and
-        another is cloned and fitted, to labels. None: a linear classifier without constraints.
+        The base, with `predict_proba`: a classifier of scikit-learn or of this library. A fitted
+        one is used as it is, and another is cloned and fitted, to labels. None: a linear classifier
+        without constraints.
     max_gap : float, default=0.05
         Largest difference between two groups' rates of one class, a share of 1.
     epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
-        is flagged ``not-private``. Choose it without looking at the data.
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
+        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
+        data.
     delta : float, default=1e-6
         Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
-        labels are then public.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+        attributes alone; features and labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-        ``"replace-one"`` for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None:
+        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
-        them is read from the data. None: they are read, and the statement says so.
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
+        then its own, and none of them is read from the data. None: they are read, and the statement
+        says so.
     public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
-        many are read. None: the schema's number, else one noisy count that is part of the plan.
+        About how many rows there are, where the exact number is private but a rough one is public.
+        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
+        is part of the plan.
     max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
-        so the noise.
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
+        multiplies every sensitivity, and so the noise.
     unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
-        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
+        public bounds, or by noisy releases.
     random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
+        statement INSECURE.
     ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
+        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
-        apart, which is then no feature, or one value a row. None: protects each row by itself.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
-        of them drawn. Noise of counts and of other sums over rows grows with it.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
+        grows with it.
     public_base : bool, default=False
-        Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
+        Whether the fitted base was made without these rows. It is then not charged, and the
+        statement says so.
     groups : Cells, default=None
-        The groups, where they are public and neither a schema nor coded rows say them. None: the schema's, else those that
-        occur, which the statement lists as read from the data.
+        The groups, where they are public and neither a schema nor coded rows say them. None: the
+        schema's, else those that occur, which the statement lists as read from the data.
     solver : Offsets, default=None
         Settings of the steps, such as ``Offsets(rounds=20)``. None: the library's.
     randomised : bool, default=True
-        Whether decisions are drawn. False: the largest probability decides at prediction, though offsets were found for soft
-        decisions.
+        Whether decisions are drawn. False: the largest probability decides at prediction, though
+        offsets were found for soft decisions.
 
     Attributes
     ----------
@@ -130,7 +143,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     noise_ : float
         Standard deviation of the noise of one count of that histogram, in rows.
     moved_ : ndarray of bool of shape (n_groups,)
-        Groups with offsets. A group too small for the noise keeps the base's decisions, and a warning names it.
+        Groups with offsets. A group too small for the noise keeps the base's decisions, and a
+        warning names it.
     sensitive_names_ : tuple of str
         Names of the sensitive columns.
     groups_named_ : bool
@@ -158,10 +172,11 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     -----
     Guarantees (tests/estimators/test_estimators_parity.py):
 
-    1. `privacy_` is the price of the offsets, the rates and the base's making, at most (epsilon, delta). A sentence in
-       `privacy_.not_covered` says what of the base is not charged, and why. The log of the releases is the plan.
-    2. The fit depends on the protected data through the base and the released histograms alone. The exceptions are what
-       `privacy_.facts` lists as read from the data.
+    1. `privacy_` is the price of the offsets, the rates and the base's making, at most (epsilon,
+       delta). A sentence in `privacy_.not_covered` says what of the base is not charged, and why.
+       The log of the releases is the plan.
+    2. The fit depends on the protected data through the base and the released histograms alone. The
+       exceptions are what `privacy_.facts` lists as read from the data.
     3. A fit that fails changes no attribute, and a fitted base stays as it was.
 
     References
@@ -176,7 +191,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     >>> X = rng.normal(size=(6000, 3)) + A[:, None]
     >>> y = (X @ rng.normal(size=(3, 4)) + rng.gumbel(size=(6000, 4))).argmax(axis=1)
     >>> model = LogisticRegression().fit(X[:3000], y[:3000])
-    >>> fair = ParityPostProcessor(model, max_gap=0.05, epsilon=1.0, public_base=True, random_state=0)
+    >>> fair = ParityPostProcessor(
+    ...     model, max_gap=0.05, epsilon=1.0, public_base=True, random_state=0
+    ... )
     >>> fair = fair.fit(X[3000:], sensitive_features=A[3000:])
     >>> fair.gap_ < 0.1
     True
@@ -261,7 +278,12 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         return float(np.ptp(self.rates_, axis=0).max())
 
     def fit(
-        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None, sample_weight: ColumnsLike = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> ParityPostProcessor:
         """Fit the base if it is not fitted, and find the offsets.
 
@@ -293,7 +315,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         Warns
         -----
         ConstraintNotMet
-            If a group is too small for the noise, or released values say that a constraint is missed by far.
+            If a group is too small for the noise, or released values say that a constraint is
+            missed by far.
         """
         promise, wishes = self._told()
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
@@ -305,24 +328,41 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             ledger.require(promise, schema=training.schema)
             spent = base_spends.about_to_spend(self.estimator, wishes)
             if spent:
-                require_room(ledger, [*spent, self._plan_of(promise, spent, training).event], promise, self._purpose)
-        base = post_rows.base_of(self.estimator, asked, wishes, (X, y, sensitive_features, sample_weight), spare=True)
+                require_room(
+                    ledger,
+                    [*spent, self._plan_of(promise, spent, training).event],
+                    promise,
+                    self._purpose,
+                )
+        base = post_rows.base_of(
+            self.estimator, asked, wishes, (X, y, sensitive_features, sample_weight), spare=True
+        )
         _require_one_plan(base)
         plan = self._plan_of(promise, base.spent, training)
         shown = post_rows.shown(asked, base, X)
         law = self._law(base, shown, training)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
         fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
-        with asking.curator_of_counts(asked, base, wishes, plan, noise, self._purpose, fitted_here) as curator:
+        with asking.curator_of_counts(
+            asked, base, wishes, plan, noise, self._purpose, fitted_here
+        ) as curator:
             blocks: Any = law if isinstance(shown, Elsewhere) else decided.in_blocks(law, rows)
             attached = curator.attach(blocks, title="probabilities of the base classifier")
             hard = not self.randomised
-            search = parity.ParitySearch(plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard)
+            search = parity.ParitySearch(
+                plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard
+            )
             found = descend(curator, search)
         report = _report_of(found, plan, system)
         self._conclude(asked, base, promise, curator, cells, plan, found, report)
         if not found.moved.all():
-            _warn_of_small([key for key, moved in zip(cells.keys, found.moved.tolist(), strict=True) if not moved])
+            _warn_of_small(
+                [
+                    key
+                    for key, moved in zip(cells.keys, found.moved.tolist(), strict=True)
+                    if not moved
+                ]
+            )
         elif self.constraint_report_.missed_by_far:
             _warn_of_gap(self.constraint_report_)
         return self
@@ -349,33 +389,67 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         assert ids is not None
         return self.model_.law(law, ids)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _told(self) -> tuple[Promise, BaseOptions]:
         """What the arguments say, checked before any row is read."""
         whose = units.asked(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         remedy = "Pass max_gap=0.05, for example."
         _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
-        if self.groups is not None and (not isinstance(self.groups, Cells) or self.groups.mode != "product"):
+        if self.groups is not None and (
+            not isinstance(self.groups, Cells) or self.groups.mode != "product"
+        ):
             remedy = "Pass groups=Cells([('f', 'm')], names=('sex',)), for example."
-            raise InputError(complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy))
+            raise InputError(
+                complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy)
+            )
         share = float(self._solver.base_share)
         names = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
         given = {name: getattr(self, name) for name in names}
         seed = promises.seed_of(self.random_state)
-        wishes = BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, whose=whose)
+        wishes = BaseOptions(
+            promise,
+            share,
+            bool(self.public_base),
+            given,
+            seed,
+            RateConstrainedClassifier,
+            whose=whose,
+        )
         bases.check(self.estimator, wishes)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             got = type(self.estimator).__name__
             remedy = "Pass one with probabilities, or OddsPostProcessor, which changes decisions."
-            raise InputError(complaint(expected="a classifier with predict_proba", of="estimator", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a classifier with predict_proba",
+                    of="estimator",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         return promise, wishes
 
-    def _asked(self, X: TableLike, y: ColumnsLike, sensitive: ColumnsLike, weights: object, wishes: BaseOptions) -> DecidedRows:
-        if self.groups is not None and (self.schema is not None or isinstance(X, RowSource | Elsewhere)):
+    def _asked(
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        sensitive: ColumnsLike,
+        weights: object,
+        wishes: BaseOptions,
+    ) -> DecidedRows:
+        if self.groups is not None and (
+            self.schema is not None or isinstance(X, RowSource | Elsewhere)
+        ):
             remedy = "Leave groups=None: the schema, or the coded rows, say the groups."
-            raise InputError(complaint(expected="None beside a schema", of="groups", got=self.groups, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="None beside a schema", of="groups", got=self.groups, remedy=remedy
+                )
+            )
         fitted = self.estimator is not None and bases.is_fitted(self.estimator)
         told = {"labelled": not fitted, "groups": self.groups, "whose": wishes.whose}
         return post_rows.read(self, X, y, sensitive, weights, wishes.promise, **told)
@@ -395,8 +469,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         return parity.plan(promise, self._solver.rounds, spent, of_one)
 
     def _law(self, base: Base, shown: object, training: Training) -> Any:
-        """The base's probabilities of the training rows; of rows elsewhere how their holder finds them. While rows are private,
-        nobody hears what it says of them."""
+        """The base's probabilities of the training rows; of rows elsewhere how their holder finds
+        them. While rows are private, nobody hears what it says of them."""
         if isinstance(shown, Elsewhere):
             from ..wrapped.elsewhere import probabilities_rule
 
@@ -404,7 +478,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         ask = base.estimator.predict_proba
         found = decided.asked_of_base(lambda: quietly(Troubles(), ask, shown))
         law = _checked(decided.in_order(base.estimator, found, training.classes))
-        same_length({"X": training.rows.exact_count, "the base classifier's probabilities": len(law)})
+        same_length(
+            {"X": training.rows.exact_count, "the base classifier's probabilities": len(law)}
+        )
         return law
 
     @property
@@ -420,9 +496,14 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         return forecast.of_parity(plan, system, cells, supposed, base)
 
     def _planned(self, read: Read) -> tuple[ParityPlan, ConstraintSystem, Cells, Any]:
-        """The plan, the constraints and their groups, and the search of a base that is fitted here, before there are rows."""
+        """The plan, the constraints and their groups, and the search of a base that is fitted here,
+        before there are rows."""
         promise, wishes = self._told()
-        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=wishes.whose))
+        training = read(
+            promises.ways_of(
+                self.schema, False, False, self.max_sample_weight, promise, whose=wishes.whose
+            )
+        )
         cells, system = self._compared(DecidedRows(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
@@ -453,27 +534,45 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
         model = ShiftedModel(
-            found.offsets, classes, cells, float(self._solver.temperature) if self.randomised else None, inside
+            found.offsets,
+            classes,
+            cells,
+            float(self._solver.temperature) if self.randomised else None,
+            inside,
         )
         origin = origins.of_argument(self, "estimator")
-        statement = base_statement.of(training, base, promise, made, made.ledger, reads_groups=True, base_origin=origin)
+        statement = base_statement.of(
+            training, base, promise, made, made.ledger, reads_groups=True, base_origin=origin
+        )
         self._set_model(base.estimator, model)
         self.rates_, self.noise_, self.moved_ = found.rates, plan.deviation, found.moved
         self.privacy_, self.cells_, self.groups_ = statement, cells, cells.keys
-        self.sensitive_names_, self.groups_named_ = training.rows.layout.sensitive_names, asked.named
+        self.sensitive_names_, self.groups_named_ = (
+            training.rows.layout.sensitive_names,
+            asked.named,
+        )
         self.constraint_report_ = report.saying(said(self))
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
 
-def _report_of(found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem) -> ConstraintReport:
+def _report_of(
+    found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem
+) -> ConstraintReport:
     """Each constraint at the last histogram."""
     counts = np.maximum(found.counts, 0.0)
     sizes = np.maximum(counts.sum(axis=1, keepdims=True), parity.SMALLEST)
     values = system.exact_values(counts[:, np.newaxis], sizes)
     noise = parity.noise_of_values(system, counts, plan.deviation)
     drawn = sampling.deviations(system, counts[:, np.newaxis], sizes, heaviest=plan.heaviest)
-    columns = zip(system.names, system.bounds.tolist(), values.tolist(), noise.tolist(), drawn.tolist(), strict=True)
+    columns = zip(
+        system.names,
+        system.bounds.tolist(),
+        values.tolist(),
+        noise.tolist(),
+        drawn.tolist(),
+        strict=True,
+    )
     lines = [
         ConstraintLine(name, bound, value, spread, 0.0, len(system), sampling=luck)
         for name, bound, value, spread, luck in columns
@@ -483,7 +582,8 @@ def _report_of(found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem)
 
 def _warn_of_small(groups: list[Any]) -> None:
     text = (
-        f"the noise of one round is too large for {len(groups)} of the groups, which keep the model's decisions: "
+        f"the noise of one round is too large for {len(groups)} of the groups, which keep the "
+        f"model's decisions: "
         f"{in_words(groups)}. Join small groups, allow a larger epsilon, or use more rows."
     )
     warnings.warn(text, ConstraintNotMet, stacklevel=3)
@@ -493,21 +593,24 @@ def _warn_of_gap(report: ConstraintReport) -> None:
     worst = report.worst
     assert worst is not None
     text = (
-        f"a constraint is not met: {worst.target}; the last histogram says {worst.value:.4f} (noise {worst.noise:.4f}). Ask "
+        f"a constraint is not met: {worst.target}; the last histogram says {worst.value:.4f} "
+        f"(noise {worst.noise:.4f}). Ask "
         "for a larger max_gap, a larger epsilon or more rounds; see constraint_report_."
     )
     warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
 def _require_one_plan(base: Base) -> None:
-    """Rounds beside a base that was looked at have no price here: theory.md#t10 is of one release."""
+    """Rounds beside a base that was looked at have no price here: theory.md#t10 is of one
+    release."""
     if base.spent and base.looked_at:
         raise PrivacyError(
             complaint(
                 expected="a base classifier that is fitted here, or was made without these rows",
                 of="estimator",
                 got=f"{type(bases.thawed(base.estimator)).__name__}, whose own fit is charged",
-                remedy="Pass it unfitted: then both are one plan. Or pass public_base=True if it has not seen these rows.",
+                remedy="Pass it unfitted: then both are one plan. Or pass public_base=True if it "
+                "has not seen these rows.",
             )
         )
 
@@ -516,8 +619,22 @@ def _checked(law: Floats) -> Floats:
     """Points of the simplex, or an error that shows no row."""
     if not np.isfinite(law).all():
         remedy = "Its predict_proba must give a share to each of classes_."
-        raise InputError(complaint(expected="probabilities", of="estimator", got="NaN or infinite values", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="probabilities",
+                of="estimator",
+                got="NaN or infinite values",
+                remedy=remedy,
+            )
+        )
     if law.min(initial=0.0) < -CLOSE or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > CLOSE:
         remedy = "Calibrate it, or divide by the sum."
-        raise InputError(complaint(expected="probabilities that sum to one", of="estimator", got="others", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="probabilities that sum to one",
+                of="estimator",
+                got="others",
+                remedy=remedy,
+            )
+        )
     return law

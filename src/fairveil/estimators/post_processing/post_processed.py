@@ -1,4 +1,5 @@
-"""The face of a fitted post-processor: what it predicts, and what it would be without chance. Abstract."""
+"""The face of a fitted post-processor: what it predicts, and what it would be without chance.
+Abstract."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from .after_a_base import AfterABase
 
 
 class PostProcessed(AfterABase):
-    """A base classifier, and thresholds or a table of chances after it. Abstract; `fit` is the estimator's own."""
+    """A base classifier, and thresholds or a table of chances after it. Abstract; `fit` is the
+    estimator's own."""
 
     constraints: Any
     max_sample_weight: Any
@@ -48,7 +50,8 @@ class PostProcessed(AfterABase):
 
     @property
     def edges_(self) -> Floats | None:
-        """The edges of the bins of the base's score; None where its decisions are changed instead."""
+        """The edges of the bins of the base's score; None where its decisions are changed
+        instead."""
         check_is_fitted(self, "model_")
         return self.model_.edges
 
@@ -76,7 +79,9 @@ class PostProcessed(AfterABase):
         if bases.is_randomised(base):
             law = decided.law_of(base, features, model.classes)
             return model.mixed(law, self._ids(X, sensitive_features, len(law)))
-        codes = decided.codes_of(decided.asked_of_base(lambda: base.predict(features)), model.classes)
+        codes = decided.codes_of(
+            decided.asked_of_base(lambda: base.predict(features)), model.classes
+        )
         return model.law(codes, self._ids(X, sensitive_features, len(codes)))
 
     def derandomise(self) -> Self:
@@ -87,8 +92,8 @@ class PostProcessed(AfterABase):
         Returns
         -------
         OddsPostProcessor
-            A copy with the best such rule at the released counts: least excess over the bounds, then least error. It has its
-            own `constraint_report_` and `guarantee_`.
+            A copy with the best such rule at the released counts: least excess over the bounds,
+            then least error. It has its own `constraint_report_` and `guarantee_`.
         """
         check_is_fitted(self, "model_")
         out = copy.copy(self)
@@ -98,20 +103,31 @@ class PostProcessed(AfterABase):
         system = self._resolved()
         if system.names != self.guarantee_.names:
             remedy = "Fit again after a change of constraints."
-            raise InputError(complaint(expected="the constraints of the fit", of="constraints", got="others", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="the constraints of the fit",
+                    of="constraints",
+                    got="others",
+                    remedy=remedy,
+                )
+            )
         model = self.model_
         shared = model.cells is None and len(self.released_.raw) > 1
         solved = mixing.deterministic(Program.of(self.released_, system, shared=shared))
         confidence = self.guarantee_.confidence
-        out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, confidence, shared=shared)
-        report = post_report.report_of(out.guarantee_, solved, post_report.CHOSEN, self.released_, system, self._heaviest)
+        out.guarantee_ = mixing_bounds.guarantee(
+            self.released_, system, solved.table, confidence, shared=shared
+        )
+        report = post_report.report_of(
+            out.guarantee_, solved, post_report.CHOSEN, self.released_, system, self._heaviest
+        )
         out.constraint_report_ = report.saying(self.constraint_report_.required)
         out.baselines_ = None
         table = solved.table[: len(model.mixing)]
         out.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
         return out
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _heaviest(self) -> float | None:
@@ -120,6 +136,8 @@ class PostProcessed(AfterABase):
 
     def _resolved(self) -> ConstraintSystem:
         """The constraints again, over the cells of the counts."""
-        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        notions = [
+            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+        ]
         system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
         return system if system.needs_groups else system.without_groups()

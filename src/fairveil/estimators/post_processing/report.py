@@ -1,4 +1,5 @@
-"""The constraints of a post-processor over the groups that it tells apart, and its report of them."""
+"""The constraints of a post-processor over the groups that it tells apart, and its report of
+them."""
 
 from __future__ import annotations
 
@@ -23,15 +24,18 @@ from ..wrapped.decided import DecidedRows
 
 SOLVED = "one linear program was solved to its optimum"
 OF_SCORES = "; decisions are thresholds on the base classifier's score, or mixtures of some"
-OF_DECISIONS = "; it is about the base classifier's decisions: a score of two classes was not there, or not asked for"
+OF_DECISIONS = (
+    "; it is about the base classifier's decisions: a score of two classes was not there, or not "
+    "asked for"
+)
 CHOSEN = "the best table without chance was chosen"
 NOTHING_ASKED = "no constraint was required: decisions are the base classifier's"
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a fit found: `cells` that the table tells apart at prediction, and how the base was asked (`method`).
-    `randomised`: whether chance was allowed."""
+    """What a fit found: `cells` that the table tells apart at prediction, and how the base was
+    asked (`method`). `randomised`: whether chance was allowed."""
 
     cells: Cells | None
     system: ConstraintSystem
@@ -41,18 +45,29 @@ class Found:
     method: str
     randomised: bool = True
 
-    def reported(self, classes: Sequence[Hashable], heaviest: object) -> tuple[ConstraintReport, BaselineReport | None]:
+    def reported(
+        self, classes: Sequence[Hashable], heaviest: object
+    ) -> tuple[ConstraintReport, BaselineReport | None]:
         """The constraints, and what costs nothing."""
         reason = (SOLVED if self.randomised else CHOSEN) + (
-            OF_SCORES if self.released.edges is not None else OF_DECISIONS if len(classes) == 2 else ""
+            OF_SCORES
+            if self.released.edges is not None
+            else OF_DECISIONS
+            if len(classes) == 2
+            else ""
         )
-        report = report_of(self.guarantee, self.solved, reason, self.released, self.system, heaviest)
+        report = report_of(
+            self.guarantee, self.solved, reason, self.released, self.system, heaviest
+        )
         compared = mixing_comparison.compared(self.released, self.system, self.solved.table)
         return report, of_comparison(compared, classes, free="the base classifier")
 
 
-def system_of(notions: Sequence[Notion], asked: DecidedRows) -> tuple[Cells | None, ConstraintSystem | None]:
-    """The constraints and the cells of the table; cells only where a constraint tells groups apart."""
+def system_of(
+    notions: Sequence[Notion], asked: DecidedRows
+) -> tuple[Cells | None, ConstraintSystem | None]:
+    """The constraints and the cells of the table; cells only where a constraint tells groups
+    apart."""
     cells = groups_of(asked.training, either=False)
     if not notions:
         return None, None
@@ -72,11 +87,17 @@ def system_of(notions: Sequence[Notion], asked: DecidedRows) -> tuple[Cells | No
 
 
 def report_of(
-    guarantee: MixingGuarantee, solved: Mixed, reason: str, released: Released, system: ConstraintSystem, heaviest: Any
+    guarantee: MixingGuarantee,
+    solved: Mixed,
+    reason: str,
+    released: Released,
+    system: ConstraintSystem,
+    heaviest: Any,
 ) -> ConstraintReport:
     """What was required, and what is known of it from the released counts."""
     counts = mixing.filled(released, system)
-    histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)  # what the table decides, on average: one draw varies as much
+    # what the table decides, on average: one draw varies as much
+    histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)
     drawn = sampling.deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
     lines = [
         ConstraintLine(
@@ -89,7 +110,13 @@ def report_of(
             sampling=float(one),
         )
         for name, bound, value, noise, pressure, one in zip(
-            guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, drawn, strict=True
+            guarantee.names,
+            guarantee.bounds,
+            guarantee.values,
+            guarantee.noise,
+            solved.pressures,
+            drawn,
+            strict=True,
         )
     ]
     return ConstraintReport(tuple(lines), 0, reason)

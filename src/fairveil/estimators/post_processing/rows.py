@@ -34,10 +34,13 @@ def read(
     groups: Cells | None = None,
     whose: Whose | None = None,
 ) -> DecidedRows:
-    """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor. `labelled`: else
-    nobody needs labels, and a base that is fitted says the classes. `groups`: where they are public. `whose`: each row is."""
+    """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted
+    post-processor. `labelled`: else nobody needs labels, and a base that is fitted says the
+    classes. `groups`: where they are public. `whose`: each row is."""
     base = estimator.estimator
-    ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose)
+    ways: Ways = promises.ways_of(
+        estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose
+    )
     fitted = base is not None and bases.is_fitted(base)
     known = as_tuple(getattr(base, "classes_", ())) if fitted else ()
     if labelled:
@@ -49,14 +52,23 @@ def read(
     promises.require_cap(asked.training, promise)
     rows = promises.public_rows_of(estimator.public_rows, asked.training, promise)
     ours = base is None or bases.carries_a_promise(base)
-    cautions.of_promise(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
+    cautions.of_promise(
+        promise, asked.training.rows.exact_count if promise.rows_are_public else rows
+    )
     steps = cautions.of_pipeline(asked.training, promise)
     if steps:
         outside = (*asked.training.not_covered, *(step.sentence for step in steps))
         asked = replace(asked, training=replace(asked.training, not_covered=outside))
     if isinstance(X, RowSource) and not ours:
         remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
-        raise InputError(complaint(expected="features for the base classifier", of="X", got=type(X).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="features for the base classifier",
+                of="X",
+                got=type(X).__name__,
+                remedy=remedy,
+            )
+        )
     names = set(read_by(base)) & set(asked.training.rows.layout.sensitive_names)
     if names and promise.is_private and promise.protects == "sensitive_features":
         raise PrivacyError(
@@ -70,8 +82,11 @@ def read(
     return asked
 
 
-def known_rows(public_rows: object, asked: DecidedRows, promise: Promise, base: Base) -> float | None:
-    """The number of rows, where it is public or nothing is promised; else what the base released of it, which is charged."""
+def known_rows(
+    public_rows: object, asked: DecidedRows, promise: Promise, base: Base
+) -> float | None:
+    """The number of rows, where it is public or nothing is promised; else what the base released of
+    it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
     stated = promises.public_rows_of(public_rows, asked.training, promise)
@@ -80,7 +95,9 @@ def known_rows(public_rows: object, asked: DecidedRows, promise: Promise, base: 
     return None if stated is None else float(stated)
 
 
-def base_of(estimator: object, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool) -> Base:
+def base_of(
+    estimator: object, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool
+) -> Base:
     """The base; ours read the table as it came, and leave the groups out by themselves."""
     X, y, sensitive_features, sample_weight = given
     if estimator is not None and not bases.carries_a_promise(estimator):
@@ -95,12 +112,19 @@ def shown(asked: DecidedRows, base: Base, X: TableLike) -> Any:
     return X if set(read_by(base.estimator)) & set(names) else asked.features
 
 
-def features_of(base: object, X: TableLike, schema: object, names: Sequence[str], sensitive: Sequence[str]) -> Any:
-    """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone (`names`)."""
+def features_of(
+    base: object, X: TableLike, schema: object, names: Sequence[str], sensitive: Sequence[str]
+) -> Any:
+    """X as the base takes it: without sensitive columns, and, for another's base under a schema,
+    features alone (`names`)."""
     decided.refuse_unseen(X)
     read_ones = read_by(base)
     if schema is not None and not bases.carries_a_promise(base):
-        return decided.without(X, [name for name in decided.names_of(X) if name not in names]) if names else X
+        return (
+            decided.without(X, [name for name in decided.names_of(X) if name not in names])
+            if names
+            else X
+        )
     return decided.without(X, [name for name in sensitive if name not in read_ones])
 
 
@@ -110,7 +134,8 @@ def as_tuple(classes: object) -> tuple[Any, ...]:
 
 
 def read_by(estimator: object) -> tuple[str, ...]:
-    """Names of the columns that another's fitted base reads; ours leave sensitive columns out by themselves."""
+    """Names of the columns that another's fitted base reads; ours leave sensitive columns out by
+    themselves."""
     if estimator is None or bases.carries_a_promise(estimator):
         return ()
     return as_tuple(getattr(estimator, "feature_names_in_", ()))

@@ -1,1 +1,2 @@
-"""A user's table as coded rows: columns, codes, targets, groups, and what is refused before any release."""
+"""A user's table as coded rows: columns, codes, targets, groups, and what is refused before any
+release."""

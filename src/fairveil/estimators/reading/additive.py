@@ -1,7 +1,9 @@
-"""`Additive`: the model that is a sum of steps and lines, one a number; which columns have them, and where their edges lie.
+"""`Additive`: the model that is a sum of steps and lines, one a number; which columns have them,
+and where their edges lie.
 
-Edges are public always: declared (`Number(low, high, edges=...)`), or made from declared bounds, or, where no bounds are known,
-the same for every column. Why none are bought: docs/additive_models.md.
+Edges are public always: declared (`Number(low, high, edges=...)`), or made from declared bounds,
+or, where no bounds are known, the same for every column. Why none are bought:
+docs/additive_models.md.
 """
 
 from __future__ import annotations
@@ -26,13 +28,18 @@ NAME = "additive"
 WORDS = "'linear', 'additive', an Additive"
 BINS = 16
 HALVINGS = 8
-"""How often the part of a range that is next to zero (or to the end next to zero) is cut in half again: columns of money have
-most of their rows there. A part where nobody is costs next to nothing: docs/additive_models.md."""
-ANYWHERE = tuple(sorted({0.0, *(sign * 2.0 ** (power / 2) for power in range(-20, 41) for sign in (-1.0, 1.0))}))
-"""Edges of a number whose bounds are not known: zero, and two an octave from 0.001 to a million on either side."""
+"""How often the part of a range that is next to zero (or to the end next to zero) is cut in half
+again: columns of money have most of their rows there. A part where nobody is costs next to nothing:
+docs/additive_models.md."""
+ANYWHERE = tuple(
+    sorted({0.0, *(sign * 2.0 ** (power / 2) for power in range(-20, 41) for sign in (-1.0, 1.0))})
+)
+"""Edges of a number whose bounds are not known: zero, and two an octave from 0.001 to a million on
+either side."""
 MANY = 32
 ROWS_A_NUMBER = 300
-"""A table of more numbers than `MANY` gets steps only where so many rows a number are known to be there."""
+"""A table of more numbers than `MANY` gets steps only where so many rows a number are known to be
+there."""
 MOST_BINS = 256
 COARSE = 8
 MOST_SIDE = 33
@@ -46,11 +53,12 @@ class Additive:
     Parameters
     ----------
     bins : int, default=16
-        Number of equal parts that a declared range is cut into. The part next to zero, or to the end next to zero, is halved
-        eight times more. A column with declared edges (`Number(low, high, edges=...)`) has those.
+        Number of equal parts that a declared range is cut into. The part next to zero, or to the
+        end next to zero, is halved eight times more. A column with declared edges
+        (`Number(low, high, edges=...)`) has those.
     columns : tuple of str, default=None
-        Names of the numbers that get steps. None: all. A table with more than 32 numbers and fewer than 300 known rows a number
-        gets none, and a warning says so.
+        Names of the numbers that get steps. None: all. A table with more than 32 numbers and fewer
+        than 300 known rows a number gets none, and a warning says so.
     interactions : tuple of pairs of str, default=()
         Pairs of columns whose combinations get a term each.
 
@@ -71,7 +79,12 @@ class Additive:
     def __post_init__(self) -> None:
         if _checks.whole(bins=self.bins, at_least=2) > MOST_BINS:
             raise InputError(
-                complaint(expected=f"at most {MOST_BINS}", of="bins", got=self.bins, remedy="Pass bins=16, for example.")
+                complaint(
+                    expected=f"at most {MOST_BINS}",
+                    of="bins",
+                    got=self.bins,
+                    remedy="Pass bins=16, for example.",
+                )
             )
         if self.columns is not None:
             _checks.normalise(self, columns=_names(self.columns, "columns"))
@@ -89,7 +102,11 @@ class Additive:
             Plain values.
         """
         columns = None if self.columns is None else list(self.columns)
-        return {"bins": self.bins, "columns": columns, "interactions": [list(pair) for pair in self.interactions]}
+        return {
+            "bins": self.bins,
+            "columns": columns,
+            "interactions": [list(pair) for pair in self.interactions],
+        }
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Additive:
@@ -108,7 +125,14 @@ class Additive:
         unknown = sorted(set(values) - {"bins", "columns", "interactions"})
         if unknown:
             remedy = "Save the estimator again."
-            raise InputError(complaint(expected="bins, columns and interactions", of="model", got=unknown, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="bins, columns and interactions",
+                    of="model",
+                    got=unknown,
+                    remedy=remedy,
+                )
+            )
         return Additive(**values)
 
     def shapes(self, coding: Coding, layout: RowLayout, rows: int | None) -> Shapes | None:
@@ -129,7 +153,10 @@ class Additive:
             The steps; None where there are to be none.
         """
         numbers, categories = _columns_of(coding, layout)
-        steps = tuple(self._steps(name, place, scale, declared) for place, (name, scale, declared) in enumerate(numbers))
+        steps = tuple(
+            self._steps(name, place, scale, declared)
+            for place, (name, scale, declared) in enumerate(numbers)
+        )
         if self.columns is not None:
             _require_known(self.columns, [side.name for side in steps], "columns")
             steps = tuple(side for side in steps if side.name in self.columns)
@@ -139,22 +166,41 @@ class Additive:
                 _warn_of_many(len(steps))
             steps = tuple(side for side in steps if side.name in declared_alone)
         steps = tuple(side for side in steps if side.edges)
-        sides = {name: self._side(name, place, scale, declared) for place, (name, scale, declared) in enumerate(numbers)}
-        sides |= {name: Side(name, place, values=values) for place, (name, values) in enumerate(categories)}
+        sides = {
+            name: self._side(name, place, scale, declared)
+            for place, (name, scale, declared) in enumerate(numbers)
+        }
+        sides |= {
+            name: Side(name, place, values=values)
+            for place, (name, values) in enumerate(categories)
+        }
         pairs = tuple(self._crossed(pair, sides) for pair in self.interactions)
         return Shapes(steps, pairs) if steps or pairs else None
 
-    def _steps(self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None) -> Side:
+    def _steps(
+        self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None
+    ) -> Side:
         if scale is None:
             return Side(name, place, ANYWHERE, ANYWHERE, along=True)
-        return _side(name, place, scale, _parts(scale, self.bins, HALVINGS) if declared is None else _coded(declared, scale))
+        return _side(
+            name,
+            place,
+            scale,
+            _parts(scale, self.bins, HALVINGS) if declared is None else _coded(declared, scale),
+        )
 
-    def _side(self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None) -> Side:
+    def _side(
+        self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None
+    ) -> Side:
         """Of a pair: coarser."""
         if scale is None:
             every = ANYWHERE[2::4]
             return Side(name, place, every, every)
-        edges = _parts(scale, min(COARSE, self.bins), 2) if declared is None else _thinned(_coded(declared, scale))
+        edges = (
+            _parts(scale, min(COARSE, self.bins), 2)
+            if declared is None
+            else _thinned(_coded(declared, scale))
+        )
         return _side(name, place, scale, edges)
 
     def _crossed(self, pair: tuple[str, str], sides: Mapping[str, Side]) -> tuple[Side, Side]:
@@ -163,7 +209,14 @@ class Additive:
         if one.size * other.size > MOST_CELLS:
             remedy = "Leave this pair out, or join values of these columns in the schema."
             got = f"{pair[0]} x {pair[1]}: {one.size * other.size}"
-            raise InputError(complaint(expected=f"at most {MOST_CELLS} cells", of="interactions", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_CELLS} cells",
+                    of="interactions",
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         return one, other
 
 
@@ -173,7 +226,11 @@ def wanted(model: object) -> Additive | None:
         return model
     if isinstance(model, str) and model not in ("linear", NAME):
         remedy = "Pass model='additive', or model=None, which is linear."
-        raise InputError(complaint(expected=f"{WORDS}, a torch.nn.Module or None", of="model", got=model, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"{WORDS}, a torch.nn.Module or None", of="model", got=model, remedy=remedy
+            )
+        )
     return Additive() if takes_steps(model) else None
 
 
@@ -190,7 +247,10 @@ def takes_steps(model: object) -> bool:
 def of_rows(model: object) -> Additive | None:
     """The same as `wanted`, for estimators that take no module."""
     if module_of(model) is not None:
-        remedy = "Pass model='additive', or model=None; modules are fitted by RateConstrainedClassifier and FermiClassifier."
+        remedy = (
+            "Pass model='additive', or model=None; modules are fitted by RateConstrainedClassifier "
+            "and FermiClassifier."
+        )
         got = type(model).__name__
         raise InputError(complaint(expected=f"{WORDS} or None", of="model", got=got, remedy=remedy))
     return wanted(model)
@@ -209,10 +269,13 @@ def words_of(shapes: Shapes | None) -> str:
 
 
 def _parts(scale: Affine, bins: int, halvings: int) -> Floats:
-    """Edges of [-1, 1]: equal parts, and halves of halves towards zero, or towards the end next to it."""
+    """Edges of [-1, 1]: equal parts, and halves of halves towards zero, or towards the end next to
+    it."""
     zero = min(1.0, max(-1.0, -scale.center / scale.half))
     steps = 2.0 / bins * 0.5 ** np.arange(1, halvings + 1)
-    edges = np.unique(np.concatenate([np.linspace(-1.0, 1.0, bins + 1), zero - steps, [zero], zero + steps]))
+    edges = np.unique(
+        np.concatenate([np.linspace(-1.0, 1.0, bins + 1), zero - steps, [zero], zero + steps])
+    )
     return np.asarray(edges[(edges > -1.0) & (edges < 1.0)])
 
 
@@ -237,19 +300,32 @@ def _side(name: str, place: int, scale: Affine, edges: Floats) -> Side:
 Numbers = list[tuple[str, Affine | None, tuple[float, ...] | None]]
 
 
-def _columns_of(coding: Coding, layout: RowLayout) -> tuple[Numbers, list[tuple[str, tuple[str, ...]]]]:
-    """Numbers, each with its scale and declared edges where they are known; and categories with their values."""
+def _columns_of(
+    coding: Coding, layout: RowLayout
+) -> tuple[Numbers, list[tuple[str, tuple[str, ...]]]]:
+    """Numbers, each with its scale and declared edges where they are known; and categories with
+    their values."""
     if isinstance(coding, SchemaCoding):
         encoding = coding.encoding
         schema: Schema = encoding.schema
-        numbers: Numbers = [(scale.name, scale, _declared(schema, scale.name)) for scale in encoding.numbers]
+        numbers: Numbers = [
+            (scale.name, scale, _declared(schema, scale.name)) for scale in encoding.numbers
+        ]
         return numbers, [(name, tuple(map(str, schema.listed(name)))) for name in encoding.coded]
     if isinstance(coding, TableCoding):
-        numbers = [(feature.name, None, None) for feature in coding.features if feature.values is None]
-        words = [(one.name, tuple(map(str, one.values))) for one in coding.features if one.values is not None]
+        numbers = [
+            (feature.name, None, None) for feature in coding.features if feature.values is None
+        ]
+        words = [
+            (one.name, tuple(map(str, one.values)))
+            for one in coding.features
+            if one.values is not None
+        ]
         return numbers, words
     numbers = [(f"x{j}", None, None) for j in range(layout.numbers)]
-    return numbers, [(f"code{j}", tuple(map(str, range(size)))) for j, size in enumerate(layout.code_sizes)]
+    return numbers, [
+        (f"code{j}", tuple(map(str, range(size)))) for j, size in enumerate(layout.code_sizes)
+    ]
 
 
 def _declared(schema: Schema, name: str) -> tuple[float, ...] | None:
@@ -262,33 +338,49 @@ def _require_known(names: Sequence[str], known: Sequence[str], of: str) -> None:
     strange = [name for name in names if name not in known]
     if strange:
         remedy = "Name features as the schema does, or as the table at fit."
-        raise InputError(complaint(expected=f"names among {list(known)}", of=of, got=strange, remedy=remedy))
+        raise InputError(
+            complaint(expected=f"names among {list(known)}", of=of, got=strange, remedy=remedy)
+        )
 
 
 def _names(given: object, of: str) -> tuple[str, ...]:
     listed = () if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
-    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
+    if (
+        not listed
+        or not all(isinstance(name, str) for name in listed)
+        or len(set(listed)) != len(listed)
+    ):
         remedy = 'Pass ["age", "hours"], for example; or None, for all.'
-        raise InputError(complaint(expected="a list of distinct names", of=of, got=given, remedy=remedy))
+        raise InputError(
+            complaint(expected="a list of distinct names", of=of, got=given, remedy=remedy)
+        )
     return listed
 
 
 def _pair(given: object) -> tuple[str, str]:
     listed = () if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
-    if len(listed) != 2 or not all(isinstance(name, str) for name in listed) or listed[0] == listed[1]:
+    if (
+        len(listed) != 2
+        or not all(isinstance(name, str) for name in listed)
+        or listed[0] == listed[1]
+    ):
         _refuse_pairs(given)
     return listed[0], listed[1]
 
 
 def _refuse_pairs(given: object) -> None:
     remedy = 'Pass interactions=[("age", "hours")], for example.'
-    raise InputError(complaint(expected="pairs of distinct names", of="interactions", got=given, remedy=remedy))
+    raise InputError(
+        complaint(expected="pairs of distinct names", of="interactions", got=given, remedy=remedy)
+    )
 
 
 def _warn_of_many(numbers: int) -> None:
     text = (
-        f"{numbers} numbers, and not {ROWS_A_NUMBER} rows for each are known to be there: the model is linear, as steps for "
-        'all would be noise. Pass model=Additive(columns=["age", ...]) to name those that matter; or public_rows=, if there '
+        f"{numbers} numbers, and not {ROWS_A_NUMBER} rows for each are known to be there: the "
+        f"model is linear, as steps for "
+        'all would be noise. Pass model=Additive(columns=["age", ...]) to name those that matter; '
+        "or public_rows=, if there "
         "are more."
     )
     warnings.warn(text, NoSteps, stacklevel=3)

@@ -1,7 +1,8 @@
-"""Whether the parts of an estimator that was read agree: what does not is refused at once, not when it predicts.
+"""Whether the parts of an estimator that was read agree: what does not is refused at once, not when
+it predicts.
 
-Each part was checked by itself when it was read. Here they are held against each other: columns and coding, coding and model,
-classes, groups, what was found and what is said of it.
+Each part was checked by itself when it was read. Here they are held against each other: columns and
+coding, coding and model, classes, groups, what was found and what is said of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def require(estimator: BaseEstimator, content: Node) -> None:
     """An error that names the part of the file that contradicts another."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and len(names) != estimator.n_features_in_:
-        content["columns"].refuse(f"{estimator.n_features_in_} names, one for each of 'features'", len(names))
+        content["columns"].refuse(
+            f"{estimator.n_features_in_} names, one for each of 'features'", len(names)
+        )
     coding = getattr(estimator, "coding_", None)
     if coding is not None:
         _require_columns(coding, estimator, content)
@@ -34,7 +37,10 @@ def require(estimator: BaseEstimator, content: Node) -> None:
     if outcome is not None:
         _require_outcome(outcome, estimator, content["outcome"])
     _require_groups(estimator.model_, estimator, content)
-    if isinstance(estimator.model_, Model) and list(estimator.model_.classes) != np.asarray(estimator.classes_).tolist():
+    if (
+        isinstance(estimator.model_, Model)
+        and list(estimator.model_.classes) != np.asarray(estimator.classes_).tolist()
+    ):
         content.refuse("the classes of the model", np.asarray(estimator.classes_).tolist())
 
 
@@ -43,17 +49,27 @@ def _require_columns(coding: object, estimator: BaseEstimator, content: Node) ->
     if isinstance(coding, TableCoding):
         expected = {len(coding.columns)}
     elif isinstance(coding, SchemaCoding):
-        expected = {len(coding.encoding.features), len(coding.encoding.features) + len(coding.encoding.schema.sensitive)}
+        expected = {
+            len(coding.encoding.features),
+            len(coding.encoding.features) + len(coding.encoding.schema.sensitive),
+        }
     else:
         assert isinstance(coding, RowsCoding)
         expected = {coding.numbers + len(coding.code_sizes)}
     if estimator.n_features_in_ not in expected:
-        content["features"].refuse(f"{min(expected)}, as the coding has columns", estimator.n_features_in_)
+        content["features"].refuse(
+            f"{min(expected)}, as the coding has columns", estimator.n_features_in_
+        )
     layout, model = coding.layout, estimator.model_
     if isinstance(model, LinearModel | RegressionModel) or getattr(model, "kind", "") == "network":
-        fits = (layout.numbers, tuple(layout.code_sizes)) == (model.numbers, tuple(model.code_sizes))
+        fits = (layout.numbers, tuple(layout.code_sizes)) == (
+            model.numbers,
+            tuple(model.code_sizes),
+        )
         if not fits:
-            content["coding"].refuse(f"a coding of {model.numbers} numbers, as the model has", layout.numbers)
+            content["coding"].refuse(
+                f"a coding of {model.numbers} numbers, as the model has", layout.numbers
+            )
 
 
 def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> None:
@@ -62,7 +78,10 @@ def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> N
     if isinstance(estimator.model_, LinearModel) and weights is not None:
         outputs, width = estimator.model_.weights.shape
         if np.shape(weights) != (outputs, 1 + width):
-            told.refuse(f"weights of shape {[outputs, 1 + width]}, as the model has", list(np.shape(weights)))
+            told.refuse(
+                f"weights of shape {[outputs, 1 + width]}, as the model has",
+                list(np.shape(weights)),
+            )
     coefficients = getattr(outcome, "coefficients", None)
     if coefficients is not None and isinstance(estimator.model_, RegressionModel):
         expected = 1 + len(estimator.model_.weights)
@@ -74,6 +93,10 @@ def _require_groups(model: object, estimator: BaseEstimator, content: Node) -> N
     """Rules that read the group read the groups of the estimator."""
     inner = model.models if isinstance(model, MixtureModel) else (getattr(model, "model", model),)
     for one in (*inner, *(getattr(inner[0], "models", ()) if inner else ())):
-        read = one.cells if isinstance(one, GroupedLinearModel | PostProcessedModel | ShiftedModel) else None
+        read = (
+            one.cells
+            if isinstance(one, GroupedLinearModel | PostProcessedModel | ShiftedModel)
+            else None
+        )
         if read is not None and read != estimator.cells_:
             content["cells"].refuse("the groups that the model reads", content["cells"].value)

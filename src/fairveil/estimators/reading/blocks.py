@@ -1,4 +1,5 @@
-"""The blocks of a fit, on their way to the curator: held, read again at each pass, or in shards, which change them."""
+"""The blocks of a fit, on their way to the curator: held, read again at each pass, or in shards,
+which change them."""
 
 from __future__ import annotations
 
@@ -13,17 +14,21 @@ from ...facts import RowBlock, RowSource
 class Blocks(Sequence[RowBlock]):
     """Blocks that are changed one by one.
 
-    `of` a source: its blocks are held, in memory or as views of a file; those of one that `is_streamed` are read, and changed,
-    at every pass; those of one that `is_sharded` are not here, and `changes` travel to them.
+    `of` a source: its blocks are held, in memory or as views of a file; those of one that
+    `is_streamed` are read, and changed, at every pass; those of one that `is_sharded` are not here,
+    and `changes` travel to them.
     """
 
-    def __init__(self, held: Iterable[RowBlock] | None, source: Any = None, changes: tuple[Change, ...] = ()) -> None:
+    def __init__(
+        self, held: Iterable[RowBlock] | None, source: Any = None, changes: tuple[Change, ...] = ()
+    ) -> None:
         self._held = None if held is None else list(held)
         self.source, self.changes = source, changes
 
     @staticmethod
     def of(source: RowSource) -> Blocks:
-        """All blocks of a source of rows. Those of one that streams are settled first: in memory, or on the disk."""
+        """All blocks of a source of rows. Those of one that streams are settled first: in memory,
+        or on the disk."""
         settled = getattr(source, "settled", None)
         source = settled() if callable(settled) else source
         away = getattr(source, "is_streamed", False) or is_sharded(source)

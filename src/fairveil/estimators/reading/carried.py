@@ -1,12 +1,15 @@
-"""How many groups the rows of a fit can carry. More are refused before any release, and before a ledger is asked.
+"""How many groups the rows of a fit can carry. More are refused before any release, and before a
+ledger is asked.
 
-A group of a few rows has rates that drown in the noise, and work grows with the square of the groups: an income, or a date of
-birth, that is named as sensitive would cost hours and gigabytes.
+A group of a few rows has rates that drown in the noise, and work grows with the square of the
+groups: an income, or a date of birth, that is named as sensitive would cost hours and gigabytes.
 
 Guarantees (tests/estimators/test_estimators_many_groups.py):
-1. Groups that a schema or a source of rows states are compared with a constant alone: the refusal tells nothing of the rows.
-2. Groups that are read from the data are compared with the number of rows, too. Such a fit lists its groups as read from the
-   data, not covered. The refusal reaches the data holder before any release, and shows no value.
+1. Groups that a schema or a source of rows states are compared with a constant alone: the refusal
+   tells nothing of the rows.
+2. Groups that are read from the data are compared with the number of rows, too. Such a fit lists
+   its groups as read from the data, not covered. The refusal reaches the data holder before any
+   release, and shows no value.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ MOST_CELLS = 1000
 """Cells at most, whoever states the groups."""
 
 FEWEST_ROWS = 5
-"""How many rows there must be for each group, on the average, where groups are read from the data."""
+"""How many rows there must be for each group, on the average, where groups are read from the
+data."""
 
 ALWAYS = 16
 """So many groups are never too many."""
@@ -45,10 +49,12 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
         if size > most_groups(rows):
             raise InputError(
                 complaint(
-                    expected=f"at most {most_groups(rows)} groups, which is what {rows:,} rows can carry",
+                    expected=f"at most {most_groups(rows)} groups, which is what {rows:,} rows can "
+                    f"carry",
                     of=f"sensitive column {name!r}",
                     got=f"{size:,} distinct values",
-                    remedy="Make ranges of a number first (ages by decade, for example). Or declare the frequent values in a "
+                    remedy="Make ranges of a number first (ages by decade, for example). Or "
+                    "declare the frequent values in a "
                     f"schema, where one value stands for the others: {OTHERS}.",
                     quote=False,
                 )
@@ -56,21 +62,25 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
 
 
 def require_few_classes(size: int, rows: int) -> None:
-    """Classes that were read from the data: a number that was meant for a regressor has as many as there are rows."""
+    """Classes that were read from the data: a number that was meant for a regressor has as many as
+    there are rows."""
     if size > most_groups(rows):
         raise InputError(
             complaint(
-                expected=f"at most {most_groups(rows)} classes, which is what {rows:,} rows can carry",
+                expected=f"at most {most_groups(rows)} classes, which is what {rows:,} rows can "
+                f"carry",
                 of="y",
                 got=f"{size:,} distinct values",
-                remedy="Fit a regressor to a number, or make ranges of it first. A schema may declare more classes.",
+                remedy="Fit a regressor to a number, or make ranges of it first. A schema may "
+                "declare more classes.",
                 quote=False,
             )
         )
 
 
 def groups_of(training: Training, mode: str = "product", *, either: bool = True) -> Cells | None:
-    """The cells of a fit's sensitive columns; None where there are none. `either`: whether the user may choose the mode."""
+    """The cells of a fit's sensitive columns; None where there are none. `either`: whether the user
+    may choose the mode."""
     rows = training.rows
     if not rows.layout.sensitive:
         return None
@@ -79,9 +89,18 @@ def groups_of(training: Training, mode: str = "product", *, either: bool = True)
     read = READ_FROM_DATA in of_facts
     most = most_groups(training.exact_rows) if read else MOST_CELLS
     if cells.count > most:
-        each = ", ".join(f"{name!r}: {size}" for name, size in zip(cells.names, cells.sizes, strict=True))
-        carried = f"which is what {training.exact_rows:,} rows can carry" if read else "whoever states them"
-        apart = " Or look at one column at a time: groups='marginal', in the constraint or the estimator."
+        each = ", ".join(
+            f"{name!r}: {size}" for name, size in zip(cells.names, cells.sizes, strict=True)
+        )
+        carried = (
+            f"which is what {training.exact_rows:,} rows can carry"
+            if read
+            else "whoever states them"
+        )
+        apart = (
+            " Or look at one column at a time: groups='marginal', in the constraint or the "
+            "estimator."
+        )
         raise InputError(
             complaint(
                 expected=f"at most {most:,} groups, {carried}",

@@ -1,12 +1,13 @@
-"""How an estimator's tables become coded rows, and coefficients the units of the input again. Fitted once, used at predict.
+"""How an estimator's tables become coded rows, and coefficients the units of the input again.
+Fitted once, used at predict.
 
 Three ways, each a frozen object of what is published with the model:
 - `SchemaCoding`: by a schema alone (`data.Encoding`); nothing is read from the data;
 - `TableCoding`: no schema; numbers as they come, words by the list of those that occurred at fit;
 - `RowsCoding`: rows that somebody coded already.
 
-Each may have `Shapes`, the steps of an additive model, and end with a `Standard`: numbers shifted and scaled by training means
-and deviations, which no promise covers.
+Each may have `Shapes`, the steps of an additive model, and end with a `Standard`: numbers shifted
+and scaled by training means and deviations, which no promise covers.
 """
 
 from __future__ import annotations
@@ -86,14 +87,19 @@ class Coding(ABC):
         return block if self.standard is None else self.standard.apply(block)
 
     def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given. Those of steps have no unit, nor
-        has that of a number without known bounds, which is of where it lies along its edges."""
+        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given. Those of
+        steps have no unit, nor has that of a number without known bounds, which is of where it lies
+        along its edges."""
         own = self.own_layout.width
         undone, intercept = self._undone(weights[:, :own], intercept)
         return np.concatenate([undone, weights[:, own:]], axis=1), intercept
 
     def _undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        return (weights, intercept) if self.standard is None else self.standard.undone(weights, intercept)
+        return (
+            (weights, intercept)
+            if self.standard is None
+            else self.standard.undone(weights, intercept)
+        )
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,8 @@ class SchemaCoding(Coding):
 
 @dataclass(frozen=True)
 class TableCoding(Coding):
-    """Without a schema. `features` in the order of X; `columns`: all columns of X at fit, sensitive ones that are no
-    features among them.
+    """Without a schema. `features` in the order of X; `columns`: all columns of X at fit, sensitive
+    ones that are no features among them.
 
     Numbers come before words in coded rows, each kind in the order of X.
     """
@@ -145,13 +151,22 @@ class TableCoding(Coding):
 
     @property
     def own_layout(self) -> RowLayout:
-        sizes = tuple(len(feature.values) for feature in self.features if feature.values is not None)
+        sizes = tuple(
+            len(feature.values) for feature in self.features if feature.values is not None
+        )
         return RowLayout(len(self.features) - len(sizes), sizes)
 
     @property
     def own_names(self) -> tuple[str, ...]:
         numbers = (feature.name for feature in self.features if feature.values is None)
-        return (*numbers, *(f"{feature.name}={value}" for feature in self.features for value in feature.values or ()))
+        return (
+            *numbers,
+            *(
+                f"{feature.name}={value}"
+                for feature in self.features
+                for value in feature.values or ()
+            ),
+        )
 
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         return self.grid_blocks(self._narrowed(grid_of(X)))
@@ -169,7 +184,9 @@ class TableCoding(Coding):
         runs = [slice(a, min(grid.rows, a + BLOCK_ROWS)) for a in range(0, grid.rows, BLOCK_ROWS)]
         blocks = [
             RowBlock(
-                np.empty((len(numbers), run.stop - run.start), np.float32 if single else np.float64),
+                np.empty(
+                    (len(numbers), run.stop - run.start), np.float32 if single else np.float64
+                ),
                 np.empty((len(words), run.stop - run.start), kind),
             )
             for run in runs
@@ -194,11 +211,14 @@ class TableCoding(Coding):
         found = numbers_of(grid.column(name), f"column {name!r}")
         if found is None:
             remedy = "Pass numbers where there were numbers at fit."
-            raise InputError(complaint(expected="numbers", of=f"column {name!r}", got="words", remedy=remedy))
+            raise InputError(
+                complaint(expected="numbers", of=f"column {name!r}", got="words", remedy=remedy)
+            )
         return found
 
     def _narrowed(self, grid: Grid) -> Grid:
-        """The grid with our names on its columns: by name where both have names, else by position."""
+        """The grid with our names on its columns: by name where both have names, else by
+        position."""
         wanted = [feature.name for feature in self.features]
         if grid.named and set(wanted) <= set(grid.names):
             return grid
@@ -217,7 +237,8 @@ class TableCoding(Coding):
 
 @dataclass(frozen=True)
 class RowsCoding(Coding):
-    """Rows that were coded elsewhere: X is a source of rows, or, where all features are numbers, an array of them."""
+    """Rows that were coded elsewhere: X is a source of rows, or, where all features are numbers, an
+    array of them."""
 
     numbers: int
     code_sizes: tuple[int, ...] = ()
@@ -230,25 +251,34 @@ class RowsCoding(Coding):
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        codes = (f"code{j}={value}" for j, size in enumerate(self.code_sizes) for value in range(size))
+        codes = (
+            f"code{j}={value}" for j, size in enumerate(self.code_sizes) for value in range(size)
+        )
         return (*(f"x{j}" for j in range(self.numbers)), *codes)
 
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         if self.code_sizes:
             remedy = "Pass a source of rows, or a RowBlock, coded like those of the fit."
-            raise InputError(complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy))
+            raise InputError(
+                complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy)
+            )
         return TableCoding(tuple(map(Feature, self.own_names)), self.own_names).raw_blocks(X)
 
 
 def coded_blocks(X: TableLike, layout: RowLayout) -> Iterator[RowBlock] | None:
-    """The blocks of X where it is a source of coded rows or a block, checked against the shape of features; else None."""
+    """The blocks of X where it is a source of coded rows or a block, checked against the shape of
+    features; else None."""
     if isinstance(X, RowBlock):
         blocks: Iterator[RowBlock] = iter((X,))
     elif isinstance(X, RowSource):
         found, wanted = ((shape.numbers, tuple(shape.code_sizes)) for shape in (X.layout, layout))
         if found != wanted:
             remedy = "Code the rows as those of the fit were."
-            raise InputError(complaint(expected=f"(numbers, sizes of codes) {wanted}", of="X", got=found, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"(numbers, sizes of codes) {wanted}", of="X", got=found, remedy=remedy
+                )
+            )
         blocks = X.blocks()
     else:
         return None
@@ -256,15 +286,23 @@ def coded_blocks(X: TableLike, layout: RowLayout) -> Iterator[RowBlock] | None:
 
 
 def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
-    """Codes of words by the list of the fit; others are an error that names them and the known ones."""
+    """Codes of words by the list of the fit; others are an error that names them and the known
+    ones."""
     assert feature.values is not None
-    return category_codes(grid.column(feature.name), Category(feature.values), Place(feature.name, missing_values=()))
+    return category_codes(
+        grid.column(feature.name), Category(feature.values), Place(feature.name, missing_values=())
+    )
 
 
 def _renamed(grid: Grid, names: tuple[str, ...]) -> Grid:
     if grid.table is None:
         return replace(grid, names=names, _seen={})
-    return replace(grid, names=names, _seen={}, table=_Renamed(grid.table, dict(zip(names, grid.table.names, strict=True))))
+    return replace(
+        grid,
+        names=names,
+        _seen={},
+        table=_Renamed(grid.table, dict(zip(names, grid.table.names, strict=True))),
+    )
 
 
 class _Renamed:
@@ -285,7 +323,9 @@ def _matrix_blocks(matrix: Any, grid: Grid) -> Iterator[RowBlock]:
     for a in range(0, grid.rows, BLOCK_ROWS):
         part = matrix[a : a + BLOCK_ROWS]
         none = np.empty((0, part.shape[0]), np.uint8)
-        yield RowBlock(sparse.csr_array(part) if grid.is_sparse else np.array(part.T, order="C"), none)
+        yield RowBlock(
+            sparse.csr_array(part) if grid.is_sparse else np.array(part.T, order="C"), none
+        )
 
 
 def _is_single(raw: Raw) -> bool:

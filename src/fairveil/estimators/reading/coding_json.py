@@ -21,14 +21,19 @@ def to_dict(coding: Coding) -> dict[str, Any]:
     """Plain JSON values."""
     standard = coding.standard
     out: dict[str, Any] = {
-        "standard": None if standard is None else {"means": list(standard.means), "deviations": list(standard.deviations)}
+        "standard": None
+        if standard is None
+        else {"means": list(standard.means), "deviations": list(standard.deviations)}
     }
     if coding.shapes is not None:
         out[SHAPES] = shapes_json.to_dict(coding.shapes)
     if isinstance(coding, SchemaCoding):
         return {"kind": "schema", "encoding": coding.encoding.to_dict(), **out}
     if isinstance(coding, TableCoding):
-        listed = [{"name": one.name, "values": None if one.values is None else list(one.values)} for one in coding.features]
+        listed = [
+            {"name": one.name, "values": None if one.values is None else list(one.values)}
+            for one in coding.features
+        ]
         return {"kind": "table", "features": listed, "columns": list(coding.columns), **out}
     assert isinstance(coding, RowsCoding)
     return {"kind": "rows", "numbers": coding.numbers, "code_sizes": list(coding.code_sizes), **out}
@@ -39,7 +44,9 @@ def from_dict(node: Node) -> Coding:
     kind = node["kind"].text()
     if kind == "schema":
         node.only(("kind", "encoding", "standard"), (SHAPES,))
-        coding: Coding = SchemaCoding(Encoding.from_dict(node["encoding"].mapping()), _standard(node["standard"]))
+        coding: Coding = SchemaCoding(
+            Encoding.from_dict(node["encoding"].mapping()), _standard(node["standard"])
+        )
     elif kind == "table":
         node.only(("kind", "features", "columns", "standard"), (SHAPES,))
         features = tuple(map(_feature, node["features"].list()))
@@ -49,15 +56,23 @@ def from_dict(node: Node) -> Coding:
         coding = TableCoding(features, columns, _standard(node["standard"]))
     elif kind == "rows":
         node.only(("kind", "numbers", "code_sizes", "standard"), (SHAPES,))
-        sizes = tuple(size.whole(at_least=1, at_most=MOST_CODES) for size in node["code_sizes"].list())
-        coding = RowsCoding(node["numbers"].whole(at_most=MOST_CODES), sizes, _standard(node["standard"]))
+        sizes = tuple(
+            size.whole(at_least=1, at_most=MOST_CODES) for size in node["code_sizes"].list()
+        )
+        coding = RowsCoding(
+            node["numbers"].whole(at_most=MOST_CODES), sizes, _standard(node["standard"])
+        )
     else:
         remedy = "Read it with the version of Fairveil that wrote it."
-        raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy))
+        raise InputError(
+            complaint(expected="'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy)
+        )
     if SHAPES in node.mapping():
         coding = replace(coding, shapes=shapes_json.from_dict(node[SHAPES], coding.own_layout))  # type: ignore[type-var]
     if coding.standard is not None and len(coding.standard.means) != coding.layout.numbers:
-        node["standard"].refuse(f"means of {coding.layout.numbers} numbers", len(coding.standard.means))
+        node["standard"].refuse(
+            f"means of {coding.layout.numbers} numbers", len(coding.standard.means)
+        )
     return coding
 
 
@@ -73,5 +88,7 @@ def _standard(node: Node) -> Standard | None:
 
 def _feature(node: Node) -> Feature:
     values = node.only(("name", "values"))["values"]
-    listed = None if values.is_null else Category(tuple(value.value for value in values.list())).values
+    listed = (
+        None if values.is_null else Category(tuple(value.value for value in values.list())).values
+    )
     return Feature(node["name"].text(), listed)

@@ -1,4 +1,5 @@
-"""Labels, targets and sensitive columns as users hold them: arrays, series, frames, mappings, or names of columns of X."""
+"""Labels, targets and sensitive columns as users hold them: arrays, series, frames, mappings, or
+names of columns of X."""
 
 from __future__ import annotations
 
@@ -21,13 +22,24 @@ from .carried import require_few_values
 
 
 def read_labels(y: ColumnsLike) -> npt.NDArray[Any]:
-    """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
+    """Labels as one array, from any container; a column of shape (rows, 1) warns, as in
+    scikit-learn."""
     labels = _one_column(y)
     if labels.dtype.kind == "O":
-        strange = sorted({type(value).__name__ for value in labels if not isinstance(value, str | int | float | np.generic)})
+        strange = sorted(
+            {
+                type(value).__name__
+                for value in labels
+                if not isinstance(value, str | int | float | np.generic)
+            }
+        )
         if strange:
             remedy = "Make texts of them first. Unknown label type."
-            raise KindError(complaint(expected="texts, numbers or truth values", of="y", got=strange, remedy=remedy))
+            raise KindError(
+                complaint(
+                    expected="texts, numbers or truth values", of="y", got=strange, remedy=remedy
+                )
+            )
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         remedy = "Unknown label type: continuous. Make classes of a number first."
         raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
@@ -38,7 +50,9 @@ def read_targets(y: ColumnsLike) -> npt.NDArray[np.float64]:
     """Targets that are numbers, as one array, from any container."""
     targets = _one_column(y, "number")
     listed = targets.tolist() if targets.dtype.kind == "O" else ()
-    words = targets.dtype.kind not in "biufO" or any(isinstance(value, (str, bytes)) for value in listed)
+    words = targets.dtype.kind not in "biufO" or any(
+        isinstance(value, (str, bytes)) for value in listed
+    )
     try:
         with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
             numbers: npt.NDArray[np.float64] = np.empty(0) if words else targets.astype(np.float64)
@@ -49,7 +63,9 @@ def read_targets(y: ColumnsLike) -> npt.NDArray[np.float64]:
         raise InputError(complaint(expected="numbers", of="y", got="others", remedy=remedy))
     if not np.isfinite(numbers).all():  # objects that are NaN or infinite
         remedy = "Input y contains infinity or NaN: fill such targets in, or leave their rows out."
-        raise InputError(complaint(expected="a finite number a row", of="y", got="others", remedy=remedy))
+        raise InputError(
+            complaint(expected="a finite number a row", of="y", got="others", remedy=remedy)
+        )
     return numbers
 
 
@@ -70,7 +86,11 @@ def _one_column(y: ColumnsLike, of: str = "class") -> npt.NDArray[Any]:
         columns = list(read_columns(y, 0).values())
         if len(columns) != 1:
             remedy = "Pass one column of labels."
-            raise InputError(complaint(expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy
+                )
+            )
         y = columns[0]
     return _finite_column(y, of)
 
@@ -87,7 +107,9 @@ def _finite_column(y: ColumnsLike, of: str) -> npt.NDArray[Any]:
             raise ValueError("Input y contains NaN or None.")
     except ValueError as error:
         got = "others"
-        raise InputError(complaint(expected=f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}")) from None
+        raise InputError(
+            complaint(expected=f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}")
+        ) from None
     return labels
 
 
@@ -100,15 +122,26 @@ def names_in(sensitive: Any) -> tuple[str, ...] | None:
 
 
 def names_of_columns(sensitive: ColumnsLike, grid: Grid) -> tuple[str, ...] | None:
-    """Names of columns of X, or None. A list of texts as long as X that are not its columns is a column of groups."""
+    """Names of columns of X, or None. A list of texts as long as X that are not its columns is a
+    column of groups."""
     names = names_in(sensitive)
-    if names is None or (set(names) - set(grid.names) and not isinstance(sensitive, str) and len(names) == grid.rows):
+    if names is None or (
+        set(names) - set(grid.names) and not isinstance(sensitive, str) and len(names) == grid.rows
+    ):
         return None
     strange = [name for name in names if not grid.named or name not in grid.names]
     if strange or len(set(names)) != len(names):
-        known = f"distinct names among the columns {list(grid.names)}" if grid.named else "columns: an array has no names"
+        known = (
+            f"distinct names among the columns {list(grid.names)}"
+            if grid.named
+            else "columns: an array has no names"
+        )
         remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError(complaint(expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy
+            )
+        )
     return names
 
 
@@ -118,27 +151,36 @@ def given_columns(sensitive: ColumnsLike, rows: int) -> dict[str, Raw]:
     return {name: Plain(column) for name, column in read_columns(sensitive, rows).items()}
 
 
-def coded_groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:
+def coded_groups(
+    columns: Mapping[str, Raw], rows: int
+) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:
     """The groups of each sensitive column, sorted, and each row's codes."""
-    same_length({"X": rows} | {f"sensitive column {name!r}": column.rows for name, column in columns.items()})
+    same_length(
+        {"X": rows}
+        | {f"sensitive column {name!r}": column.rows for name, column in columns.items()}
+    )
     codes = np.empty((len(columns), rows), np.uint16)
     groups = []
     for line, (name, column) in zip(codes, columns.items(), strict=True):
         values, line[:] = distinct(column, f"sensitive column {name!r}")
         groups.append(values)
-    require_few_values({name: len(values) for name, values in zip(columns, groups, strict=True)}, rows)
+    require_few_values(
+        {name: len(values) for name, values in zip(columns, groups, strict=True)}, rows
+    )
     return tuple(groups), codes
 
 
 def named_as_declared(sensitive: ColumnsLike, schema: Schema) -> dict[str, Any]:
-    """Given columns under the schema's names: by name where all names fit, else in the schema's order."""
+    """Given columns under the schema's names: by name where all names fit, else in the schema's
+    order."""
     columns = read_columns(sensitive, 0)
     if set(columns) == set(schema.sensitive):
         return dict(columns)
     if len(columns) != len(schema.sensitive):
         raise InputError(
             complaint(
-                expected=f"the schema's {len(schema.sensitive)} sensitive columns {list(schema.sensitive)}",
+                expected=f"the schema's {len(schema.sensitive)} sensitive columns "
+                f"{list(schema.sensitive)}",
                 of="sensitive_features",
                 got=list(columns),
                 remedy="Declare each sensitive column, and its groups, in the schema.",

@@ -1,4 +1,5 @@
-"""Where features are public, no feature may be the sensitive column over again: it would be published exactly, for free."""
+"""Where features are public, no feature may be the sensitive column over again: it would be
+published exactly, for free."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ...facts import RowBlock, RowLayout
 Indices = npt.NDArray[np.intp]
 FIRST_ROWS = 1000  # most features are cleared by so many rows; only the others are looked at in all
 CHUNK = 1 << 22  # values of a sparse table that are made dense at a time
-FEWEST = 10  # so many rows must hold a rarer value before a feature that merges groups is no coincidence
+# so many rows must hold a rarer value before a feature that merges groups is no coincidence
+FEWEST = 10
 
 
 def refuse_named(features: Sequence[str], sensitive: Sequence[str]) -> None:
@@ -25,15 +27,22 @@ def refuse_named(features: Sequence[str], sensitive: Sequence[str]) -> None:
     if both:
         remedy = "Code the rows without sensitive_as_feature=True, or pass protects='records'."
         raise PrivacyError(
-            complaint(expected="features without the sensitive columns that are protected", of="X", got=both, remedy=remedy)
+            complaint(
+                expected="features without the sensitive columns that are protected",
+                of="X",
+                got=both,
+                remedy=remedy,
+            )
         )
 
 
 def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence[str]) -> None:
-    """An error where a feature is a function of one sensitive column, and not constant: the column recoded, or a part of it.
+    """An error where a feature is a function of one sensitive column, and not constant: the column
+    recoded, or a part of it.
 
-    `names`: of the features, numbers before codes. The error is seen by the data holder, before any release. Columns that
-    hardly repeat a value tell nothing: everything is a function of them. A copy with noise is not found.
+    `names`: of the features, numbers before codes. The error is seen by the data holder, before any
+    release. Columns that hardly repeat a value tell nothing: everything is a function of them. A
+    copy with noise is not found.
     """
     if any(block.sensitive is None for block in blocks):
         return
@@ -43,31 +52,43 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
             counts += np.bincount(_groups(block, j), minlength=len(counts))
         if not repeats(counts):
             continue
-        copies = [at for is_number in (True, False) for at in _functions(blocks, j, counts, is_number, layout.numbers)]
+        copies = [
+            at
+            for is_number in (True, False)
+            for at in _functions(blocks, j, counts, is_number, layout.numbers)
+        ]
         if copies:
             got = f"column {names[copies[0]]!r}, whose value follows from the group"
             expected = f"no public feature that is a copy of sensitive column {column!r}"
-            remedy = "Leave that column out of X, or give X as a table and name the column in sensitive_features."
+            remedy = (
+                "Leave that column out of X, or give X as a table and name the column in "
+                "sensitive_features."
+            )
             raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))
 
 
 def repeats(counts: npt.NDArray[np.int64]) -> bool:
-    """Whether a column with so many rows a group can have copies: one that hardly repeats a value tells nothing."""
+    """Whether a column with so many rows a group can have copies: one that hardly repeats a value
+    tells nothing."""
     present = counts > 0
     return bool(present.sum() >= 2 and 2 * present.sum() <= counts.sum())
 
 
 def copies_among(low: Floats, high: Floats, counts: npt.NDArray[np.int64]) -> Indices:
-    """Which features (lines of their ends in each group) are functions of the group, and take several values."""
+    """Which features (lines of their ends in each group) are functions of the group, and take
+    several values."""
     seen = np.flatnonzero(counts > 0)
     same = (low[:, seen] == high[:, seen]).all(axis=1)
-    return np.flatnonzero(same & np.array([_tells(line, counts[seen]) for line in low[:, seen]], bool))
+    return np.flatnonzero(
+        same & np.array([_tells(line, counts[seen]) for line in low[:, seen]], bool)
+    )
 
 
 def _functions(
     blocks: Sequence[RowBlock], j: int, counts: npt.NDArray[np.int64], is_number: bool, numbers: int
 ) -> Iterator[int]:
-    """The features (their places among all) that are functions of sensitive column j and take several values."""
+    """The features (their places among all) that are functions of sensitive column j and take
+    several values."""
     width = numbers if is_number else blocks[0].codes.shape[0]
     kept = np.arange(width)
     if is_number and any(sparse.issparse(block.numbers) for block in blocks):
@@ -90,8 +111,11 @@ def _functions(
     yield from (kept if is_number else kept + numbers).tolist()
 
 
-def _filled_alike(blocks: Sequence[RowBlock], j: int, counts: npt.NDArray[np.int64], numbers: int) -> Indices:
-    """The sparse columns that are stored in all rows of a group, or in none of it; not those that are empty."""
+def _filled_alike(
+    blocks: Sequence[RowBlock], j: int, counts: npt.NDArray[np.int64], numbers: int
+) -> Indices:
+    """The sparse columns that are stored in all rows of a group, or in none of it; not those that
+    are empty."""
     filled = sparse.csr_array((len(counts), numbers), dtype=np.int64)
     for block in blocks:
         X = sparse.csr_array(block.numbers, copy=True)
@@ -99,7 +123,9 @@ def _filled_alike(blocks: Sequence[RowBlock], j: int, counts: npt.NDArray[np.int
         X.eliminate_zeros()
         X.data = np.ones(len(X.data), np.int64)
         ones = np.ones(block.rows, np.int64)
-        member = sparse.csr_array((ones, (_groups(block, j), np.arange(block.rows))), shape=(len(counts), block.rows))
+        member = sparse.csr_array(
+            (ones, (_groups(block, j), np.arange(block.rows))), shape=(len(counts), block.rows)
+        )
         filled = filled + member @ X
     entries = filled.tocoo()
     stored = np.bincount(entries.col, minlength=numbers)
@@ -119,7 +145,8 @@ def _widen(low: Floats, high: Floats, lines: npt.NDArray[Any], groups: Indices) 
 
 
 def _tells(values: Floats, counts: npt.NDArray[np.int64]) -> bool:
-    """Whether a feature with one value a group is the sensitive column recoded, or merges groups by no coincidence."""
+    """Whether a feature with one value a group is the sensitive column recoded, or merges groups by
+    no coincidence."""
     found, at = np.unique(values, return_inverse=True)
     if len(found) == len(values):
         return True

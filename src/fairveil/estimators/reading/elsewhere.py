@@ -1,8 +1,10 @@
-"""Rows of another holder as a fit sees them: a schema, and nothing to read. Planned by the code that plans without rows.
+"""Rows of another holder as a fit sees them: a schema, and nothing to read. Planned by the code
+that plans without rows.
 
 Guarantees (tests/serving/test_serving_fits.py):
-1. Labels, groups and weights are the holder's: others beside them are refused before a run is opened. The holder's weights are
-   used where `sample_weight` names their column, and persons are protected where `unit` names theirs.
+1. Labels, groups and weights are the holder's: others beside them are refused before a run is
+   opened. The holder's weights are used where `sample_weight` names their column, and persons are
+   protected where `unit` names theirs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from .unread import Unread
 
 
 def training_of(
-    data: Elsewhere, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways
+    data: Elsewhere,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
+    ways: Ways,
 ) -> Training:
     """What `inputs.read` makes of rows that are here."""
     names = names_in(sensitive_features)
@@ -31,20 +37,39 @@ def training_of(
     }
     for of, got in beside.items():
         if got is not None:
-            remedy = "Leave it out: labels and groups are the holder's. sensitive_features= may name columns of the schema."
+            remedy = (
+                "Leave it out: labels and groups are the holder's. sensitive_features= may name "
+                "columns of the schema."
+            )
             if of == "sample_weight" and data.weights is not None:
                 remedy = f"Name the holder's column of weights: sample_weight={data.weights!r}."
-            raise InputError(complaint(expected="None beside remote data", of=of, got=type(got).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="None beside remote data", of=of, got=type(got).__name__, remedy=remedy
+                )
+            )
     if weighted and sample_weight != data.weights:
-        expected = "None: the holder serves no weights" if data.weights is None else f"the holder's {data.weights!r}"
+        expected = (
+            "None: the holder serves no weights"
+            if data.weights is None
+            else f"the holder's {data.weights!r}"
+        )
         remedy = "Leave it out, or ask the holder."
-        raise InputError(complaint(expected=expected, of="sample_weight", got=sample_weight, remedy=remedy))
+        raise InputError(
+            complaint(expected=expected, of="sample_weight", got=sample_weight, remedy=remedy)
+        )
     if ways.schema is not None and ways.schema != data.schema:
         remedy = "Leave schema=None: the holder's is used."
-        raise InputError(complaint(expected="the holder's schema", of="schema", got="another", remedy=remedy))
+        raise InputError(
+            complaint(expected="the holder's schema", of="schema", got="another", remedy=remedy)
+        )
     if ways.standardise:
         got, remedy = "a scale read from the data", "Leave unsafe_data_dependent_bounds=False."
-        raise InputError(complaint(expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
+            )
+        )
     _require_unit(data, ways)
     if ways.target is not None:
         ways.target.refuse_both()
@@ -64,11 +89,16 @@ def training_of(
 
 
 def refuse_functions(X: TableLike, method: str) -> None:
-    """A choice by a function of sums, which would run beside the holder's rows: refused before a run is opened."""
+    """A choice by a function of sums, which would run beside the holder's rows: refused before a
+    run is opened."""
     if isinstance(X, Elsewhere) and method == "exponential":
         remedy = "Choose another method: method='linear-oracle' asks sums alone."
         got = "a choice by a function of the rows' losses, which would run beside them"
-        raise InputError(complaint(expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
+            )
+        )
 
 
 def _require_unit(data: Elsewhere, ways: Ways) -> None:
@@ -76,7 +106,11 @@ def _require_unit(data: Elsewhere, ways: Ways) -> None:
     own, told = data.schema.unit, ways.whose
     units.require_heeded(data.schema, told)
     if told is not None and (told.column is None or told.column != own):
-        expected = "None: this data set has one row a person" if own is None else f"the holder's column {own!r}"
+        expected = (
+            "None: this data set has one row a person"
+            if own is None
+            else f"the holder's column {own!r}"
+        )
         remedy = "Leave unit=None." if own is None else f"Pass unit={own!r}."
         got = "one value a row" if told.column is None else told.column
         raise InputError(complaint(expected=expected, of="unit", got=got, remedy=remedy))

@@ -1,7 +1,9 @@
-"""What `fit` was given, as the rows of a curator: by a schema, as coded rows, or as tables come. Shared by all estimators.
+"""What `fit` was given, as the rows of a curator: by a schema, as coded rows, or as tables come.
+Shared by all estimators.
 
-Everything is matched by position, never by an index. Columns of X that are named as sensitive are no features, unless asked.
-What is read from the data rather than stated is listed as a public fact with that origin, for the privacy statement.
+Everything is matched by position, never by an index. Columns of X that are named as sensitive are
+no features, unless asked. What is read from the data rather than stated is listed as a public fact
+with that origin, for the privacy statement.
 """
 
 from __future__ import annotations
@@ -38,14 +40,20 @@ THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
 
 
-def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways) -> Training:
+def read(
+    X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways
+) -> Training:
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):
         return training_of(X, y, sensitive_features, sample_weight, ways)
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
+            )
+        )
     coded_by = getattr(getattr(X, "encoding", None), "schema", None)
     units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
@@ -73,7 +81,9 @@ def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight:
         exact = None
         if ways.rows_are_public:
             exact = sum(block.rows for block in blocks) if shards is None else sum(shards.counts)
-        coding, layout = with_steps(ways, found.facts, coding, layout, stated if exact is None else exact, blocks)
+        coding, layout = with_steps(
+            ways, found.facts, coding, layout, stated if exact is None else exact, blocks
+        )
         if coding.shapes is not None:
             blocks = blocks.then(coding.shapes.apply)
     not_covered: tuple[str, ...] = ()
@@ -83,17 +93,25 @@ def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight:
         blocks = blocks.then(coding.standard.apply)
         if ways.features_are_public:  # then their means and deviations are, too
             found.facts.append(
-                PublicFact("scale of the numbers", "means and standard deviations of the features", "public features")
+                PublicFact(
+                    "scale of the numbers",
+                    "means and standard deviations of the features",
+                    "public features",
+                )
             )
         else:
             not_covered = (
-                "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
+                "unsafe: numbers were scaled by the training rows' own means and standard "
+                "deviations, as asked by "
                 "unsafe_data_dependent_bounds=True",
             )
     if found.target is not None:
         found.facts.append(found.target.fact())
         if found.target.origin == READ_FROM_DATA:
-            words = "unsafe: the bounds of the target are its own range, as asked by unsafe_data_dependent_bounds=True"
+            words = (
+                "unsafe: the bounds of the target are its own range, as asked by "
+                "unsafe_data_dependent_bounds=True"
+            )
             not_covered = (*not_covered, words)
     if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
         blocks = blocks.then(_thinned)
@@ -109,7 +127,10 @@ def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight:
     if shards is not None:
         rows = sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
     else:
-        coded, cap = Coded(layout, blocks, bool(getattr(blocks.source, "is_mapped", False))), ways.max_sample_weight
+        coded, cap = (
+            Coded(layout, blocks, bool(getattr(blocks.source, "is_mapped", False))),
+            ways.max_sample_weight,
+        )
         rows = Rows(coded, max_sample_weight=cap, units=units, in_memory=not blocks.are_streamed)
     if ways.features_are_public:
         names = _names_of_features(found.coding)
@@ -122,7 +143,9 @@ def read(X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight:
             found.facts.append(PublicFact("sample weights", words, "argument"))
     by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
     facts = tuple(found.facts)
-    return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
+    return Training(
+        rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by
+    )
 
 
 def _names_of_features(coding: Coding) -> tuple[str, ...]:
@@ -131,15 +154,26 @@ def _names_of_features(coding: Coding) -> tuple[str, ...]:
         encoding = coding.encoding
         return (*(scale.name for scale in encoding.numbers), *encoding.coded)
     if isinstance(coding, TableCoding):
-        return tuple(feature.name for feature in sorted(coding.features, key=lambda feature: feature.values is not None))
+        return tuple(
+            feature.name
+            for feature in sorted(coding.features, key=lambda feature: feature.values is not None)
+        )
     layout = coding.layout
-    return (*(f"x{j}" for j in range(layout.numbers)), *(f"code{j}" for j in range(len(layout.code_sizes))))
+    return (
+        *(f"x{j}" for j in range(layout.numbers)),
+        *(f"code{j}" for j in range(len(layout.code_sizes))),
+    )
 
 
 def _thinned(block: RowBlock) -> RowBlock:
-    """Numbers as a sparse array where fewer than a quarter are not zero: indicators that came as a dense matrix."""
+    """Numbers as a sparse array where fewer than a quarter are not zero: indicators that came as a
+    dense matrix."""
     numbers = block.numbers
-    if sparse.issparse(numbers) or numbers.size == 0 or np.count_nonzero(numbers) >= THIN * numbers.size:
+    if (
+        sparse.issparse(numbers)
+        or numbers.size == 0
+        or np.count_nonzero(numbers) >= THIN * numbers.size
+    ):
         return block
     return replace(block, numbers=sparse.csr_array(numbers.T))
 
@@ -149,7 +183,9 @@ def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64]
     weights = read_weights(sample_weight, rows, of="X")
     if weights is not None and not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."
-        raise InputError(complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy))
+        raise InputError(
+            complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy)
+        )
     return weights
 
 

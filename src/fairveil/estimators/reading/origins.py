@@ -1,6 +1,8 @@
-"""Where an estimator's public numbers come from: what its caller passed, or what the library takes by itself.
+"""Where an estimator's public numbers come from: what its caller passed, or what the library takes
+by itself.
 
-An argument that was passed with its default's value is told as the default: nobody can see the difference.
+An argument that was passed with its default's value is told as the default: nobody can see the
+difference.
 """
 
 from __future__ import annotations
@@ -21,13 +23,18 @@ def of_argument(estimator: object, name: str) -> Origin:
     """Of one argument of an estimator's constructor."""
     default = inspect.signature(type(estimator).__init__).parameters[name].default
     given = getattr(estimator, name)
-    return DEFAULT if given is default or (type(given) is type(default) and given == default) else "argument"
+    return (
+        DEFAULT
+        if given is default or (type(given) is type(default) and given == default)
+        else "argument"
+    )
 
 
 def stated_clips(estimator: BaseEstimator) -> tuple[float, ...]:
     """The clips that the caller passed; what else bounds a row is the library's."""
     clip = stated(estimator, "clip")
-    return (float(clip),) if isinstance(clip, Real) else ()  # what is no number is refused where it is used
+    # what is no number is refused where it is used
+    return (float(clip),) if isinstance(clip, Real) else ()
 
 
 def facts_of(estimator: BaseEstimator, training: Training) -> tuple[PublicFact, ...]:
@@ -35,5 +42,9 @@ def facts_of(estimator: BaseEstimator, training: Training) -> tuple[PublicFact, 
     facts = [PublicFact("delta", f"{float(estimator.delta):g}", of_argument(estimator, "delta"))]
     if training.rows.weighted:
         cap = training.rows.max_sample_weight
-        facts.append(PublicFact("largest sample weight", f"{cap:g}", of_argument(estimator, "max_sample_weight")))
+        facts.append(
+            PublicFact(
+                "largest sample weight", f"{cap:g}", of_argument(estimator, "max_sample_weight")
+            )
+        )
     return tuple(facts)

@@ -1,12 +1,17 @@
-"""Steps of a scikit-learn pipeline that were fitted to the rows before an estimator of ours saw them.
+"""Steps of a scikit-learn pipeline that were fitted to the rows before an estimator of ours saw
+them.
 
-A final step is handed what the steps before it made, and not the pipeline. So the pipelines that are being fitted are looked up
-in the call stack: whose `fit` is running is a fact about the program, and says nothing about the rows.
+A final step is handed what the steps before it made, and not the pipeline. So the pipelines that
+are being fitted are looked up in the call stack: whose `fit` is running is a fact about the
+program, and says nothing about the rows.
 
 Guarantees (tests/estimators/test_estimators_pipelines.py):
-1. No attribute that a step learned is read, and no row: names, types and constructor arguments alone.
-2. A step is named wherever the pipeline stands: nested, cloned, in a grid search, in a `ColumnTransformer` or a `FeatureUnion`.
-3. A step that learns nothing (tag `requires_fit=False`, `FrozenEstimator`, an encoder with stated categories) is not named.
+1. No attribute that a step learned is read, and no row: names, types and constructor arguments
+   alone.
+2. A step is named wherever the pipeline stands: nested, cloned, in a grid search, in a
+   `ColumnTransformer` or a `FeatureUnion`.
+3. A step that learns nothing (tag `requires_fit=False`, `FrozenEstimator`, an encoder with stated
+   categories) is not named.
 
 A scaler that the caller applied by hand before `fit` cannot be seen, by this or by anything.
 """
@@ -31,7 +36,8 @@ BEFORE_THE_LAST = "_fit"
 
 @dataclass(frozen=True)
 class Step:
-    """One step that learns from rows: its name in the pipeline, with those around it, and its class."""
+    """One step that learns from rows: its name in the pipeline, with those around it, and its
+    class."""
 
     name: str
     kind: str
@@ -42,18 +48,23 @@ class Step:
     @property
     def sentence(self) -> str:
         """For a statement: outside of the guarantee."""
-        return f"the pipeline step {self} was fitted to the training rows before this fit, without privacy"
+        return (
+            f"the pipeline step {self} was fitted to the training rows before this fit, without "
+            f"privacy"
+        )
 
 
 def steps_before() -> tuple[Step, ...]:
-    """The steps that learned from rows in every pipeline whose `fit` is running now, the outermost pipeline first."""
+    """The steps that learned from rows in every pipeline whose `fit` is running now, the outermost
+    pipeline first."""
     found: list[list[Step]] = []
     upto: int | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name, owner = frame.f_code.co_name, frame.f_locals.get("self")
         if isinstance(owner, Pipeline):
-            if name == BEFORE_THE_LAST:  # an estimator of ours inside of a step that selects features
+            # an estimator of ours inside of a step that selects features
+            if name == BEFORE_THE_LAST:
                 upto = _place(frame)
             elif name in FITS:
                 found.append([*_of_pipeline(owner, upto)])
@@ -101,10 +112,18 @@ def learning(name: str, step: object) -> Iterator[Step]:
 def _reads(step: object) -> bool:
     """Whether fitting it learns from rows; what does not say so does."""
     if isinstance(step, OneHotEncoder):
-        stated = not isinstance(step.categories, str) and step.min_frequency is None and step.max_categories is None
+        stated = (
+            not isinstance(step.categories, str)
+            and step.min_frequency is None
+            and step.max_categories is None
+        )
         return not stated
     if isinstance(step, OrdinalEncoder):
-        return isinstance(step.categories, str) or step.min_frequency is not None or step.max_categories is not None
+        return (
+            isinstance(step.categories, str)
+            or step.min_frequency is not None
+            or step.max_categories is not None
+        )
     try:
         return bool(get_tags(step).requires_fit)
     except Exception:  # another library's transformer, without tags

@@ -1,4 +1,5 @@
-"""The three ways that a table is read: as it comes, by a schema, or as rows that are coded already."""
+"""The three ways that a table is read: as it comes, by a schema, or as rows that are coded
+already."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ from ...tables.raw import Plain
 from .blocks import Blocks
 from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
-from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
+from .columns import (
+    coded_groups,
+    given_columns,
+    named_as_declared,
+    names_in,
+    names_of_columns,
+    read_labels,
+    read_targets,
+)
 from .copies import refuse_named
 from .targets import NumericTarget, TargetScale, need_number, scale_of, with_codes, within
 
@@ -63,29 +72,52 @@ def as_it_comes(
     else:
         label_codes = scale.coded(labels)
     named = names_of_columns(sensitive, grid)
-    columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
+    columns = (
+        {name: grid.column(name) for name in named}
+        if named is not None
+        else given_columns(sensitive, grid.rows)
+    )
     groups, group_codes = coded_groups(columns, grid.rows)
-    taken = columns if grid.named and not sensitive_as_feature else {}  # also where they were given as columns: by their names
+    # also where they were given as columns: by their names
+    taken = columns if grid.named and not sensitive_as_feature else {}
     names = (name for name in grid.names if name not in taken and not (grid.named and name == unit))
     features = tuple(_feature(grid, name) for name in names)
     if not features:
         remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
-        raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns only", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="at least one feature", of="X", got="sensitive columns only", remedy=remedy
+            )
+        )
     coding = TableCoding(features, grid.names)
-    layout = replace(coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns))
+    layout = replace(
+        coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns)
+    )
     blocks, a = [], 0
     for block in coding.grid_blocks(grid):
         b = a + block.rows
         part = np.ascontiguousarray(group_codes[:, a:b])
         blocks.append(replace(block, labels=label_codes[a:b], sensitive=part))
         a = b
-    facts = [PublicFact("number of features", str(len(features)), READ_FROM_DATA), *_roles(layout, READ_FROM_DATA)]
+    facts = [
+        PublicFact("number of features", str(len(features)), READ_FROM_DATA),
+        *_roles(layout, READ_FROM_DATA),
+    ]
     facts += [
         PublicFact(f"categories of {in_words([one.name])}", in_words(one.values), READ_FROM_DATA)
         for one in features
         if one.values is not None
     ]
-    return ReadTable(coding, layout, Blocks(blocks), facts, grid.names if grid.named else (), len(grid.names), scale, grid)
+    return ReadTable(
+        coding,
+        layout,
+        Blocks(blocks),
+        facts,
+        grid.names if grid.named else (),
+        len(grid.names),
+        scale,
+        grid,
+    )
 
 
 def by_schema(
@@ -103,13 +135,19 @@ def by_schema(
         schema = schema.with_roles(sensitive=names).without(*unused)
     elif sensitive is not None:
         beside = named_as_declared(sensitive, schema)
-    with_sensitive = bool(schema.sensitive) and (sensitive is not None or _has_columns(X, schema.sensitive))
+    with_sensitive = bool(schema.sensitive) and (
+        sensitive is not None or _has_columns(X, schema.sensitive)
+    )
     if not with_sensitive and schema.sensitive:
         schema = schema.without(*schema.sensitive)
     labels = None if y is None else read_labels(y) if number is None else read_targets(y)
     if y is not None and schema.target is None:
-        remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), for example.'
-        raise InputError(complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy))
+        remedy = (
+            'Say which column y is, and its classes: Schema(columns, target="hired"), for example.'
+        )
+        raise InputError(
+            complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy)
+        )
     encoding = Encoding(schema, sensitive_as_feature)
     if number is not None:
         number.refuse_both()
@@ -126,30 +164,59 @@ def by_schema(
     facts, blocks = facts_of_schema(encoding), Blocks.of(coded)
     names = encoding.features if _has_columns(X, encoding.features) else ()
     scale = None if number is None else scale_of(encoding)
-    return ReadTable(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
+    return ReadTable(
+        SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale
+    )
 
 
 def from_rows(
-    source: RowSource, y: ColumnsLike, sensitive: ColumnsLike, schema: Schema | None, number: NumericTarget | None
+    source: RowSource,
+    y: ColumnsLike,
+    sensitive: ColumnsLike,
+    schema: Schema | None,
+    number: NumericTarget | None,
 ) -> ReadTable:
     layout = source.layout
     names = names_in(sensitive)
-    other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
+    other = schema is not None and schema != getattr(
+        getattr(source, "encoding", None), "schema", schema
+    )
     if y is not None or other or (sensitive is not None and names is None):
-        remedy = "Leave y, sensitive_features and schema out: pass only the names of sensitive columns among the source's."
-        raise InputError(complaint(expected="labels and groups from the rows", of="X", got="others beside", remedy=remedy))
+        remedy = (
+            "Leave y, sensitive_features and schema out: pass only the names of sensitive columns "
+            "among the source's."
+        )
+        raise InputError(
+            complaint(
+                expected="labels and groups from the rows",
+                of="X",
+                got="others beside",
+                remedy=remedy,
+            )
+        )
     blocks = Blocks.of(source)
     if names is not None:
         strange = [name for name in names if name not in layout.sensitive_names]
         if strange:
             known = list(layout.sensitive_names)
             remedy = "Code the rows with these columns declared sensitive."
-            raise InputError(complaint(expected=f"names among {known}", of="sensitive_features", got=strange, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"names among {known}",
+                    of="sensitive_features",
+                    got=strange,
+                    remedy=remedy,
+                )
+            )
         at = [layout.sensitive_names.index(name) for name in names]
-        layout = replace(layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names))
+        layout = replace(
+            layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names)
+        )
         blocks = blocks.then(partial(_of_columns, at))
     if number is not None:
-        need_number(layout.classes is None and all(block.labels is not None for block in blocks), "X")
+        need_number(
+            layout.classes is None and all(block.labels is not None for block in blocks), "X"
+        )
     encoding, scale = getattr(source, "encoding", None), None
     if isinstance(encoding, Encoding):
         features = encoding.features
@@ -158,7 +225,9 @@ def from_rows(
             need_number(encoding.target is not None, "the target of X")
             blocks, scale = blocks.then(within), scale_of(encoding)
         facts = [*facts_of_schema(encoding), *getattr(source, "facts", ())]
-        return ReadTable(SchemaCoding(encoding), layout, blocks, facts, features, len(features), scale)
+        return ReadTable(
+            SchemaCoding(encoding), layout, blocks, facts, features, len(features), scale
+        )
     if number is not None:
         given, scale = with_codes(blocks, number)
         blocks = Blocks(given, source)
@@ -166,18 +235,32 @@ def from_rows(
     of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
     of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
     facts = _roles(layout, of_classes, of_groups)
-    return ReadTable(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width, scale)
+    return ReadTable(
+        RowsCoding(layout.numbers, tuple(layout.code_sizes)),
+        layout,
+        blocks,
+        facts,
+        (),
+        layout.width,
+        scale,
+    )
 
 
 def refuse_sensitive_features(source: RowSource) -> None:
     encoding = getattr(source, "encoding", None)
     schema = getattr(encoding, "schema", None)
-    refuse_named(getattr(encoding, "features", ()), (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())))
+    refuse_named(
+        getattr(encoding, "features", ()),
+        (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())),
+    )
 
 
 def _has_columns(X: TableLike, names: Sequence[str]) -> bool:
     """Whether a table has all these columns; an array has features alone."""
-    if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
+    if (
+        isinstance(X, (np.ndarray, list, tuple))
+        and getattr(getattr(X, "dtype", None), "names", None) is None
+    ):
         return False
     return set(names) <= set(table_of(X).names)
 
@@ -192,27 +275,41 @@ def _feature(grid: Grid, name: str) -> Feature:
     return Feature(name, distinct(raw, of)[0])  # type: ignore[arg-type]  # Category checks the values
 
 
-def _roles(layout: RowLayout, of_classes: Origin, of_groups: Origin | None = None) -> list[PublicFact]:
+def _roles(
+    layout: RowLayout, of_classes: Origin, of_groups: Origin | None = None
+) -> list[PublicFact]:
     facts = [PublicFact("classes", in_words(layout.classes or ("a number",)), of_classes)]
     for name, values in zip(layout.sensitive_names, layout.sensitive, strict=True):
-        facts.append(PublicFact(f"groups of {in_words([name])}", in_words(values), of_groups or of_classes))
+        facts.append(
+            PublicFact(f"groups of {in_words([name])}", in_words(values), of_groups or of_classes)
+        )
     return facts
 
 
 def facts_of_schema(encoding: Encoding) -> list[PublicFact]:
     """What a schema says of the rows that it codes."""
     schema = encoding.schema
-    facts = [PublicFact("features", in_words(encoding.features), "schema"), *_roles(encoding.layout, "schema")]
+    facts = [
+        PublicFact("features", in_words(encoding.features), "schema"),
+        *_roles(encoding.layout, "schema"),
+    ]
     if schema.rows is not None:
         facts.append(PublicFact("number of rows", str(schema.rows), "schema"))
     for name in (*schema.sensitive, *(() if schema.target is None else (schema.target,))):
         column = schema.columns[name]
         if isinstance(column, Category | Boolean) and column.shares is not None:
-            told = [f"{value} {share:.3g}" for value, share in zip(column.values, column.shares, strict=True)]
+            told = [
+                f"{value} {share:.3g}"
+                for value, share in zip(column.values, column.shares, strict=True)
+            ]
             facts.append(PublicFact(f"shares of {in_words([name])}", in_words(told), "schema"))
     return facts
 
 
 def _of_columns(at: Sequence[int], block: RowBlock) -> RowBlock:
     """With some of the sensitive columns."""
-    return block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
+    return (
+        block
+        if block.sensitive is None
+        else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
+    )

@@ -1,4 +1,5 @@
-"""The steps of an additive model: beside each number the code of the step that it lies on, and codes of pairs of columns.
+"""The steps of an additive model: beside each number the code of the step that it lies on, and
+codes of pairs of columns.
 
     score(x) = b + sum_j ( w_j x_j + f_j(x_j) ) + sum_{j, k} f_{jk}(x_j, x_k),    f_j and f_{jk} constant between public edges
 
@@ -6,7 +7,8 @@ A step is a category like any other: rows stay codes, and whoever asks about the
 
 Guarantees (tests/estimators/test_shapes.py):
 1. A row's codes depend on that row and public edges, on nothing else.
-2. Codes are added: numbers, and the codes that were there, keep their places, and numbers with known bounds their values.
+2. Codes are added: numbers, and the codes that were there, keep their places, and numbers with
+   known bounds their values.
 3. A number whose bounds are not known is replaced by one in [-1, 1].
 """
 
@@ -30,9 +32,10 @@ Codes = npt.NDArray[np.integer]
 class Side:
     """A column as positions: a number between edges, or a category by its code.
 
-    `along`: whether the number itself is replaced by where it lies along the edges, in [-1, 1]: where no bounds are known.
-    `place`: among numbers, or among the codes that were there. `edges`: in the units of coded numbers, `marks`: the same in the
-    units of the table; a number on an edge lies above it. Of a category they are empty, and `values` are its values.
+    `along`: whether the number itself is replaced by where it lies along the edges, in [-1, 1]:
+    where no bounds are known. `place`: among numbers, or among the codes that were there. `edges`:
+    in the units of coded numbers, `marks`: the same in the units of the table; a number on an edge
+    lies above it. Of a category they are empty, and `values` are its values.
     """
 
     name: str
@@ -51,15 +54,22 @@ class Side:
         """Of each row."""
         if self.values:
             return np.asarray(block.codes[self.place])
-        return np.searchsorted(self.edges, np.asarray(block.numbers[self.place], np.float64), side="right")
+        return np.searchsorted(
+            self.edges, np.asarray(block.numbers[self.place], np.float64), side="right"
+        )
 
     def placed(self, numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Where numbers lie along the edges: linear between two of them, -1 and 1 beyond the outermost.
+        """Where numbers lie along the edges: linear between two of them, -1 and 1 beyond the
+        outermost.
 
-        >>> Side("income", 0, (0.0, 1.0, 10.0), (0.0, 1.0, 10.0)).placed(np.array([-5.0, 0.5, 10.0, 1e9])).tolist()
+        >>> Side("income", 0, (0.0, 1.0, 10.0), (0.0, 1.0, 10.0)).placed(
+        ...     np.array([-5.0, 0.5, 10.0, 1e9])
+        ... ).tolist()
         [-1.0, -0.5, 1.0, 1.0]
         """
-        return np.interp(np.asarray(numbers, np.float64), self.edges, np.linspace(-1.0, 1.0, len(self.edges)))
+        return np.interp(
+            np.asarray(numbers, np.float64), self.edges, np.linspace(-1.0, 1.0, len(self.edges))
+        )
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -87,7 +97,10 @@ class Shapes:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Of the codes that are added."""
-        return (*(side.size for side in self.steps), *(one.size * other.size for one, other in self.pairs))
+        return (
+            *(side.size for side in self.steps),
+            *(one.size * other.size for one, other in self.pairs),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +112,9 @@ class Shapes:
             yield from (f"{side.name}: {words}" for words in side.words)
         for one, other in self.pairs:
             for words in one.words:
-                yield from (f"{one.name}: {words}, {other.name}: {others}" for others in other.words)
+                yield from (
+                    f"{one.name}: {words}, {other.name}: {others}" for others in other.words
+                )
 
     @property
     def along(self) -> tuple[Side, ...]:
@@ -113,13 +128,18 @@ class Shapes:
     def apply(self, block: RowBlock) -> RowBlock:
         """The same rows with the codes; guarantees 1 and 2."""
         kind = np.result_type(block.codes.dtype, *map(_kind, self.sizes))
-        codes = np.empty((len(block.codes) + len(self.sizes), block.rows), kind if kind.itemsize <= 2 else np.int32)
+        codes = np.empty(
+            (len(block.codes) + len(self.sizes), block.rows),
+            kind if kind.itemsize <= 2 else np.int32,
+        )
         codes[: len(block.codes)] = block.codes
         lines = iter(codes[len(block.codes) :])
         for side in self.steps:
             next(lines)[:] = side.positions(block)
         for one, other in self.pairs:
-            next(lines)[:] = one.positions(block).astype(np.int64) * other.size + other.positions(block)
+            next(lines)[:] = one.positions(block).astype(np.int64) * other.size + other.positions(
+                block
+            )
         return replace(block, codes=codes, numbers=self._numbers(block))
 
     def _numbers(self, block: RowBlock) -> Any:

@@ -56,7 +56,9 @@ def _side_from(node: Node, layout: RowLayout) -> Side:
         node["place"].refuse("a column that the coding has", place)
     ascending = all(low < high for line in (edges, marks) for low, high in pairwise(line))
     if not ascending or len(edges) != len(marks) or len(edges) > MOST_EDGES or (values and edges):
-        node["edges"].refuse(f"at most {MOST_EDGES} ascending numbers, as many as marks", len(edges))
+        node["edges"].refuse(
+            f"at most {MOST_EDGES} ascending numbers, as many as marks", len(edges)
+        )
     along = node["along"].truth()
     if along and len(edges) < 2:
         node["along"].refuse("false, where there are no two edges", along)

@@ -1,4 +1,5 @@
-"""Rows in shards, as an estimator takes them: what can be asked of shards is let through, the rest is refused here, early.
+"""Rows in shards, as an estimator takes them: what can be asked of shards is let through, the rest
+is refused here, early.
 
 Guarantees (tests/estimators/test_estimators_sharded.py):
 1. A fit of shards is that of the same rows in memory, to the bit.
@@ -48,5 +49,8 @@ def refuse_copies(rows: ShardedRows, before: RowLayout, names: Sequence[str]) ->
         if len(found):
             got = f"column {names[found[0]]!r}, whose value follows from the group"
             expected = f"no public feature that is a copy of sensitive column {column!r}"
-            remedy = "Leave that column out of X, or give X as a table and name the column in sensitive_features."
+            remedy = (
+                "Leave that column out of X, or give X as a table and name the column in "
+                "sensitive_features."
+            )
             raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))

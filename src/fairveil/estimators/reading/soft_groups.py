@@ -1,4 +1,5 @@
-"""Distributions over groups, one a row: a group is drawn for each, once, by secret coins (docs/theory/attribute_holder.md).
+"""Distributions over groups, one a row: a group is drawn for each, once, by secret coins
+(docs/theory/attribute_holder.md).
 
 Guarantees (tests/learning/test_learning_reports.py):
 4. A drawn group depends on that row's distribution and its own coin alone.
@@ -25,8 +26,9 @@ TWO_TO_64 = 2.0**64
 class SoftGroups:
     """A distribution over groups for each row, such as one from surname and place.
 
-    `release_groups` takes it as `sensitive_features`. It draws one group for each row from that row's distribution, by secret
-    coins, and counts the drawn groups. What is estimated are sums of these distributions, never the true groups.
+    `release_groups` takes it as `sensitive_features`. It draws one group for each row from that
+    row's distribution, by secret coins, and counts the drawn groups. What is estimated are sums of
+    these distributions, never the true groups.
 
     Parameters
     ----------
@@ -52,11 +54,28 @@ class SoftGroups:
 
     def __post_init__(self) -> None:
         shares, groups = np.array(self.shares, np.float64), tuple(self.groups)
-        right = shares.ndim == 2 and shares.shape[1] == len(groups) >= 2 and np.isfinite(shares).all() and (shares >= 0).all()
-        if not right or len(set(groups)) != len(groups) or np.abs(shares.sum(axis=1) - 1.0).max(initial=0.0) > ABOUT_ONE:
+        right = (
+            shares.ndim == 2
+            and shares.shape[1] == len(groups) >= 2
+            and np.isfinite(shares).all()
+            and (shares >= 0).all()
+        )
+        if (
+            not right
+            or len(set(groups)) != len(groups)
+            or np.abs(shares.sum(axis=1) - 1.0).max(initial=0.0) > ABOUT_ONE
+        ):
             remedy = "Pass one column for each group, probabilities that sum to 1 in every row."
             got = f"an array of shape {shares.shape}, or lines of another sum"
-            raise InputError(complaint(expected="probabilities of groups", of="shares", got=got, remedy=remedy, quote=False))
+            raise InputError(
+                complaint(
+                    expected="probabilities of groups",
+                    of="shares",
+                    got=got,
+                    remedy=remedy,
+                    quote=False,
+                )
+            )
         _checks.normalise(self, shares=shares, groups=groups)
 
     @property
@@ -67,7 +86,9 @@ class SoftGroups:
     @property
     def reports(self) -> Reports:
         """What drawn groups are: exact on average, and by chance."""
-        return Reports(self.groups, tuple(map(tuple, np.eye(len(self.groups)).tolist())), drawn=True)
+        return Reports(
+            self.groups, tuple(map(tuple, np.eye(len(self.groups)).tolist())), drawn=True
+        )
 
     def drawn(self, source: NoiseSource) -> Any:
         """One group a row, as a column of groups.

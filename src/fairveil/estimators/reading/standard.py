@@ -1,4 +1,5 @@
-"""Numbers scaled by the training rows themselves: what the papers do, and what no promise covers."""
+"""Numbers scaled by the training rows themselves: what the papers do, and what no promise
+covers."""
 
 from __future__ import annotations
 
@@ -16,14 +17,16 @@ from ...facts import RowBlock
 
 @dataclass(frozen=True)
 class Standard:
-    """z = (x - mean) / deviation for each number, both read from the training rows: what the papers do, and unsafe."""
+    """z = (x - mean) / deviation for each number, both read from the training rows: what the papers
+    do, and unsafe."""
 
     means: tuple[float, ...]
     deviations: tuple[float, ...]
 
     @staticmethod
     def of(blocks: Sequence[RowBlock], numbers: int) -> Standard:
-        """The means and deviations of coded rows. Sparse numbers keep their zeros: they are not shifted."""
+        """The means and deviations of coded rows. Sparse numbers keep their zeros: they are not
+        shifted."""
         with np.errstate(over="ignore", invalid="ignore"):
             means, deviations = _moments(blocks, numbers)
         if not (np.isfinite(means).all() and np.isfinite(deviations).all()):
@@ -43,9 +46,21 @@ class Standard:
         numbers: Any = block.numbers
         if _is_sparse(numbers):
             data = numbers.data / np.asarray(self.deviations)[numbers.indices]
-            return replace(block, numbers=sparse.csr_array((data, numbers.indices, numbers.indptr), shape=numbers.shape))
-        means, deviations = (np.asarray(line)[:, np.newaxis] for line in (self.means, self.deviations))
-        return replace(block, numbers=np.ascontiguousarray((numbers - means) / deviations).astype(numbers.dtype, copy=False))
+            return replace(
+                block,
+                numbers=sparse.csr_array(
+                    (data, numbers.indices, numbers.indptr), shape=numbers.shape
+                ),
+            )
+        means, deviations = (
+            np.asarray(line)[:, np.newaxis] for line in (self.means, self.deviations)
+        )
+        return replace(
+            block,
+            numbers=np.ascontiguousarray((numbers - means) / deviations).astype(
+                numbers.dtype, copy=False
+            ),
+        )
 
     def undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
         """Coefficients for numbers as they were: w (x - m) / s + b = (w / s) x + (b - w m / s)."""
@@ -58,7 +73,10 @@ def _moments(blocks: Sequence[RowBlock], numbers: int) -> tuple[Floats, Floats]:
     rows = max(1, sum(block.rows for block in blocks))
     if any(_is_sparse(block.numbers) for block in blocks):
         means = np.zeros(numbers)
-        firsts = sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks) / rows
+        firsts = (
+            sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks)
+            / rows
+        )
         squares = sum(_squares(block.numbers) for block in blocks) / rows
         deviations = np.sqrt(np.maximum(squares - firsts**2, 0.0))
     else:

@@ -1,7 +1,8 @@
 """A target that is a number: its public bounds, and its scale from them to [-1, 1] and back.
 
-Where records are protected bounds are stated (by a schema or an argument) or, as asked and as the statement says, read from the
-rows; without any it is cut to [-1, 1], with a warning. Where it is public, or nothing is private, its own range will do.
+Where records are protected bounds are stated (by a schema or an argument) or, as asked and as the
+statement says, read from the rows; without any it is cut to [-1, 1], with a warning. Where it is
+public, or nothing is private, its own range will do.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 
 @dataclass(frozen=True)
 class TargetScale:
-    """code = (min(max(y, low), high) - centre) / half, in [-1, 1]. `origin`: where the bounds come from.
+    """code = (min(max(y, low), high) - centre) / half, in [-1, 1]. `origin`: where the bounds come
+    from.
 
     >>> scale = TargetScale(0.0, 10.0)
     >>> scale.coded([0.0, 5.0, 12.0]).tolist(), scale.undone([-1.0, 0.5]).tolist()
@@ -57,7 +59,8 @@ class TargetScale:
         return np.asarray(codes, np.float64) * self.half + self.centre
 
     def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Coefficients and intercept of a model that predicts codes, for predictions in the units of the input."""
+        """Coefficients and intercept of a model that predicts codes, for predictions in the units
+        of the input."""
         return weights * self.half, intercept * self.half + self.centre
 
     def in_coded_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
@@ -71,10 +74,12 @@ class TargetScale:
 
 @dataclass(frozen=True)
 class NumericTarget:
-    """How a target that is a number is read. `bounds`: as given. `open_range`: its range is public, or nothing is private.
+    """How a target that is a number is read. `bounds`: as given. `open_range`: its range is public,
+    or nothing is private.
 
-    `unsafe`: without other bounds the range of private targets is read all the same, as was asked. `as_number`: the rows of the
-    curator have the target as their last number, too, to be scaled with the others.
+    `unsafe`: without other bounds the range of private targets is read all the same, as was asked.
+    `as_number`: the rows of the curator have the target as their last number, too, to be scaled
+    with the others.
     """
 
     bounds: tuple[float, float] | None = None
@@ -83,7 +88,9 @@ class NumericTarget:
     as_number: bool = False
 
     @staticmethod
-    def of(bounds: Any, *, open_range: bool = False, unsafe: bool = False, as_number: bool = False) -> NumericTarget:
+    def of(
+        bounds: Any, *, open_range: bool = False, unsafe: bool = False, as_number: bool = False
+    ) -> NumericTarget:
         """Checked."""
         if bounds is None:
             return NumericTarget(None, open_range, unsafe, as_number)
@@ -94,7 +101,9 @@ class NumericTarget:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             remedy = "Pass target_bounds=(0.0, 100.0), say: public numbers, from what y is."
             expected = "two finite numbers, low < high"
-            raise InputError(complaint(expected=expected, of="target_bounds", got=bounds, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="target_bounds", got=bounds, remedy=remedy)
+            )
         return NumericTarget((low, high), open_range, unsafe, as_number)
 
     def scale(self, targets: Floats) -> TargetScale:
@@ -103,10 +112,12 @@ class NumericTarget:
             return TargetScale(*self.bounds)
         if not (self.open_range or self.unsafe):
             text = complaint(
-                expected="public bounds of the target, which protected targets must not say themselves",
+                expected="public bounds of the target, which protected targets must not say "
+                "themselves",
                 of="target_bounds",
                 got=None,
-                remedy="They were taken to be in [-1, 1], as numbers without a schema are, and cut to it. Pass "
+                remedy="They were taken to be in [-1, 1], as numbers without a schema are, and cut "
+                "to it. Pass "
                 "target_bounds=(low, high), or a schema whose target is a Number(low, high); "
                 "unsafe_data_dependent_bounds=True reads them from the rows, and says so.",
             )
@@ -123,7 +134,14 @@ class NumericTarget:
         """A schema states the bounds of its target: they are not given twice."""
         if self.bounds is not None:
             remedy = "Leave it out: the schema's target has its bounds."
-            raise InputError(complaint(expected="None beside a schema", of="target_bounds", got=self.bounds, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="None beside a schema",
+                    of="target_bounds",
+                    got=self.bounds,
+                    remedy=remedy,
+                )
+            )
 
 
 def scale_of(encoding: Encoding) -> TargetScale:
@@ -137,14 +155,25 @@ def need_number(is_number: bool, of: str) -> None:
     """An error where a target is one of several classes."""
     if not is_number:
         remedy = "Declare the target a Number(low, high), or fit a classifier."
-        raise InputError(complaint(expected="a target that is a number", of=of, got="classes, or none", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a target that is a number", of=of, got="classes, or none", remedy=remedy
+            )
+        )
 
 
-def with_codes(blocks: Sequence[RowBlock], way: NumericTarget) -> tuple[list[RowBlock], TargetScale]:
+def with_codes(
+    blocks: Sequence[RowBlock], way: NumericTarget
+) -> tuple[list[RowBlock], TargetScale]:
     """Rows that were coded elsewhere without a schema, their targets scaled."""
-    given = [np.zeros(0) if block.labels is None else np.asarray(block.labels, np.float64) for block in blocks]
+    given = [
+        np.zeros(0) if block.labels is None else np.asarray(block.labels, np.float64)
+        for block in blocks
+    ]
     scale = way.scale(np.concatenate([np.zeros(0), *given]))
-    return [replace(block, labels=scale.coded(line)) for block, line in zip(blocks, given, strict=True)], scale
+    return [
+        replace(block, labels=scale.coded(line)) for block, line in zip(blocks, given, strict=True)
+    ], scale
 
 
 def beside(block: RowBlock) -> RowBlock:
@@ -154,9 +183,13 @@ def beside(block: RowBlock) -> RowBlock:
     if sparse.issparse(block.numbers):
         parts: list[Any] = [block.numbers, sparse.csr_array(line[:, np.newaxis])]
         return replace(block, numbers=sparse.csr_array(sparse.hstack(parts)))
-    return replace(block, numbers=np.concatenate([np.asarray(block.numbers, np.float64), line[np.newaxis]]))
+    return replace(
+        block, numbers=np.concatenate([np.asarray(block.numbers, np.float64), line[np.newaxis]])
+    )
 
 
 def within(block: RowBlock) -> RowBlock:
     """A block of a schema, its targets cut to the [-1, 1] that their encoding promises."""
-    return block if block.labels is None else replace(block, labels=np.clip(block.labels, -1.0, 1.0))
+    return (
+        block if block.labels is None else replace(block, labels=np.clip(block.labels, -1.0, 1.0))
+    )

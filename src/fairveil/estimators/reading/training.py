@@ -1,4 +1,5 @@
-"""The rows of a fit and what is public about them, however they were read: by `inputs`, `unread` or `elsewhere`."""
+"""The rows of a fit and what is public about them, however they were read: by `inputs`, `unread` or
+`elsewhere`."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from .units import Whose
 class Training:
     """The rows of a fit, and what is public about them.
 
-    `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
-    how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
-    a number. `schema`: as it was given, or as coded rows have it. `supposed`: of a plan, how many rows there may be: it has
-    none.
+    `columns`: the names of X's columns (with a schema, of those that are features), none where X
+    had no names. `n_features`: how many such columns there are. `rows_stated`: the schema's number
+    of rows, if any. `target`: the scale of a target that is a number. `schema`: as it was given, or
+    as coded rows have it. `supposed`: of a plan, how many rows there may be: it has none.
     """
 
     rows: Rows
@@ -55,10 +56,11 @@ class Training:
 class Ways:
     """How rows are to be read: the arguments of an estimator that say so.
 
-    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
-    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits. `target`: how y is read
-    where it is a number; None: it is one of several classes. `additive`: the steps that are wanted, if any; whether there
-    are to be steps may hang on the number of rows, where that was passed (`public_rows`) or is public.
+    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them.
+    `thin`: numbers are never shifted inside, so mostly empty ones may be kept sparse, which is
+    faster and gives the same bits. `target`: how y is read where it is a number; None: it is one of
+    several classes. `additive`: the steps that are wanted, if any; whether there are to be steps
+    may hang on the number of rows, where that was passed (`public_rows`) or is public.
     """
 
     schema: Schema | None = None
@@ -93,14 +95,29 @@ class Coded:
 
 
 def with_steps(
-    ways: Ways, facts: list[PublicFact], coding: Coding, layout: RowLayout, rows: int | None, blocks: Sequence[RowBlock] = ()
+    ways: Ways,
+    facts: list[PublicFact],
+    coding: Coding,
+    layout: RowLayout,
+    rows: int | None,
+    blocks: Sequence[RowBlock] = (),
 ) -> tuple[Coding, RowLayout]:
-    """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how many, where that is public."""
+    """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how
+    many, where that is public."""
     assert ways.additive is not None
     if any(sparse.issparse(block.numbers) for block in blocks):
         remedy = "Pass the columns that matter as a dense table; or model=None, a linear model."
-        raise InputError(complaint(expected="a dense table, for an additive model", of="X", got="a sparse one", remedy=remedy))
-    shapes = ways.additive.shapes(coding, layout, rows if ways.public_rows is None else ways.public_rows)
+        raise InputError(
+            complaint(
+                expected="a dense table, for an additive model",
+                of="X",
+                got="a sparse one",
+                remedy=remedy,
+            )
+        )
+    shapes = ways.additive.shapes(
+        coding, layout, rows if ways.public_rows is None else ways.public_rows
+    )
     facts.append(PublicFact("model", words_of(shapes), "argument"))
     coding = replace(coding, shapes=shapes)  # type: ignore[type-var]
     return coding, layout if shapes is None else shapes.layout(layout)
@@ -113,5 +130,7 @@ def need_classes(layout: RowLayout) -> None:
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
         if not layout.classes:
             remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
-        raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy)
+        )
     known_classes(layout.classes or ())

@@ -1,6 +1,7 @@
 """The rows of a fit before there are any: what a schema says of them, and none to read.
 
-An estimator plans a fit with it by the very code that a fit plans by; there is nothing behind it that could be read.
+An estimator plans a fit with it by the very code that a fit plans by; there is nothing behind it
+that could be read.
 
 Guarantees (tests/estimators/test_estimators_plan.py):
 1. It holds no row: a curator of it would have nothing to add up.
@@ -31,28 +32,42 @@ HOW = 'Schema.load("schema.toml"), say'
 
 @dataclass(frozen=True)
 class Unread:
-    """A schema, and about how many rows its table will have. A fit knows them where the schema states a number, or they are
-    public for another reason; else it buys a noisy count, and is planned so."""
+    """A schema, and about how many rows its table will have. A fit knows them where the schema
+    states a number, or they are public for another reason; else it buys a noisy count, and is
+    planned so."""
 
     schema: Schema
     rows: int
 
     @staticmethod
-    def of(schema: object, own: object, rows: object, sensitive: Iterable[str] | None, otherwise: int | None) -> Unread:
+    def of(
+        schema: object,
+        own: object,
+        rows: object,
+        sensitive: Iterable[str] | None,
+        otherwise: int | None,
+    ) -> Unread:
         """Checked. `own`: the estimator's schema; `otherwise`: its public number of rows."""
         found = own if schema is None else schema
         if not isinstance(found, Schema):
             got = None if found is None else type(found).__name__
             remedy = f"Pass the schema of the table that is to be fitted: {HOW}."
-            raise InputError(complaint(expected="a Schema", of="plan(schema)", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="a Schema", of="plan(schema)", got=got, remedy=remedy)
+            )
         if sensitive is not None:
             names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
             unused = [name for name in found.sensitive if name not in names]
             found = found.with_roles(sensitive=names).without(*unused)
         known = rows if rows is not None else otherwise if otherwise is not None else found.rows
         if known is None:
-            remedy = "Pass rows=10_000, say: about how many there will be, or let the schema state them (rows=)."
-            raise InputError(complaint(expected="a number of rows", of="rows", got=None, remedy=remedy))
+            remedy = (
+                "Pass rows=10_000, say: about how many there will be, or let the schema state them "
+                "(rows=)."
+            )
+            raise InputError(
+                complaint(expected="a number of rows", of="rows", got=None, remedy=remedy)
+            )
         return Unread(found, _checks.whole(at_least=1, rows=known))
 
     def read(self, ways: Ways) -> Training:
@@ -60,14 +75,20 @@ class Unread:
         encoding = Encoding(self.schema, ways.sensitive_as_feature)
         layout, target = encoding.layout, None
         if self.schema.target is None:
-            remedy = 'Say which column is to be predicted: Schema(columns, target="hired"), for example.'
-            raise InputError(complaint(expected="a schema with a target", of="schema", got=None, remedy=remedy))
+            remedy = (
+                'Say which column is to be predicted: Schema(columns, target="hired"), for example.'
+            )
+            raise InputError(
+                complaint(expected="a schema with a target", of="schema", got=None, remedy=remedy)
+            )
         if ways.target is None:
             need_classes(layout)
         else:
             need_number(encoding.target is not None, "the schema's target")
             target = scale_of(encoding)
-            layout = replace(layout, numbers=layout.numbers + 1) if ways.target.as_number else layout
+            layout = (
+                replace(layout, numbers=layout.numbers + 1) if ways.target.as_number else layout
+            )
         facts = facts_of_schema(encoding)
         coding: Coding = SchemaCoding(encoding)
         if ways.additive is not None:
@@ -76,7 +97,11 @@ class Unread:
         count = len(encoding.numbers)
         standard = Standard((0.0,) * count, (1.0,) * count) if ways.standardise else None
         return Training(
-            Rows(Coded(layout, ()), max_sample_weight=ways.max_sample_weight, units=None if ways.whose is None else ()),
+            Rows(
+                Coded(layout, ()),
+                max_sample_weight=ways.max_sample_weight,
+                units=None if ways.whose is None else (),
+            ),
             replace(coding, standard=standard),  # type: ignore[type-var]
             tuple(facts),
             (),
@@ -91,8 +116,15 @@ class Unread:
     def supposed(self, shares: Mapping[str, Any] | None) -> Supposed:
         """Groups and classes of the size that the schema says, or `shares`, which come first."""
         given = self._checked(shares or {})
-        names = (*self.schema.sensitive, *(() if self.schema.target is None else (self.schema.target,)))
-        known = {name: found for name in names if (found := given.get(name) or self._stated(name)) is not None}
+        names = (
+            *self.schema.sensitive,
+            *(() if self.schema.target is None else (self.schema.target,)),
+        )
+        known = {
+            name: found
+            for name in names
+            if (found := given.get(name) or self._stated(name)) is not None
+        }
         columns = {name: share for name, share in known.items() if name in self.schema.sensitive}
         classes = None if self.schema.classes is None else known.get(self.schema.target or "")
         layout = Encoding(self.schema).layout
@@ -107,19 +139,37 @@ class Unread:
         found = {}
         if not isinstance(shares, Mapping):
             remedy = 'Pass shares={"sex": {"f": 0.3, "m": 0.7}}, for example.'
-            raise InputError(complaint(expected="shares by column", of="shares", got=type(shares).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="shares by column",
+                    of="shares",
+                    got=type(shares).__name__,
+                    remedy=remedy,
+                )
+            )
         for name, given in shares.items():
             if name not in (*self.schema.sensitive, self.schema.target):
-                listed = [*self.schema.sensitive, *([self.schema.target] if self.schema.target else [])]
+                listed = [
+                    *self.schema.sensitive,
+                    *([self.schema.target] if self.schema.target else []),
+                ]
                 remedy = "State shares of a sensitive column, or of the target."
-                raise InputError(complaint(expected=f"one of {listed}", of="shares", got=name, remedy=remedy))
+                raise InputError(
+                    complaint(expected=f"one of {listed}", of="shares", got=name, remedy=remedy)
+                )
             values = self.schema.listed(name)
             if not isinstance(given, Mapping) or set(given) != set(values):
-                remedy = f"Pass shares={{{name!r}: {{{values[0]!r}: 0.3, ...}}}}: one for each of its values."
+                remedy = (
+                    f"Pass shares={{{name!r}: {{{values[0]!r}: 0.3, ...}}}}: one for each of its "
+                    f"values."
+                )
                 got = list(given) if isinstance(given, Mapping) else given
                 raise InputError(
                     complaint(
-                        expected=f"a share for each value of {name!r}: {list(values)}", of="shares", got=got, remedy=remedy
+                        expected=f"a share for each value of {name!r}: {list(values)}",
+                        of="shares",
+                        got=got,
+                        remedy=remedy,
                     )
                 )
             try:

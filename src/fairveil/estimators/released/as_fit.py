@@ -1,4 +1,5 @@
-"""A fit of linear rules to groups that were released once, told as fits on rows are told: a model, an outcome, a statement.
+"""A fit of linear rules to groups that were released once, told as fits on rows are told: a model,
+an outcome, a statement.
 
 Everything is post-processing of the release and of public rows, so it costs nothing further.
 """
@@ -31,7 +32,8 @@ UNUSED = ("model", "checkpoint", "unit", "max_rows_per_unit")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedFit:
-    """What was found: linear rules with their shares, and how it compares with what was required."""
+    """What was found: linear rules with their shares, and how it compares with what was
+    required."""
 
     rules: tuple[LinearModel, ...]
     shares: tuple[float, ...]
@@ -39,9 +41,14 @@ class ReleasedFit:
 
 
 def fit_released(
-    estimator: BaseEstimator, X: TableLike, y: ColumnsLike, released: ReleasedGroups, sample_weight: ColumnsLike
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ColumnsLike,
+    released: ReleasedGroups,
+    sample_weight: ColumnsLike,
 ) -> ReleasedFit:
-    """The best mixture of linear rules for the estimator's constraints; one rule where `randomised=False`."""
+    """The best mixture of linear rules for the estimator's constraints; one rule where
+    `randomised=False`."""
     _require_what_a_release_gives(estimator, sample_weight)
     found = searched(released, X, y, estimator.constraints, None, 1)
     bounds = found.soft.system.bounds
@@ -50,28 +57,45 @@ def fit_released(
     kept = np.flatnonzero(shares)
     law = np.clip(np.sum([shares[j] * found.laws[j] for j in kept], axis=0), 0.0, 1.0)
     rules = tuple(found.rules[j] for j in kept)
-    return ReleasedFit(rules, tuple(shares[kept].tolist()), _outcome(found, law, rules, X, y, estimator.constraints))
+    return ReleasedFit(
+        rules,
+        tuple(shares[kept].tolist()),
+        _outcome(found, law, rules, X, y, estimator.constraints),
+    )
 
 
 def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: ColumnsLike) -> None:
     if estimator.protects != "sensitive_features":
         remedy = (
-            "Pass protects='sensitive_features', which is what a release of groups protects, or fit to the groups themselves."
+            "Pass protects='sensitive_features', which is what a release of groups protects, or "
+            "fit to the groups themselves."
         )
         expected, of = "'sensitive_features' with released groups", "protects"
         raise InputError(complaint(expected=expected, of=of, got=estimator.protects, remedy=remedy))
     if sample_weight is not None:
         remedy = "Leave sample_weight out, or weigh the rows of released.expanded(X, y)."
-        raise InputError(complaint(expected="no weights with released groups", of="sample_weight", got="some", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="no weights with released groups",
+                of="sample_weight",
+                got="some",
+                remedy=remedy,
+            )
+        )
     unused.refuse(estimator, dict.fromkeys(UNUSED, "with released groups"))
     unused.refuse(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
 
 
 def _outcome(
-    found: Searched, law: Any, rules: tuple[LinearModel, ...], X: TableLike, y: ColumnsLike, constraints: object
+    found: Searched,
+    law: Any,
+    rules: tuple[LinearModel, ...],
+    X: TableLike,
+    y: ColumnsLike,
+    constraints: object,
 ) -> Outcome:
-    """`spread`: half the 95 % interval over the noise as a deviation (it is for all rates together, so rather too wide), and
-    the deviation by chance within clusters beside it."""
+    """`spread`: half the 95 % interval over the noise as a deviation (it is for all rates together,
+    so rather too wide), and the deviation by chance within clusters beside it."""
     soft, released = found.soft, found.released
     told = released.rates(X, y, law, constraints, confidence=CONFIDENCE) if len(soft.system) else ()
     histogram = soft.histogram(law)
@@ -83,7 +107,9 @@ def _outcome(
         names=tuple(one.name for one in told),
         bounds=np.array([one.bound for one in told]),
         values=np.array([one.value for one in told]),
-        spread=np.array([math.hypot((one.high - one.low) / (2.0 * TWO_SIDED), one.within) for one in told]),
+        spread=np.array(
+            [math.hypot((one.high - one.low) / (2.0 * TWO_SIDED), one.within) for one in told]
+        ),
         duals=np.zeros(len(told)),
         counts=histogram.sum(axis=2),
         rows=float(len(soft.rows.labels)),

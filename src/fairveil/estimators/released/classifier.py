@@ -1,4 +1,5 @@
-"""`ReleasedClassifier`: a fair mixture of any learner's rules, fitted to groups that were released once."""
+"""`ReleasedClassifier`: a fair mixture of any learner's rules, fitted to groups that were released
+once."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ FEASIBLE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds public rows
 class Searched:
-    """Candidates and what they do. `rules`: linear models, fitted estimators, or codes of a constant class."""
+    """Candidates and what they do. `rules`: linear models, fitted estimators, or codes of a
+    constant class."""
 
     released: ReleasedCounts
     soft: Soft
@@ -54,12 +56,12 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
     Parameters
     ----------
     constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
-        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
-        constraint.
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
+        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
+        of 1, so 0.05 is 5 percentage points. None: no constraint.
     estimator : classifier, default=None
-        Any classifier of scikit-learn with `sample_weight`, such as networks or boosted trees. Exponentiated gradient fits
-        clones of it. None: linear models, by descent.
+        Any classifier of scikit-learn with `sample_weight`, such as networks or boosted trees.
+        Exponentiated gradient fits clones of it. None: linear models, by descent.
     rounds : int, default=30
         Number of clones of `estimator` that are fitted.
 
@@ -98,12 +100,16 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
     privacy_: PrivacyStatement
     model_: MixtureModel | None
 
-    def __init__(self, constraints: Any = None, *, estimator: BaseEstimator = None, rounds: int = 30) -> None:
+    def __init__(
+        self, constraints: Any = None, *, estimator: BaseEstimator = None, rounds: int = 30
+    ) -> None:
         self.constraints = constraints
         self.estimator = estimator
         self.rounds = rounds
 
-    def fit(self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None) -> ReleasedClassifier:
+    def fit(
+        self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None
+    ) -> ReleasedClassifier:
         """Fit to the rows of the release.
 
         Parameters
@@ -111,7 +117,8 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         X : table or array
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+            Labels, or numbers for regression. None: the schema names the target among the columns
+            of X.
         sensitive_features : ReleasedGroups, default=None
             The release, never a column of groups. It must be given.
 
@@ -164,7 +171,10 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         self.classes_, self.groups_ = as_array(released.classes), released.groups
         publish_columns(self, X)
         if excess > FEASIBLE:
-            text = f"no mixture of the rules keeps the constraints: bounds had to give {excess:.4f}. Allow a larger gap."
+            text = (
+                f"no mixture of the rules keeps the constraints: bounds had to give {excess:.4f}. "
+                f"Allow a larger gap."
+            )
             warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -191,7 +201,14 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
                 if isinstance(rule, int)
                 else codes_of(rule.predict(features), self.classes_.tolist(), "a rule's decisions")
             )
-            out.append(share * (np.broadcast_to(eye[at], (len(X), len(eye))) if isinstance(rule, int) else eye[at]))
+            out.append(
+                share
+                * (
+                    np.broadcast_to(eye[at], (len(X), len(eye)))
+                    if isinstance(rule, int)
+                    else eye[at]
+                )
+            )
         return np.asarray(np.sum(out, axis=0))
 
     def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
@@ -202,7 +219,8 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         X : table or array
             Rows to predict for, with the columns of the fit.
         random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
+            fresh draws.
 
         Returns
         -------
@@ -220,12 +238,16 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
 
 
 def publish_columns(estimator: BaseEstimator, X: TableLike) -> None:
-    """How many features there are, and their names if they have any: those of a schema, else those of X."""
+    """How many features there are, and their names if they have any: those of a schema, else those
+    of X."""
     coding, names = estimator.coding_, names_of(X)
     if isinstance(coding, SchemaCoding):
         names = tuple(coding.encoding.features)
     if names:
-        estimator.n_features_in_, estimator.feature_names_in_ = len(names), np.array(names, dtype=object)
+        estimator.n_features_in_, estimator.feature_names_in_ = (
+            len(names),
+            np.array(names, dtype=object),
+        )
         return
     layout = coding.layout
     own = layout.numbers + len(layout.code_sizes)
@@ -234,12 +256,24 @@ def publish_columns(estimator: BaseEstimator, X: TableLike) -> None:
         del estimator.feature_names_in_
 
 
-def searched(given: object, X: TableLike, y: ColumnsLike, constraints: object, estimator: object, rounds: object) -> Searched:
+def searched(
+    given: object,
+    X: TableLike,
+    y: ColumnsLike,
+    constraints: object,
+    estimator: object,
+    rounds: object,
+) -> Searched:
     """Candidates for these constraints, by memberships alone."""
     if not isinstance(given, ReleasedCounts):
-        remedy = "Release the groups first: released = fairveil.release_groups(X, y, sensitive_features=...)."
+        remedy = (
+            "Release the groups first: released = fairveil.release_groups(X, y, "
+            "sensitive_features=...)."
+        )
         got = type(given).__name__
-        raise InputError(complaint(expected="a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy)
+        )
     count = _checks.whole(at_least=1, rounds=rounds)
     notions = [notion for notion in promises.notions_of(constraints) if not notion.is_vacuous]
     system = resolve(notions, given.cells, given.classes)
@@ -264,24 +298,38 @@ def soft_of(given: ReleasedCounts, X: TableLike, y: ColumnsLike, system: Constra
     features = features_of(given.coding, X)
     labels = codes_of(labels_in(X, y, given.classes), given.classes, "y")
     table = np.column_stack([np.ones(len(features)), features])
-    basis = np.concatenate([np.eye(1, table.shape[1]), principal(table.T @ table, features.shape[1])])
+    basis = np.concatenate(
+        [np.eye(1, table.shape[1]), principal(table.T @ table, features.shape[1])]
+    )
     members = given.counts.memberships[given.clusters.codes(features, labels)]
     weights = np.full(len(table), 1.0 / len(table))
-    return Soft.of(PublicRows(table @ basis.T, basis, labels, members, weights, len(given.classes), True), system)
+    return Soft.of(
+        PublicRows(table @ basis.T, basis, labels, members, weights, len(given.classes), True),
+        system,
+    )
 
 
-def _taught(given: ReleasedCounts, soft: Soft, X: TableLike, estimator: object, rounds: int) -> Sequence[tuple[Any, Floats]]:
+def _taught(
+    given: ReleasedCounts, soft: Soft, X: TableLike, estimator: object, rounds: int
+) -> Sequence[tuple[Any, Floats]]:
     if not has_fit_parameter(estimator, "sample_weight"):
         remedy = "Use one that takes sample weights, or rows of released.expanded(X, y, copies=1)."
         raise InputError(
-            complaint(expected="an estimator with sample_weight", of="estimator", got=type(estimator).__name__, remedy=remedy)
+            complaint(
+                expected="an estimator with sample_weight",
+                of="estimator",
+                got=type(estimator).__name__,
+                remedy=remedy,
+            )
         )
     classes = as_array(given.classes)
     features = features_for(X, given.cells.names)
 
     def taught(targets: npt.NDArray[np.intp], weights: Floats) -> Any:
         return clone(estimator).fit(
-            features, classes[targets], sample_weight=weights * len(weights) / max(weights.sum(), 1e-300)
+            features,
+            classes[targets],
+            sample_weight=weights * len(weights) / max(weights.sum(), 1e-300),
         )
 
     def decide(rule: Any) -> npt.NDArray[np.intp]:
@@ -294,7 +342,11 @@ def features_for(X: TableLike, sensitive: Sequence[str]) -> Any:
     """X as another's estimator is shown it: without columns named as sensitive."""
     if isinstance(X, RowSource):
         remedy = "Pass an array or a table, or leave estimator=None."
-        raise InputError(complaint(expected="features for the estimator", of="X", got=type(X).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="features for the estimator", of="X", got=type(X).__name__, remedy=remedy
+            )
+        )
     names = names_of(X)
     return without(X, [name for name in sensitive if name in names]) if names else X
 
@@ -302,7 +354,9 @@ def features_for(X: TableLike, sensitive: Sequence[str]) -> Any:
 def linear_of(given: ReleasedCounts, rows: PublicRows, v: Floats) -> LinearModel:
     """A model of coded rows."""
     weights = v @ rows.basis
-    return LinearModel(weights[:, 1:], weights[:, 0], classes=given.classes, layout=given.coding.layout)
+    return LinearModel(
+        weights[:, 1:], weights[:, 0], classes=given.classes, layout=given.coding.layout
+    )
 
 
 def constant_of(given: ReleasedCounts, k: int) -> LinearModel:
@@ -310,4 +364,6 @@ def constant_of(given: ReleasedCounts, k: int) -> LinearModel:
     outputs = 1 if len(given.classes) == 2 else len(given.classes)
     intercept = np.full(outputs, 1.0 if k else -1.0) if outputs == 1 else np.eye(outputs)[k]
     layout = given.coding.layout
-    return LinearModel(np.zeros((outputs, layout.width)), intercept, classes=given.classes, layout=layout)
+    return LinearModel(
+        np.zeros((outputs, layout.width)), intercept, classes=given.classes, layout=layout
+    )

@@ -21,14 +21,16 @@ from .released_counts import ReleasedCounts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedFrontier:
-    """`models`: a classifier for each of `gaps`. `privacy`: of the release, which is the price of looking at all of them."""
+    """`models`: a classifier for each of `gaps`. `privacy`: of the release, which is the price of
+    looking at all of them."""
 
     gaps: tuple[float, ...]
     models: tuple[ReleasedClassifier, ...]
     privacy: PrivacyStatement
 
     def table(self) -> list[dict[str, float]]:
-        """One line a gap: the exact error on the public rows, and the largest value at the release with its bounds."""
+        """One line a gap: the exact error on the public rows, and the largest value at the release
+        with its bounds."""
         out = []
         for gap, model in zip(self.gaps, self.models, strict=True):
             at = max(model.report_, key=lambda line: line.value)
@@ -43,7 +45,10 @@ class ReleasedFrontier:
         return iter(self.models)
 
     def __repr__(self) -> str:
-        return f"ReleasedFrontier({len(self)} models from one release of epsilon {self.privacy.epsilon:.3g})"
+        return (
+            f"ReleasedFrontier({len(self)} models from one release of epsilon "
+            f"{self.privacy.epsilon:.3g})"
+        )
 
 
 def swept(
@@ -55,13 +60,24 @@ def swept(
     estimator: object,
     rounds: int,
 ) -> ReleasedFrontier:
-    """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a gap to constraints."""
+    """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a
+    gap to constraints."""
     listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)
     if not listed:
         raise InputError(
-            complaint(expected="at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example.")
+            complaint(
+                expected="at least one gap",
+                of="gaps",
+                got=[],
+                remedy="Pass gaps=(0.1, 0.05), for example.",
+            )
         )
-    asked = [promises.notions_of(constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")) for gap in listed]
+    asked = [
+        promises.notions_of(
+            constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")
+        )
+        for gap in listed
+    ]
     found = searched(released, X, y, asked[int(np.argmin(listed))], estimator, rounds)
     models = []
     with warnings.catch_warnings():

@@ -1,4 +1,5 @@
-"""`release_groups`: counts of groups in public clusters, released once; `ReleasedGroups`: all that is made of them for free."""
+"""`release_groups`: counts of groups in public clusters, released once; `ReleasedGroups`: all that
+is made of them for free."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ LAST = 12
 class ReleasedGroups(ReleasedCounts):
     """Noisy counts of groups in public clusters, which may be published.
 
-    It holds nothing else of the groups. Every method is arithmetic on the release and on public rows, so calls cost no further
-    privacy. Make one with `release_groups`.
+    It holds nothing else of the groups. Every method is arithmetic on the release and on public
+    rows, so calls cost no further privacy. Make one with `release_groups`.
 
     Attributes
     ----------
@@ -69,7 +70,12 @@ class ReleasedGroups(ReleasedCounts):
     """
 
     def expanded(
-        self, X: TableLike, y: ColumnsLike, *, copies: int | None = None, random_state: object = None
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        *,
+        copies: int | None = None,
+        random_state: object = None,
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
         """Rows for learners that take one group a row.
 
@@ -80,8 +86,9 @@ class ReleasedGroups(ReleasedCounts):
         y : array
             Their labels.
         copies : int, default=None
-            How often each row is repeated, with weight 1, its groups dealt at random in the released shares. For learners that
-            take no weights. None: once for each group, weighted by its membership.
+            How often each row is repeated, with weight 1, its groups dealt at random in the
+            released shares. For learners that take no weights. None: once for each group, weighted
+            by its membership.
         random_state : int or Generator, default=None
             Seed of the dealing. None: fresh draws.
 
@@ -94,7 +101,13 @@ class ReleasedGroups(ReleasedCounts):
         return expanded_rows(self, X, labels, copies, promises.seed_of(random_state))
 
     def fit(
-        self, X: TableLike, y: ColumnsLike, constraints: object = None, *, estimator: object = None, rounds: int = 30
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        constraints: object = None,
+        *,
+        estimator: object = None,
+        rounds: int = 30,
     ) -> ReleasedClassifier:
         """Fit a classifier that keeps constraints at the released memberships.
 
@@ -105,11 +118,12 @@ class ReleasedGroups(ReleasedCounts):
         y : array
             Their labels.
         constraints : notion, str or list of these, default=None
-            Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
-            ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None:
-            no constraint.
+            Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``,
+            or its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are
+            shares of 1, so 0.05 is 5 percentage points. None: no constraint.
         estimator : classifier, default=None
-            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear models.
+            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear
+            models.
         rounds : int, default=30
             Number of clones of `estimator` that are fitted.
 
@@ -118,7 +132,9 @@ class ReleasedGroups(ReleasedCounts):
         ReleasedClassifier
             The fitted classifier; it costs no further privacy.
         """
-        return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(X, y, sensitive_features=self)
+        return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(
+            X, y, sensitive_features=self
+        )
 
     def frontier(
         self,
@@ -143,7 +159,8 @@ class ReleasedGroups(ReleasedCounts):
         gaps : iterable of float or None, default=0.0 to 0.245 in steps of 0.005
             Bounds, as shares of 1; None is a model without one.
         estimator : classifier, default=None
-            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear models.
+            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear
+            models.
         rounds : int, default=30
             Number of clones of `estimator` that are fitted.
 
@@ -203,12 +220,18 @@ class ReleasedGroups(ReleasedCounts):
         target = Path(path)
         if target.is_dir() or (target.exists() and not overwrite):
             remedy = "Name another file, or pass overwrite=True."
-            raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(path), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a file that is not there yet", of="path", got=str(path), remedy=remedy
+                )
+            )
         saving.write(self, target, None if key is None else private_key(key, passphrase), note)
         return target
 
     @staticmethod
-    def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> ReleasedGroups:
+    def load(
+        path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None
+    ) -> ReleasedGroups:
         """Read what `save` or `write` wrote.
 
         Parameters
@@ -216,8 +239,8 @@ class ReleasedGroups(ReleasedCounts):
         path : path
             The folder, or the file.
         key : path, default=None
-            Public key of whoever signed the file, or the folder. Another signature, or none, is an error. None: signatures are
-            not looked at.
+            Public key of whoever signed the file, or the folder. Another signature, or none, is an
+            error. None: signatures are not looked at.
 
         Returns
         -------
@@ -245,9 +268,10 @@ def release_groups(
 ) -> ReleasedGroups:
     """Release how many people of each group are in each public cluster, once, with pure epsilon.
 
-    Features and labels are public, and only the sensitive features are protected. Clusters are leaves of trees on principal
-    components of the features and a public score, one tree a label. No group is read to make them (docs/release_once.md).
-    `SoftGroups` as `sensitive_features` are distributions over groups: one group is drawn for each row.
+    Features and labels are public, and only the sensitive features are protected. Clusters are
+    leaves of trees on principal components of the features and a public score, one tree a label. No
+    group is read to make them (docs/release_once.md). `SoftGroups` as `sensitive_features` are
+    distributions over groups: one group is drawn for each row.
 
     Parameters
     ----------
@@ -264,21 +288,26 @@ def release_groups(
     protects : "sensitive_features", default="sensitive_features"
         What is protected. Anything else is refused.
     schema : Schema, default=None
-        Declares columns and groups. None: the groups are read from the data, and the statement says so.
+        Declares columns and groups. None: the groups are read from the data, and the statement says
+        so.
     clusters : int, default=None
-        Largest number of clusters. None: it follows the number of rows, classes and groups, and the noise of one count.
+        Largest number of clusters. None: it follows the number of rows, classes and groups, and the
+        noise of one count.
     reports : Reports, default=None
-        How recorded groups come from true ones, where they were flipped with known rates. None: they are the true ones.
+        How recorded groups come from true ones, where they were flipped with known rates. None:
+        they are the true ones.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        if there is one.
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     unit : str, mapping of one name, or one value a row, default=None
-        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
-        their rows. The column is no feature. None: protects each row by itself.
+        Column of X that tells persons apart, where a person may have several rows. Persons are then
+        protected, with all of their rows. The column is no feature. None: protects each row by
+        itself.
     max_rows_per_unit : int, default=None
-        Most rows of one person, required beside `unit`. All rows count, so it is at least what the person with most rows has.
-        Noise grows with it.
+        Most rows of one person, required beside `unit`. All rows count, so it is at least what the
+        person with most rows has. Noise grows with it.
 
     Returns
     -------
@@ -304,8 +333,8 @@ def release_groups(
     Guarantees (tests/estimators/test_estimators_released.py):
 
     1. `privacy` is the price of one release of counts, at most epsilon, at delta 0.
-    2. What is returned depends on the groups through the noisy counts alone, except for what `privacy.facts` lists as read from
-       the data.
+    2. What is returned depends on the groups through the noisy counts alone, except for what
+       `privacy.facts` lists as read from the data.
     3. Clusters are the same whatever the groups are.
 
     Examples
@@ -322,7 +351,10 @@ def release_groups(
     (2000,)
     """
     if isinstance(X, Elsewhere):
-        remedy = "Fit a classifier on the remote data; or release the groups where features and labels are."
+        remedy = (
+            "Fit a classifier on the remote data; or release the groups where features and labels "
+            "are."
+        )
         expected = "features and labels, which clusters are made of"
         raise InputError(complaint(expected=expected, of="X", got="remote data", remedy=remedy))
     whose = units.whose(unit, max_rows_per_unit, schema, epsilon)
@@ -330,8 +362,12 @@ def release_groups(
     if whose is not None and (reports is not None or isinstance(sensitive_features, SoftGroups)):
         remedy = "Pass the recorded groups as they are; or protect rows: unit=None."
         expected = "groups that were not drawn by chance, beside a unit"
-        raise PrivacyError(complaint(expected=expected, of="sensitive_features", got="drawn ones", remedy=remedy))
-    asked = SimpleNamespace(ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema)
+        raise PrivacyError(
+            complaint(expected=expected, of="sensitive_features", got="drawn ones", remedy=remedy)
+        )
+    asked = SimpleNamespace(
+        ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema
+    )
     record = promises.ledger_of(asked, promise)
     source = promises.noise_of(random_state)
     sensitive_features, reports = recorded(sensitive_features, reports, source)
@@ -343,9 +379,22 @@ def release_groups(
         record.require(promise, schema=training.schema)
     cells = groups_of(training, either=False)
     if cells is None or cells.count < 2 or training.rows.weighted or not training.rows.exact_count:
-        got = "none" if cells is None else "rows with weights" if training.rows.weighted else f"{cells.count} group"
-        remedy = "Pass sensitive_features with two groups or more; a schema may list groups that do not occur."
-        raise InputError(complaint(expected="rows of several groups", of="sensitive_features", got=got, remedy=remedy))
+        got = (
+            "none"
+            if cells is None
+            else "rows with weights"
+            if training.rows.weighted
+            else f"{cells.count} group"
+        )
+        remedy = (
+            "Pass sensitive_features with two groups or more; a schema may list groups that do not "
+            "occur."
+        )
+        raise InputError(
+            complaint(
+                expected="rows of several groups", of="sensitive_features", got=got, remedy=remedy
+            )
+        )
     planned = group_counts.plan(promise, cells)
     told: tuple[PublicFact, ...] = ()
     if reports is not None:
@@ -356,7 +405,11 @@ def release_groups(
     made = grown(features, labels, len(training.classes), limit, cells.count, planned.noise.sd)
     at = made.codes(features, labels)
     sizes = np.bincount(at, minlength=made.count).astype(np.float64)
-    fact = PublicFact("clusters", f"{made.count} leaves of trees on features, label and a public score", "public features")
+    fact = PublicFact(
+        "clusters",
+        f"{made.count} leaves of trees on features, label and a public score",
+        "public features",
+    )
     curator = Curator(
         training.rows,
         promise,
@@ -372,16 +425,22 @@ def release_groups(
         counts = group_counts.release(curator, attached, planned, sizes, reports)
         curator.finish()
     statement = curator.statement(not_covered=training.not_covered)
-    return ReleasedGroups(statement, cells, known_classes(training.classes), training.coding, made, counts)
+    return ReleasedGroups(
+        statement, cells, known_classes(training.classes), training.coding, made, counts
+    )
 
 
-def recorded(given: object, reports: Reports | None, source: NoiseSource) -> tuple[Any, Reports | None]:
+def recorded(
+    given: object, reports: Reports | None, source: NoiseSource
+) -> tuple[Any, Reports | None]:
     """Groups as they are counted, and what they are: of distributions, drawn ones."""
     if not isinstance(given, SoftGroups):
         return given, reports
     if reports is not None:
         remedy = "Leave reports out, or pass recorded groups."
-        raise InputError(complaint(expected="None beside distributions", of="reports", got="some", remedy=remedy))
+        raise InputError(
+            complaint(expected="None beside distributions", of="reports", got="some", remedy=remedy)
+        )
     return given.drawn(source), given.reports
 
 
@@ -389,12 +448,20 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
     """What the statement says of recorded groups that are not the true ones."""
     words = "each drawn from that person's distribution over groups"
     if not reports.drawn:
-        local, both = (at_most(round(one, LAST)) for one in (reports.epsilon, reports.together(promise.epsilon)))
-        words = f"true ones flipped with known rates; epsilon {local} of each report, {both} of a true group by this release"
+        local, both = (
+            at_most(round(one, LAST))
+            for one in (reports.epsilon, reports.together(promise.epsilon))
+        )
+        words = (
+            f"true ones flipped with known rates; epsilon {local} of each report, {both} of a true "
+            f"group by this release"
+        )
     return PublicFact("recorded groups", words, "argument")
 
 
-def promise_for(epsilon: object, delta: object, protects: object, whose: Whose | None = None) -> Promise:
+def promise_for(
+    epsilon: object, delta: object, protects: object, whose: Whose | None = None
+) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
     promise = promises.promise_of(epsilon, delta, protects, None, whose)
     if promise.protects != "sensitive_features":
@@ -402,7 +469,11 @@ def promise_for(epsilon: object, delta: object, protects: object, whose: Whose |
     return promise
 
 
-def grown(features: Floats, labels: Ints, classes: int, limit: int | None, groups: int, deviation: float) -> Clusters:
+def grown(
+    features: Floats, labels: Ints, classes: int, limit: int | None, groups: int, deviation: float
+) -> Clusters:
     """The clusters of public rows. `limit`: how many at most; None: from public facts."""
-    leaves = clusters.leaves_for(len(labels), classes, groups, deviation) if limit is None else limit
+    leaves = (
+        clusters.leaves_for(len(labels), classes, groups, deviation) if limit is None else limit
+    )
     return clusters.grown(features, labels, classes, leaves)

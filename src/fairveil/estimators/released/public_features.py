@@ -1,4 +1,5 @@
-"""Public rows as arrays: features by a coding, labels, decisions; and rows with soft groups for other learners."""
+"""Public rows as arrays: features by a coding, labels, decisions; and rows with soft groups for
+other learners."""
 
 from __future__ import annotations
 
@@ -33,10 +34,16 @@ def _dense(block: RowBlock, layout: RowLayout) -> Floats:
     rows = block.rows
     if rows * layout.width > MOST:
         got = f"{rows:,} rows of {layout.width:,} numbers"
-        raise InputError(complaint(expected="a table that fits", of="X", got=got, remedy="Pass fewer columns or rows."))
+        raise InputError(
+            complaint(
+                expected="a table that fits", of="X", got=got, remedy="Pass fewer columns or rows."
+            )
+        )
     out = np.zeros((rows, layout.width))
     numbers: Any = block.numbers
-    out[:, : layout.numbers] = sparse.csr_array(numbers).toarray() if is_sparse(numbers) else numbers.T
+    out[:, : layout.numbers] = (
+        sparse.csr_array(numbers).toarray() if is_sparse(numbers) else numbers.T
+    )
     first = layout.numbers
     for column, size in zip(block.codes, layout.code_sizes, strict=True):
         out[np.arange(rows), first + column.astype(np.intp)] = 1.0
@@ -46,7 +53,11 @@ def _dense(block: RowBlock, layout: RowLayout) -> Floats:
 
 def labels_in(X: TableLike, y: ColumnsLike, classes: tuple[Hashable, ...]) -> npt.NDArray[Any]:
     """Labels as given, or those of coded rows."""
-    return labels_of(X, as_array(classes)) if y is None and isinstance(X, RowSource) else read_labels(y)
+    return (
+        labels_of(X, as_array(classes))
+        if y is None and isinstance(X, RowSource)
+        else read_labels(y)
+    )
 
 
 def law_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) -> Floats:
@@ -56,22 +67,33 @@ def law_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) 
     if given.ndim == 1:
         return np.asarray(np.eye(len(classes))[codes_of(given, classes, "predictions")])
     law = given.astype(np.float64) if given.dtype.kind in "fiub" else np.full((1, 1), np.nan)
-    if law.shape != (rows, len(classes)) or not (law >= 0).all() or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > 1e-6:
-        remedy = f"Pass a class a row, or probabilities of shape ({rows}, {len(classes)}) that sum to 1."
+    if (
+        law.shape != (rows, len(classes))
+        or not (law >= 0).all()
+        or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > 1e-6
+    ):
+        remedy = (
+            f"Pass a class a row, or probabilities of shape ({rows}, {len(classes)}) that sum to 1."
+        )
         got = f"an array of shape {given.shape}"
-        raise InputError(complaint(expected="decisions", of="predictions", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected="decisions", of="predictions", got=got, remedy=remedy, quote=False)
+        )
     return law
 
 
 def dealt(codes: Ints, shares: Floats, rng: np.random.Generator) -> Ints:
-    """A group for each row: inside a cluster each group's share of rows, up to one that is rounded by chance; who they are is
-    by chance alone."""
+    """A group for each row: inside a cluster each group's share of rows, up to one that is rounded
+    by chance; who they are is by chance alone."""
     order = np.lexsort((rng.random(len(codes)), codes))
     sizes = np.bincount(codes, minlength=len(shares))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     place = np.arange(len(codes)) - starts[codes[order]] + rng.random(len(shares))[codes[order]]
-    place = np.minimum(place / np.maximum(sizes[codes[order]], 1), 1.0 - 1e-12)  # systematic sampling
+    # systematic sampling
+    place = np.minimum(place / np.maximum(sizes[codes[order]], 1), 1.0 - 1e-12)
     limits = np.cumsum(shares, axis=1)[codes[order]]
     out = np.empty(len(codes), np.intp)
-    out[order] = np.minimum((place[:, np.newaxis] >= limits - 1e-12).sum(axis=1), shares.shape[1] - 1)
+    out[order] = np.minimum(
+        (place[:, np.newaxis] >= limits - 1e-12).sum(axis=1), shares.shape[1] - 1
+    )
     return out

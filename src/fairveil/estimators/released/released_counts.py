@@ -1,4 +1,5 @@
-"""Counts of groups in public clusters, as they were released, and what follows from them for public rows."""
+"""Counts of groups in public clusters, as they were released, and what follows from them for public
+rows."""
 
 from __future__ import annotations
 
@@ -80,7 +81,13 @@ class ReleasedCounts:
         return self.clusters.codes(features_of(self.coding, X), labels)
 
     def rates(
-        self, X: TableLike, y: ColumnsLike, predictions: ColumnsLike, constraints: object, *, confidence: float = 0.95
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        predictions: ColumnsLike,
+        constraints: object,
+        *,
+        confidence: float = 0.95,
     ) -> tuple[SoftValue, ...]:
         """Value of each comparison of the constraints for these predictions, with error bars.
 
@@ -106,7 +113,9 @@ class ReleasedCounts:
         system = resolve(promises.notions_of(constraints), self.cells, self.classes)
         at = self.own_codes(X, y)
         law = law_given(predictions, self.classes, len(at))
-        return tuple(soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability))
+        return tuple(
+            soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability)
+        )
 
     def own_codes(self, X: TableLike, y: ColumnsLike) -> Ints:
         """Clusters of the rows of the release.
@@ -125,24 +134,42 @@ class ReleasedCounts:
         """
         at = self.codes(X, y)
         if not np.array_equal(np.bincount(at, minlength=self.clusters.count), self.counts.sizes):
-            remedy = "Pass the X and y of release_groups; measure other rows where their groups are known."
-            raise InputError(complaint(expected="the rows of the release", of="X, y", got="others", remedy=remedy))
+            remedy = (
+                "Pass the X and y of release_groups; measure other rows where their groups are "
+                "known."
+            )
+            raise InputError(
+                complaint(
+                    expected="the rows of the release", of="X, y", got="others", remedy=remedy
+                )
+            )
         return at
 
     def __repr__(self) -> str:
         price = f"epsilon {self.privacy.epsilon:.3g}"
-        return f"ReleasedGroups({len(self.groups)} groups in {self.clusters.count} clusters of public rows, {price})"
+        return (
+            f"ReleasedGroups({len(self.groups)} groups in {self.clusters.count} clusters of public "
+            f"rows, {price})"
+        )
 
 
 def expanded_rows(
-    released: ReleasedCounts, X: TableLike, labels: npt.NDArray[Any], copies: int | None, seed: int | None
+    released: ReleasedCounts,
+    X: TableLike,
+    labels: npt.NDArray[Any],
+    copies: int | None,
+    seed: int | None,
 ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
     """See `ReleasedGroups.expanded`."""
     from sklearn.utils import _safe_indexing
 
     if isinstance(X, RowSource):
         remedy = "Pass an array or a table."
-        raise InputError(complaint(expected="rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy
+            )
+        )
     keys = as_array(released.groups)
     if copies is None:
         soft = released.memberships(X, labels)

@@ -1,10 +1,14 @@
-"""Released groups on disk: a folder with the counts and the statement, or one file with both, signed if there is a key.
+"""Released groups on disk: a folder with the counts and the statement, or one file with both,
+signed if there is a key.
 
-Never pickle. Checksums show damage, not authorship; a signature says who stands by counts and statement together.
+Never pickle. Checksums show damage, not authorship; a signature says who stands by counts and
+statement together.
 
 Guarantees (tests/estimators/test_estimators_released_file.py):
-1. No field of a signed file can be changed without the signature being refused; spaces and the order of fields can.
-2. `examine` works out again what follows: the price, from the events, and the law of the counts, from price and groups.
+1. No field of a signed file can be changed without the signature being refused; spaces and the
+   order of fields can.
+2. `examine` works out again what follows: the price, from the events, and the law of the counts,
+   from price and groups.
 """
 
 from __future__ import annotations
@@ -46,15 +50,29 @@ OPTIONAL = ("reports",)
 FIELDS = ("format", "version", *CONTENT, "statement_sha256")
 FILE_FORMAT, FILE_VERSION = "fairveil released groups", 1
 FILE_FIELDS = ("format", "version", "statement", "groups", "checksum", "signature")
-RECOMPUTED = ("epsilon", "delta", "accounting", "stamps", "checksum", "noise of the counts", "totals of two groups")
+RECOMPUTED = (
+    "epsilon",
+    "delta",
+    "accounting",
+    "stamps",
+    "checksum",
+    "noise of the counts",
+    "totals of two groups",
+)
 ON_TRUST = ("the counts", "the clusters", "the facts", "that the events happened")
-DOCUMENT = Document(GROUPS_FILE, "It is not what was saved: save the released groups again.", largest=LARGEST_TEXT)
-FILE_DOCUMENT = Document("released groups", "Ask the attribute's holder for the file again.", largest=LARGEST_TEXT)
+DOCUMENT = Document(
+    GROUPS_FILE, "It is not what was saved: save the released groups again.", largest=LARGEST_TEXT
+)
+FILE_DOCUMENT = Document(
+    "released groups", "Ask the attribute's holder for the file again.", largest=LARGEST_TEXT
+)
 NOISES = ("none", "discrete-laplace")
 SLACK = 1e-9
 
 
-def save(released: ReleasedCounts, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def save(
+    released: ReleasedCounts, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
     """Write a folder, whole or not at all."""
     statement = released.privacy.to_json().encode()
     content = {"format": FORMAT, "version": VERSION, **_content(released)}
@@ -73,11 +91,17 @@ def _content(released: ReleasedCounts) -> dict[str, Any]:
         "counts": released.counts.raw.tolist(),
         "sizes": released.counts.sizes.tolist(),
         "noise": [released.counts.noise.kind, released.counts.noise.scale],
-        **({} if released.counts.reports is None else {"reports": released.counts.reports.to_dict()}),
+        **(
+            {}
+            if released.counts.reports is None
+            else {"reports": released.counts.reports.to_dict()}
+        ),
     }
 
 
-def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None, kind: type[Released]) -> Released:
+def load(
+    path: str | os.PathLike[str], key: str | os.PathLike[str] | None, kind: type[Released]
+) -> Released:
     """The inverse of `save`, and of `write`. `key`: the public key that must have signed it."""
     if Path(path).is_file():
         text = text_of(path)
@@ -94,13 +118,24 @@ def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None, kind:
     found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
     if found != content["statement_sha256"].text():
         remedy = "A file is damaged or from another folder: save the released groups again."
-        raise ChecksumError(complaint(expected="the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy))
-    return _released(content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")), kind)
+        raise ChecksumError(
+            complaint(
+                expected="the statement of these counts",
+                of=STATEMENT_FILE,
+                got=found,
+                remedy=remedy,
+            )
+        )
+    return _released(
+        content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")), kind
+    )
 
 
 def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) -> Released:
     cells: Any = files_json.cells_from_dict(content["cells"])
-    classes = known_classes([keys.plain(value.value, of="classes") for value in content["classes"].list()])
+    classes = known_classes(
+        [keys.plain(value.value, of="classes") for value in content["classes"].list()]
+    )
     coding = coding_json.from_dict(content["coding"])
     made = clusters.from_dict(content["clusters"])
     sizes = np.array(content["sizes"].numbers(length=made.count))
@@ -108,17 +143,25 @@ def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) 
     if cells is None or len(raw) != cells.count:
         content["counts"].refuse("a line of counts for each group", len(raw))
     if len(made.trees) != len(classes) or len(made.centre) != coding.layout.width:
-        content["clusters"].refuse("a tree for each class, on the features of the coding", len(made.trees))
+        content["clusters"].refuse(
+            "a tree for each class, on the features of the coding", len(made.trees)
+        )
     told = content["reports"] if "reports" in content.mapping() else None
     reports = None if told is None else Reports.from_node(told, cells.keys)
     counts = GroupCounts(raw, sizes, _noise(content["noise"]), reports)
     return kind(statement, cells, classes, coding, made, counts)
 
 
-def write(released: ReleasedCounts, path: Path, private: object, note: str | None) -> Signature | None:
+def write(
+    released: ReleasedCounts, path: Path, private: object, note: str | None
+) -> Signature | None:
     """One file with counts and statement. `private`: the key that signs both, or None."""
     statement, groups = released.privacy.to_json(), _content(released)
-    signed = None if private is None else signatures.signed_text(statement, private, note=note, files=_signed(groups))
+    signed = (
+        None
+        if private is None
+        else signatures.signed_text(statement, private, note=note, files=_signed(groups))
+    )
     content = {
         "format": FILE_FORMAT,
         "version": FILE_VERSION,
@@ -138,22 +181,33 @@ def text_of(path: str | os.PathLike[str]) -> str:
 
 
 def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
-    """What `write` wrote, and its signature, which is not held against a key here: see `require_signed`."""
+    """What `write` wrote, and its signature, which is not held against a key here: see
+    `require_signed`."""
     content = FILE_DOCUMENT.node(text)
-    if content.mapping().get("format") != FILE_FORMAT or content.mapping().get("version") != FILE_VERSION:
+    if (
+        content.mapping().get("format") != FILE_FORMAT
+        or content.mapping().get("version") != FILE_VERSION
+    ):
         content.refuse(f"{FILE_FORMAT!r}, version {FILE_VERSION}", content.mapping().get("format"))
     content.only(FILE_FIELDS)
     groups = content["groups"].only(CONTENT, OPTIONAL)
     if content["checksum"].text() != _checksum(groups.value):
         remedy = "The file is damaged: ask the attribute's holder for it again."
-        raise ChecksumError(complaint(expected="the counts that were written", of="groups", got="others", remedy=remedy))
+        raise ChecksumError(
+            complaint(
+                expected="the counts that were written", of="groups", got="others", remedy=remedy
+            )
+        )
     signature = content["signature"]
     found = None if signature.is_null else Signature.from_json(json.dumps(signature.value))
-    return _released(groups, PrivacyStatement.from_json(json.dumps(content["statement"].value)), kind), found
+    return _released(
+        groups, PrivacyStatement.from_json(json.dumps(content["statement"].value)), kind
+    ), found
 
 
 def require_signed(text: str, public: object, of: str) -> Signature:
-    """The signature, made with the private half of this key over these counts and this statement; else an error."""
+    """The signature, made with the private half of this key over these counts and this statement;
+    else an error."""
     content = FILE_DOCUMENT.json(text)
     _, found = read(text, ReleasedCounts)
     expected, remedy = "a signature", "Ask the attribute's holder to sign it."
@@ -162,7 +216,9 @@ def require_signed(text: str, public: object, of: str) -> Signature:
     signatures.verify_text(json.dumps(content["statement"]), found, public, of)
     if found.files != _signed(content["groups"]):
         expected, got = "the signed counts", "others, or such that were changed since"
-        raise SignatureError(complaint(expected=expected, of=of, got=got, remedy=remedy, quote=False))
+        raise SignatureError(
+            complaint(expected=expected, of=of, got=got, remedy=remedy, quote=False)
+        )
     return found
 
 
@@ -172,16 +228,27 @@ def examine(text: str) -> tuple[ReleasedCounts, list[Finding]]:
     found = list(released.privacy.check())
     counts, promise = released.counts, released.privacy.promise
     if promise.protects != "sensitive_features":
-        found.append(Finding(True, "the statement is not about sensitive features, which the counts are of"))
+        found.append(
+            Finding(True, "the statement is not about sensitive features, which the counts are of")
+        )
     elif len(released.privacy.events) != 1:
-        found.append(Finding(True, "the counts are one release, and the statement has another number of events"))
+        found.append(
+            Finding(
+                True, "the counts are one release, and the statement has another number of events"
+            )
+        )
     elif (law := noise_of(released.privacy.events[0])) is None or law.kind != counts.noise.kind:
         found.append(Finding(True, "the event of the statement is not one of such counts"))
     elif not math.isclose(law.scale, counts.noise.scale, rel_tol=SLACK):
-        words = f"noise of scale {counts.noise.scale:.6g} is stated; that of the event is {law.scale:.6g}"
+        words = (
+            f"noise of scale {counts.noise.scale:.6g} is stated; that of the event is "
+            f"{law.scale:.6g}"
+        )
         found.append(Finding(True, f"the counts are not of the event: {words}"))
     if counts.one_group and not (counts.raw.sum(axis=0) == counts.sizes).all():
-        found.append(Finding(True, "the counts of two groups do not add up to the sizes of the clusters"))
+        found.append(
+            Finding(True, "the counts of two groups do not add up to the sizes of the clusters")
+        )
     return released, found
 
 

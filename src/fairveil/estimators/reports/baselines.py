@@ -1,7 +1,8 @@
-"""A fitted model beside what costs nothing: is it better than a constant answer, and than no constraint and some constants?
+"""A fitted model beside what costs nothing: is it better than a constant answer, and than no
+constraint and some constants?
 
-Every number is released, with the noise of its release, and about training rows. A verdict says "worse" where the model's error
-is larger by more than noise explains, at a confidence of 95 %.
+Every number is released, with the noise of its release, and about training rows. A verdict says
+"worse" where the model's error is larger by more than noise explains, at a confidence of 95 %.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ REMEDY_OF_FEW = "Use more rows or a larger epsilon."
 
 @dataclass(frozen=True)
 class Compared:
-    """A baseline: its `name`, what it is in words (`remark`), its `error`, and the model's error minus it, with the standard
-    deviation of that `difference`. `fair`: whether it keeps the constraints as well as the model does; one that does not is
-    shown, and is no reason against the model."""
+    """A baseline: its `name`, what it is in words (`remark`), its `error`, and the model's error
+    minus it, with the standard deviation of that `difference`. `fair`: whether it keeps the
+    constraints as well as the model does; one that does not is shown, and is no reason against the
+    model."""
 
     name: str
     remark: str
@@ -48,20 +50,27 @@ class Compared:
 
     @property
     def verdict(self) -> Standing:
-        """Whether the model is "better" or "worse" than this baseline, or that "cannot be told" from the noise."""
+        """Whether the model is "better" or "worse" than this baseline, or that "cannot be told"
+        from the noise."""
         if math.isnan(self.difference) or math.isnan(self.noise):
             return "cannot be told"
         away = deviations(0.95) * self.noise
-        return "worse" if self.difference > away else "better" if self.difference < -away else "cannot be told"
+        return (
+            "worse"
+            if self.difference > away
+            else "better"
+            if self.difference < -away
+            else "cannot be told"
+        )
 
 
 @dataclass(frozen=True)
 class BaselineReport:
     """The `error` in training of what is handed out, through `noise`, and its baselines.
 
-    `unit`: of all errors here: the share of wrong decisions, the mean squared error, or the objective that was minimized.
-    `handed_out`: "model", the one that was found; a "mixture" with it in it; or a baseline, by its name. `remark`: what that
-    is in words, where it is not the model.
+    `unit`: of all errors here: the share of wrong decisions, the mean squared error, or the
+    objective that was minimized. `handed_out`: "model", the one that was found; a "mixture" with it
+    in it; or a baseline, by its name. `remark`: what that is in words, where it is not the model.
     """
 
     error: float
@@ -73,11 +82,19 @@ class BaselineReport:
 
     @property
     def worse(self) -> tuple[Compared, ...]:
-        """The baselines that are better than the model beyond noise, by a tenth of a point or more, and keep the constraints as
-        well."""
+        """The baselines that are better than the model beyond noise, by a tenth of a point or more,
+        and keep the constraints as well."""
         least = MATERIAL * (1.0 if self.unit == ERROR else abs(self.error))
-        rivals = [line for line in self.lines if line.fair and line.name != FREE and line.difference > least]
-        return tuple(line for line in rivals if line.verdict == "worse" and (self.unit != ERROR or line.noise < DEAF))
+        rivals = [
+            line
+            for line in self.lines
+            if line.fair and line.name != FREE and line.difference > least
+        ]
+        return tuple(
+            line
+            for line in rivals
+            if line.verdict == "worse" and (self.unit != ERROR or line.noise < DEAF)
+        )
 
     def line(self, name: str) -> Compared | None:
         """The baseline of that name, if there is one."""
@@ -86,7 +103,9 @@ class BaselineReport:
     def table(self) -> list[dict[str, Any]]:
         """One mapping a baseline, of plain values; undefined is None."""
         return [
-            {name: _plain(value) for name, value in asdict(line).items()} | {"verdict": line.verdict} for line in self.lines
+            {name: _plain(value) for name, value in asdict(line).items()}
+            | {"verdict": line.verdict}
+            for line in self.lines
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,14 +138,24 @@ class BaselineReport:
 
     def _repr_html_(self) -> str:
         head = _html.paragraph(str(self).splitlines()[0])
-        rows = [(line.name, line.remark, _shown(line.error, self.unit), line.verdict) for line in self.lines]
-        return head + _html.table(("baseline", "what it is", self.unit, "what is handed out is"), rows)
+        rows = [
+            (line.name, line.remark, _shown(line.error, self.unit), line.verdict)
+            for line in self.lines
+        ]
+        return head + _html.table(
+            ("baseline", "what it is", self.unit, "what is handed out is"), rows
+        )
 
     def __str__(self) -> str:
         head = (
-            f"Training {self.unit} of what is handed out: {_shown(self.error, self.unit)} +- {_shown(self.noise, self.unit)}."
+            f"Training {self.unit} of what is handed out: {_shown(self.error, self.unit)} +- "
+            f"{_shown(self.noise, self.unit)}."
         )
-        instead = [] if self.handed_out == MODEL else [f"Handed out is not the model that was found, but {self.remark}."]
+        instead = (
+            []
+            if self.handed_out == MODEL
+            else [f"Handed out is not the model that was found, but {self.remark}."]
+        )
         return "\n".join([head, *(f"  {self._said(line)}" for line in self.lines), *instead])
 
     def _said(self, line: Compared) -> str:
@@ -146,8 +175,8 @@ def of_comparison(
     handed_out: str = MODEL,
     remark: str = "",
 ) -> BaselineReport | None:
-    """The report of what a search released to compare its model; None where it released nothing. `free`: what the model
-    without constraints is, in words."""
+    """The report of what a search released to compare its model; None where it released nothing.
+    `free`: what the model without constraints is, in words."""
     if comparison is None:
         return None
     constant, alone, mixed = comparison.constant(), comparison.unconstrained(), comparison.mixing()
@@ -155,10 +184,18 @@ def of_comparison(
     if alone is not None:
         lines.append(_line(FREE, free, alone))
     if mixed is not None:
-        replaced = f"{100 * mixed.share:.0f} % of its answers replaced by {classes[mixed.constant]!r}"
-        told = f"no constraint, with {replaced}" if mixed.share >= 0.005 else "no constraint: as fair as it is"
+        replaced = (
+            f"{100 * mixed.share:.0f} % of its answers replaced by {classes[mixed.constant]!r}"
+        )
+        told = (
+            f"no constraint, with {replaced}"
+            if mixed.share >= 0.005
+            else "no constraint: as fair as it is"
+        )
         lines.append(_line(MIXING, told, mixed))
-    return BaselineReport(comparison.error, comparison.noise, tuple(lines), ERROR, handed_out, remark)
+    return BaselineReport(
+        comparison.error, comparison.noise, tuple(lines), ERROR, handed_out, remark
+    )
 
 
 def of_objective(
@@ -170,7 +207,8 @@ def of_objective(
     *,
     is_error: bool,
 ) -> BaselineReport | None:
-    """The report of decisions that make a group objective small: what they are compared by is that objective."""
+    """The report of decisions that make a group objective small: what they are compared by is that
+    objective."""
     if constant is None or math.isnan(value):
         return None
     lines = [_line(CONSTANT, f"always {classes[constant.constant]!r}", constant)]
@@ -189,11 +227,14 @@ def of_regression(outcome: RegressionOutcome) -> BaselineReport | None:
     lines = [_line(CONSTANT, remark, constant)]
     if free is not None:
         lines.append(_line(FREE, "least squares of the same release", free))
-    return BaselineReport(constant.error + constant.difference, outcome.value_noise, tuple(lines), SQUARES)
+    return BaselineReport(
+        constant.error + constant.difference, outcome.value_noise, tuple(lines), SQUARES
+    )
 
 
 def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
-    """The report of a classifier that makes groups' log losses small: the objective is what it is compared by."""
+    """The report of a classifier that makes groups' log losses small: the objective is what it is
+    compared by."""
     constant = outcome.constant
     if constant is None or math.isnan(constant.difference):
         return None
@@ -201,11 +242,17 @@ def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
     return BaselineReport(outcome.value, outcome.value_noise, (line,), OBJECTIVE)
 
 
-def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True, stacklevel: int = 3) -> None:
-    """The warning of a model that is worse than what costs nothing, and of what is handed out in its place; or of one that is
-    not shown to be better than one answer for everybody. `learnt`: whether there is anything in the model."""
+def warn_if_worse(
+    report: BaselineReport | None, *, learnt: bool = True, stacklevel: int = 3
+) -> None:
+    """The warning of a model that is worse than what costs nothing, and of what is handed out in
+    its place; or of one that is not shown to be better than one answer for everybody. `learnt`:
+    whether there is anything in the model."""
     if not learnt:
-        text = f"nothing was learnt: the released number of rows cannot be told from none. {REMEDY_OF_FEW}"
+        text = (
+            f"nothing was learnt: the released number of rows cannot be told from none. "
+            f"{REMEDY_OF_FEW}"
+        )
         warnings.warn(text, NoBetterThanConstant, stacklevel=stacklevel)
         return
     if report is None:
@@ -215,11 +262,18 @@ def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True, stackle
         line = max(report.worse, key=lambda one: one.difference)
         said, kind = f"the model is worse than {line.name}", WorseThanBaseline
     elif constant is not None and constant.fair and constant.verdict != "better":
-        line, said, kind = constant, f"the model is not shown to be better than {constant.name}", NoBetterThanConstant
+        line, said, kind = (
+            constant,
+            f"the model is not shown to be better than {constant.name}",
+            NoBetterThanConstant,
+        )
     else:
         return
     unit = report.unit
-    by = f"{_shown(report.error, unit)} against {_shown(line.error, unit)} in training (noise {_shown(line.noise, unit)})"
+    by = (
+        f"{_shown(report.error, unit)} against {_shown(line.error, unit)} in training (noise "
+        f"{_shown(line.noise, unit)})"
+    )
     instead = "" if report.handed_out == MODEL else f" (Handed out: {report.remark}.)"
     text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
     warnings.warn(text, kind, stacklevel=stacklevel)

@@ -1,11 +1,13 @@
-"""What was required of a model, what its decisions were measured to be in training, and whether that lets one tell.
+"""What was required of a model, what its decisions were measured to be in training, and whether
+that lets one tell.
 
-Two verdicts stand apart, both at a confidence of 95 %. `population_verdict` is about the people that the training rows were
-drawn from: noise of the release and sampling error together. It stands first, and decides `met`. `verdict` is about the
-training rows themselves, over the noise alone.
+Two verdicts stand apart, both at a confidence of 95 %. `population_verdict` is about the people
+that the training rows were drawn from: noise of the release and sampling error together. It stands
+first, and decides `met`. `verdict` is about the training rows themselves, over the noise alone.
 
-The sampling error is that of rates of a model that was fixed in advance, to first order. This model was fitted to the same
-rows: benchmarks/verdict_truth.py measures how often a verdict is wrong all the same.
+The sampling error is that of rates of a model that was fixed in advance, to first order. This model
+was fitted to the same rows: benchmarks/verdict_truth.py measures how often a verdict is wrong all
+the same.
 """
 
 from __future__ import annotations
@@ -31,17 +33,21 @@ from ...learning.least_squares.task import RegressionOutcome
 MATERIAL = 0.01
 GIVEN_UP = 0.5
 """The share of what a search found in what is handed out, below which it was given up."""
-NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
+NOTHING_LEARNT = (
+    "the released number of rows cannot be told from none: the model was left at zero, which "
+    "favours no class"
+)
 PEOPLE = "the people that the training rows were drawn from"
 
 
 @dataclass(frozen=True)
 class ConstraintLine:
-    """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
+    """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard
+    deviation of that `noise`.
 
-    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one. `looks`: from how many
-    models this one may have been picked by its value. `sampling`: the standard deviation of the value over draws of the rows;
-    NaN: not known.
+    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is
+    one. `looks`: from how many models this one may have been picked by its value. `sampling`: the
+    standard deviation of the value over draws of the rows; NaN: not known.
     """
 
     target: str
@@ -55,20 +61,28 @@ class ConstraintLine:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
-        return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among, looks=self.looks)
+        """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because
+        the value is undefined)."""
+        return verdicts.of_noisy(
+            self.value, self.bound, self.noise, among=self.among, looks=self.looks
+        )
 
     @property
     def population_verdict(self) -> Verdict:
-        """Of the people that the training rows were drawn from: noise and sampling error together."""
-        return verdicts.of_sampled(self.value, self.bound, self.noise, self.sampling, among=self.among, looks=self.looks)
+        """Of the people that the training rows were drawn from: noise and sampling error
+        together."""
+        return verdicts.of_sampled(
+            self.value, self.bound, self.noise, self.sampling, among=self.among, looks=self.looks
+        )
 
 
 @dataclass(frozen=True)
 class ConstraintReport:
-    """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan.
+    """Released values only: rates of the model's decisions on the training rows, measured once with
+    noise of the plan.
 
-    `of_what`: "decisions", or "predictions" where the model says numbers. `required`: every requirement as a sentence.
+    `of_what`: "decisions", or "predictions" where the model says numbers. `required`: every
+    requirement as a sentence.
     """
 
     lines: tuple[ConstraintLine, ...]
@@ -78,15 +92,21 @@ class ConstraintReport:
     required: tuple[str, ...] = ()
 
     @staticmethod
-    def of(outcome: Outcome | Equilibrium | Found, required: Iterable[str] = ()) -> ConstraintReport:
+    def of(
+        outcome: Outcome | Equilibrium | Found, required: Iterable[str] = ()
+    ) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        lines = _lines(columns, outcome.sampling, 1 if isinstance(outcome, Found) else outcome.looks)
+        lines = _lines(
+            columns, outcome.sampling, 1 if isinstance(outcome, Found) else outcome.looks
+        )
         reason = outcome.reason.value if outcome.learnt else NOTHING_LEARNT
         return ConstraintReport(lines, outcome.rounds, reason, required=tuple(required))
 
     @staticmethod
-    def of_losses(outcome: RegressionOutcome, of_what: str = "predictions", required: Iterable[str] = ()) -> ConstraintReport:
+    def of_losses(
+        outcome: RegressionOutcome, of_what: str = "predictions", required: Iterable[str] = ()
+    ) -> ConstraintReport:
         """The report of bounds on groups' losses."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
         lines = _lines(columns, outcome.sampling)
@@ -94,7 +114,8 @@ class ConstraintReport:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of all constraints together, for the people that the training rows were drawn from; None: none was required."""
+        """Of all constraints together, for the people that the training rows were drawn from; None:
+        none was required."""
         return _all_of(line.population_verdict for line in self.lines)
 
     @property
@@ -104,8 +125,8 @@ class ConstraintReport:
 
     @property
     def met(self) -> bool | None:
-        """True where every constraint is met by the people that the training rows were drawn from, False where one is not, None
-        where noise and sampling error do not let one tell."""
+        """True where every constraint is met by the people that the training rows were drawn from,
+        False where one is not, None where noise and sampling error do not let one tell."""
         return verdicts.together(line.population_verdict for line in self.lines)
 
     @property
@@ -115,29 +136,43 @@ class ConstraintReport:
 
     @property
     def missed_by_far(self) -> bool:
-        """Whether a constraint is not met on the training rows by more than a point, or a bound on losses by more than a
-        hundredth of it: what a fit warns of. Many people's values have little noise, and a search may end a few tenths of a
-        point above its bound."""
+        """Whether a constraint is not met on the training rows by more than a point, or a bound on
+        losses by more than a hundredth of it: what a fit warns of. Many people's values have little
+        noise, and a search may end a few tenths of a point above its bound."""
         worst = self.worst
         if worst is None or worst.verdict != verdicts.NOT_MET:
             return False
-        return worst.value - worst.bound > MATERIAL * (1.0 if self.of_what == "decisions" else abs(worst.bound))
+        return worst.value - worst.bound > MATERIAL * (
+            1.0 if self.of_what == "decisions" else abs(worst.bound)
+        )
 
     @property
     def worst(self) -> ConstraintLine | None:
-        """The constraint that is furthest above its bound, among those that are not met if there is one; None where nothing was
-        required."""
+        """The constraint that is furthest above its bound, among those that are not met if there is
+        one; None where nothing was required."""
         defined = [line for line in self.lines if not math.isnan(line.value)]
-        return max(defined, key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound), default=None)
+        return max(
+            defined,
+            key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound),
+            default=None,
+        )
 
     @property
     def hidden(self) -> ConstraintLine | None:
-        """Of the constraints that noise hides, the noisiest: even a value of 0 would not be told from one above the bound. None
-        where there is none."""
-        unclear = [line for line in self.lines if line.verdict == verdicts.UNCLEAR and not math.isnan(line.noise)]
+        """Of the constraints that noise hides, the noisiest: even a value of 0 would not be told
+        from one above the bound. None where there is none."""
+        unclear = [
+            line
+            for line in self.lines
+            if line.verdict == verdicts.UNCLEAR and not math.isnan(line.noise)
+        ]
         unclear = [line for line in unclear if math.isfinite(line.bound)]
         of_none = [replace(line, value=0.0) for line in unclear]
-        drowned = [line for line, none in zip(unclear, of_none, strict=True) if none.verdict != verdicts.MET]
+        drowned = [
+            line
+            for line, none in zip(unclear, of_none, strict=True)
+            if none.verdict != verdicts.MET
+        ]
         return max(drowned, key=lambda line: line.noise, default=None)
 
     def saying(self, required: Iterable[str]) -> ConstraintReport:
@@ -161,7 +196,8 @@ class ConstraintReport:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values. `verdict` and `met` are about the people that the training rows were drawn from."""
+        """Plain JSON values. `verdict` and `met` are about the people that the training rows were
+        drawn from."""
         return {
             "rounds": self.rounds,
             "reason": self.reason,
@@ -183,25 +219,44 @@ class ConstraintReport:
             words = [_points(number, self.of_what) for number in numbers]
             return [line.target.partition(" <= ")[0], *words, line.verdict, line.population_verdict]
 
-        heads = ("constraint", "measured", "at most", "noise", "sampling error", "training rows", "people")
+        heads = (
+            "constraint",
+            "measured",
+            "at most",
+            "noise",
+            "sampling error",
+            "training rows",
+            "people",
+        )
         told = f"For {PEOPLE}: {self.verdict}." if self.lines else "No constraint was required."
-        return _html.paragraph(told) + (_html.table(heads, map(row, self.lines)) if self.lines else "")
+        return _html.paragraph(told) + (
+            _html.table(heads, map(row, self.lines)) if self.lines else ""
+        )
 
     def __str__(self) -> str:
         count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        head = f"{count}: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
+        head = (
+            f"{count}: {self.reason}."
+            if self.rounds
+            else f"{self.reason[:1].upper()}{self.reason[1:]}."
+        )
         if not self.lines:
             return f"{head}\nNo constraint was required."
         told = [
             *(f"Required: {one}." for one in self.required),
-            f"For {PEOPLE}: {self.verdict}. On the training rows: {self.training_verdict}. Confidence: 95%.",
+            f"For {PEOPLE}: {self.verdict}. On the training rows: {self.training_verdict}. "
+            f"Confidence: 95%.",
         ]
         body = [
-            f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}{_drawn(line)}, {line.population_verdict}; on the training "
+            f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}{_drawn(line)}, "
+            f"{line.population_verdict}; on the training "
             f"rows {line.verdict}"
             for line in self.lines
         ]
-        of = f"Training values of the model's {self.of_what}, with the noise of their release and their sampling error:"
+        of = (
+            f"Training values of the model's {self.of_what}, with the noise of their release and "
+            f"their sampling error:"
+        )
         return "\n".join([*told, head, of, *body])
 
 
@@ -214,7 +269,13 @@ def _points(value: float, of_what: str) -> str:
 
 def _all_of(found: Iterable[Verdict]) -> Verdict | None:
     told = list(found)
-    return None if not told else {True: verdicts.MET, False: verdicts.NOT_MET, None: verdicts.UNCLEAR}[verdicts.together(told)]
+    return (
+        None
+        if not told
+        else {True: verdicts.MET, False: verdicts.NOT_MET, None: verdicts.UNCLEAR}[
+            verdicts.together(told)
+        ]
+    )
 
 
 def _drawn(line: ConstraintLine) -> str:
@@ -226,8 +287,11 @@ def _defined(value: float) -> float | None:
 
 
 def _written(line: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinities: "inf", as everywhere in the library, and null for what is undefined."""
-    return {name: _plain(value) if isinstance(value, float) else value for name, value in line.items()}
+    """JSON has no infinities: "inf", as everywhere in the library, and null for what is
+    undefined."""
+    return {
+        name: _plain(value) if isinstance(value, float) else value for name, value in line.items()
+    }
 
 
 def _plain(value: float) -> float | str | None:
@@ -236,27 +300,43 @@ def _plain(value: float) -> float | str | None:
     return str(value) if math.isinf(value) else value
 
 
-def _lines(columns: tuple[Any, ...], sampling: object, looks: int = 1) -> tuple[ConstraintLine, ...]:
+def _lines(
+    columns: tuple[Any, ...], sampling: object, looks: int = 1
+) -> tuple[ConstraintLine, ...]:
     lines = list(zip(*columns, strict=True))
-    drawn = [math.nan] * len(lines) if sampling is None else np.asarray(sampling, np.float64).tolist()
+    drawn = (
+        [math.nan] * len(lines) if sampling is None else np.asarray(sampling, np.float64).tolist()
+    )
     return tuple(
-        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks, one)
+        ConstraintLine(
+            name, float(bound), float(value), float(noise), float(pressure), len(lines), looks, one
+        )
         for (name, bound, value, noise, pressure), one in zip(lines, drawn, strict=True)
     )
 
 
-def warn_if_not_enforced(report: ConstraintReport, kept: float = 1.0, *, stacklevel: int = 3) -> None:
-    """The warning of a constraint that did not steer the fit. `kept`: of what is handed out, the share of what was found."""
-    remedy = "Ask for a larger bound or epsilon, put small groups together or bring more rows; see constraint_report_."
+def warn_if_not_enforced(
+    report: ConstraintReport, kept: float = 1.0, *, stacklevel: int = 3
+) -> None:
+    """The warning of a constraint that did not steer the fit. `kept`: of what is handed out, the
+    share of what was found."""
+    remedy = (
+        "Ask for a larger bound or epsilon, put small groups together or bring more rows; see "
+        "constraint_report_."
+    )
     if (line := report.hidden) is not None:
         text = (
-            f"noise hides a constraint: {line.target} has noise of {line.noise:.4f}, so that even a value of 0 would not be "
-            f"told from one above its bound. Such a constraint steers the fit little or not at all. {remedy}"
+            f"noise hides a constraint: {line.target} has noise of {line.noise:.4f}, so that even "
+            f"a value of 0 would not be "
+            f"told from one above its bound. Such a constraint steers the fit little or not at "
+            f"all. {remedy}"
         )
     elif kept < GIVEN_UP:
         text = (
-            f"what the search found is {100 * kept:.0f} % of what is handed out: the rest costs nothing further, and errs less "
-            f"at the same gap by what was released. The search did not follow its constraints. {remedy} See baselines_, too."
+            f"what the search found is {100 * kept:.0f} % of what is handed out: the rest costs "
+            f"nothing further, and errs less "
+            f"at the same gap by what was released. The search did not follow its constraints. "
+            f"{remedy} See baselines_, too."
         )
     else:
         return

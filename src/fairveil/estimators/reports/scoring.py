@@ -1,4 +1,5 @@
-"""Scorers that hand the groups to a fairness measure, and to estimators that need them, with metadata routing on or off."""
+"""Scorers that hand the groups to a fairness measure, and to estimators that need them, with
+metadata routing on or off."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ RESPONSES = ("predict", "predict_proba")
 
 @dataclass(frozen=True)
 class FairScorer:
-    """score = sign x metric(y, prediction, sensitive_features=groups, **options). Made by `fair_scorer`."""
+    """score = sign x metric(y, prediction, sensitive_features=groups, **options). Made by
+    `fair_scorer`."""
 
     metric: Callable[..., float]
     greater_is_better: bool = True
@@ -37,7 +39,8 @@ class FairScorer:
         sample_weight: ColumnsLike = None,
         sensitive_features: ColumnsLike = None,
     ) -> float:
-        """The score of a fitted estimator. The groups are those given, else the columns of X that were named."""
+        """The score of a fitted estimator. The groups are those given, else the columns of X that
+        were named."""
         given = sensitive_features if sensitive_features is not None else self.sensitive_features
         if given is None:
             raise InputError(
@@ -46,8 +49,10 @@ class FairScorer:
                     of="fair_scorer",
                     got=None,
                     remedy=(
-                        "With sklearn.set_config(enable_metadata_routing=True) pass params={'sensitive_features': ...}; "
-                        "without it name columns of X: fair_scorer(metric, sensitive_features='sex')."
+                        "With sklearn.set_config(enable_metadata_routing=True) pass "
+                        "params={'sensitive_features': ...}; "
+                        "without it name columns of X: fair_scorer(metric, "
+                        "sensitive_features='sex')."
                     ),
                 )
             )
@@ -58,11 +63,14 @@ class FairScorer:
             options.setdefault("classes", estimator_classes)
         groups = _columns(given, X)
         handed = {"sensitive_features": groups} if _takes_groups(estimator, self.response) else {}
-        value = self.metric(y, getattr(estimator, self.response)(X, **handed), sensitive_features=groups, **options)
+        value = self.metric(
+            y, getattr(estimator, self.response)(X, **handed), sensitive_features=groups, **options
+        )
         return float(value) if self.greater_is_better else -float(value)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What the scorer wants to be handed: the groups always; weights where they are passed at all."""
+        """What the scorer wants to be handed: the groups always; weights where they are passed at
+        all."""
         request = MetadataRequest(owner="FairScorer")
         request.score.add_request(param="sensitive_features", alias=True)
         request.score.add_request(param="sample_weight", alias=True)
@@ -104,7 +112,9 @@ def fair_scorer(
     Examples
     --------
     >>> from fairveil.fairness import demographic_parity_gap
-    >>> fair_scorer(demographic_parity_gap, greater_is_better=False, sensitive_features="sex").sensitive_features
+    >>> fair_scorer(
+    ...     demographic_parity_gap, greater_is_better=False, sensitive_features="sex"
+    ... ).sensitive_features
     ('sex',)
     """
     if not callable(metric):
@@ -112,18 +122,33 @@ def fair_scorer(
         raise InputError(complaint(expected="a function", of="metric", got=metric, remedy=remedy))
     _checks.one_of(RESPONSES, response=response)
     names = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features
-    texts = isinstance(names, (list, tuple)) and len(names) > 0 and all(isinstance(name, str) for name in names)
+    texts = (
+        isinstance(names, (list, tuple))
+        and len(names) > 0
+        and all(isinstance(name, str) for name in names)
+    )
     if names is not None and not texts:
-        remedy = "Pass names of columns of X; columns themselves go to the search, as params={'sensitive_features': ...}."
-        raise InputError(complaint(expected="names", of="sensitive_features", got=type(names).__name__, remedy=remedy))
+        remedy = (
+            "Pass names of columns of X; columns themselves go to the search, as "
+            "params={'sensitive_features': ...}."
+        )
+        raise InputError(
+            complaint(
+                expected="names", of="sensitive_features", got=type(names).__name__, remedy=remedy
+            )
+        )
     return FairScorer(
-        metric, bool(greater_is_better), None if names is None else tuple(names), response, tuple(sorted(options.items()))
+        metric,
+        bool(greater_is_better),
+        None if names is None else tuple(names),
+        response,
+        tuple(sorted(options.items())),
     )
 
 
 def _takes_groups(estimator: object, response: str) -> bool:
-    """Whether its decisions need the groups: those of an `OddsPostProcessor`, or of a pipeline that ends in one, which hands
-    them on."""
+    """Whether its decisions need the groups: those of an `OddsPostProcessor`, or of a pipeline that
+    ends in one, which hands them on."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     method = getattr(last, response, None)
     return method is not None and "sensitive_features" in inspect.signature(method).parameters
@@ -143,7 +168,11 @@ def _columns(given: object, X: TableLike) -> Any:
         if not isinstance(given, str) and len(names) == _length(X):
             return given  # a column of texts
         remedy = "Pass X as a data frame that has these columns."
-        raise InputError(complaint(expected=f"columns of X {list(known)}", of="groups", got=list(names), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"columns of X {list(known)}", of="groups", got=list(names), remedy=remedy
+            )
+        )
     from ...tables.frames import column_of
 
     columns = {name: column_of(_series(X, name), name) for name in names}

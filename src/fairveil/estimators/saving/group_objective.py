@@ -1,4 +1,5 @@
-"""What a search for a group objective found, as plain JSON values, and back. Numbers to the last bit; rules are the model's."""
+"""What a search for a group objective found, as plain JSON values, and back. Numbers to the last
+bit; rules are the model's."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from ..._json import Node
 from ...learning.group_objective.exponential import Certain
 from ...learning.group_objective.found import Found
 from ...learning.oracles.oracle import Rule
-from .values import arrays_from_dict, numbers, reason_of, require_one_each, sampling_from, sampling_to_list
+from .values import (
+    arrays_from_dict,
+    numbers,
+    reason_of,
+    require_one_each,
+    sampling_from,
+    sampling_to_list,
+)
 
 ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts", "losses")
 NUMBERS = ("rows", "objective", "objective_noise", "penalty")
@@ -25,7 +33,10 @@ def found_to_dict(found: Found) -> dict[str, Any]:
         "numbers": {name: numbers(getattr(found, name))[0] for name in NUMBERS},
         "excess": None if found.excess is None else numbers(found.excess)[0],
         "sampling": sampling_to_list(found.sampling),
-        "arrays": {name: {"shape": list(array.shape), "values": numbers(array)} for name, array in arrays.items()},
+        "arrays": {
+            name: {"shape": list(array.shape), "values": numbers(array)}
+            for name, array in arrays.items()
+        },
     }
 
 
@@ -34,7 +45,9 @@ def found_from_dict(node: Node, rules: tuple[Rule, ...]) -> Found:
     node.only(("reason", "rounds", "names", "numbers", "excess", "arrays"), ("sampling",))
     arrays = arrays_from_dict(node["arrays"], ARRAYS)
     if arrays["weights"].shape != (len(rules),):
-        node["arrays"]["weights"]["shape"].refuse(f"[{len(rules)}], a weight for each rule", list(arrays["weights"].shape))
+        node["arrays"]["weights"]["shape"].refuse(
+            f"[{len(rules)}], a weight for each rule", list(arrays["weights"].shape)
+        )
     require_one_each(node, node["names"].texts(), arrays)
     told = node["numbers"].only(NUMBERS)
     plain: dict[str, Any] = {name: told[name].number(words=True) for name in NUMBERS}
@@ -52,7 +65,11 @@ def found_from_dict(node: Node, rules: tuple[Rule, ...]) -> Found:
 
 def certain_to_dict(certain: Certain | None) -> dict[str, Any] | None:
     """Bounds on what was chosen."""
-    return None if certain is None else {name: numbers(value)[0] for name, value in asdict(certain).items()}
+    return (
+        None
+        if certain is None
+        else {name: numbers(value)[0] for name, value in asdict(certain).items()}
+    )
 
 
 def certain_from_dict(node: Node) -> Certain | None:

@@ -1,4 +1,5 @@
-"""What a regression found, and the scale of its target, as plain JSON values, and back. Numbers to the last bit."""
+"""What a regression found, and the scale of its target, as plain JSON values, and back. Numbers to
+the last bit."""
 
 from __future__ import annotations
 
@@ -13,9 +14,19 @@ from ...privacy.statement.parts import ORIGINS
 from ..reading.targets import TargetScale
 from .values import numbers, require_one_each, sampling_from, sampling_to_list
 
-ARRAYS = ("coefficients", "bounds", "values", "spread", "pressed", "losses", "losses_noise", "shares")
+ARRAYS = (
+    "coefficients",
+    "bounds",
+    "values",
+    "spread",
+    "pressed",
+    "losses",
+    "losses_noise",
+    "shares",
+)
 WORDS = ("reason", "names", "calls", "gap", "sampling")
-UNWRITTEN = ("constant", "free")  # what a fit was compared with stands beside its outcome, as baselines
+# what a fit was compared with stands beside its outcome, as baselines
+UNWRITTEN = ("constant", "free")
 
 
 def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
@@ -29,9 +40,15 @@ def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
 
 def outcome_from_dict(node: Node) -> RegressionOutcome:
     """The inverse of `outcome_to_dict`."""
-    plain = [one.name for one in fields(RegressionOutcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
+    plain = [
+        one.name
+        for one in fields(RegressionOutcome)
+        if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)
+    ]
     node.only({*ARRAYS, *plain, *WORDS} - {"sampling"}, ("sampling",))
-    heard: dict[str, Any] = {name: np.array(node[name].numbers(words=True), np.float64) for name in ARRAYS}
+    heard: dict[str, Any] = {
+        name: np.array(node[name].numbers(words=True), np.float64) for name in ARRAYS
+    }
     require_one_each(node, node["names"].texts(), heard)
     heard |= {name: node[name].numbers(words=True, length=1)[0] for name in plain}
     words: dict[str, Any] = {

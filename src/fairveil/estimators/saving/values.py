@@ -1,4 +1,5 @@
-"""Parameters, cells and outcomes of estimators as plain JSON values, and back. Numbers to the last bit."""
+"""Parameters, cells and outcomes of estimators as plain JSON values, and back. Numbers to the last
+bit."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def parameter(value: object, name: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [parameter(item, name) for item in value]
     if isinstance(value, Mapping):
-        return {"by_group": [[keys.to_json(key, of=name), parameter(item, name)] for key, item in value.items()]}
+        return {
+            "by_group": [
+                [keys.to_json(key, of=name), parameter(item, name)] for key, item in value.items()
+            ]
+        }
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and np.isfinite(value).all():
         return {"array": value.tolist()}
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
@@ -70,13 +75,21 @@ def parameter(value: object, name: str) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     remedy = "Use parameters that JSON can hold."
-    raise InputError(complaint(expected="a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy))
+    raise InputError(
+        complaint(
+            expected="a parameter that can be written",
+            of=name,
+            got=type(value).__name__,
+            remedy=remedy,
+        )
+    )
 
 
 def _given(name: str) -> str:
     """The word that stands for a user's functions."""
     text = (
-        f"{name}: functions of yours are not written. The loaded estimator decides without them; to fit it again, set {name} "
+        f"{name}: functions of yours are not written. The loaded estimator decides without them; "
+        f"to fit it again, set {name} "
         "anew with set_params"
     )
     warnings.warn(text, NotWritten, stacklevel=5)
@@ -90,7 +103,10 @@ def read_parameter(node: Node) -> Any:
     if not isinstance(node.value, dict):
         return node.value
     if len(node.value) != 1:
-        words = "'number', 'array', 'additive', 'by_group', 'cells', 'notion', 'asked', 'schema', 'settings'"
+        words = (
+            "'number', 'array', 'additive', 'by_group', 'cells', 'notion', 'asked', 'schema', "
+            "'settings'"
+        )
         node.refuse(f"an object with one of {words}", node.value)
     readers: dict[str, Callable[[Node], Any]] = {
         "number": lambda given: given.number(words=True) if given.value != "-nan" else math.nan,
@@ -118,7 +134,8 @@ def _read_settings(node: Node) -> Setting:
 
 
 def _read_array(node: Node) -> npt.NDArray[Any]:
-    """Numbers in lists of one shape. Nothing else: an array of texts or of objects was never written."""
+    """Numbers in lists of one shape. Nothing else: an array of texts or of objects was never
+    written."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -150,7 +167,10 @@ def cells_from_dict(node: Node) -> Cells | None:
     if node.is_null:
         return None
     node.only(("columns", "mode", "names"))
-    columns = [[keys.plain(value.value, of=value.place) for value in column.list()] for column in node["columns"].list()]
+    columns = [
+        [keys.plain(value.value, of=value.place) for value in column.list()]
+        for column in node["columns"].list()
+    ]
     mode = node["mode"].one_of(GROUP_MODES)
     sizes = [len(column) for column in columns]
     if (math.prod(sizes) if mode == "product" else sum(sizes)) > MOST_CELLS:
@@ -159,7 +179,8 @@ def cells_from_dict(node: Node) -> Cells | None:
 
 
 def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]:
-    """JSON writes the shortest text that reads back as the same float. `weights`: not of a network, whose model has them."""
+    """JSON writes the shortest text that reads back as the same float. `weights`: not of a network,
+    whose model has them."""
     return _told(outcome, ARRAYS if weights else TOLD) | {
         "looks": outcome.looks,
         "sampling": sampling_to_list(outcome.sampling),
@@ -183,19 +204,35 @@ def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
     """The same of a game. Its rules are the model's."""
     guarantee = None if outcome.guarantee is None else outcome.guarantee.to_dict()
     sampling = sampling_to_list(outcome.sampling)
-    beside = {"plays": list(outcome.plays), "guarantee": guarantee, "sampling": sampling, "looks": outcome.looks}
+    beside = {
+        "plays": list(outcome.plays),
+        "guarantee": guarantee,
+        "sampling": sampling,
+        "looks": outcome.looks,
+    }
     return _told(outcome, TOLD) | beside
 
 
 def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
     """The inverse of `equilibrium_to_dict`."""
     told = node["guarantee"]
-    guarantee = None if told.is_null else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
+    guarantee = (
+        None
+        if told.is_null
+        else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
+    )
     plays = tuple(count.whole() for count in node["plays"].list())
     later = [name for name in ("sampling", "looks") if name in node.mapping()]
     fields = _heard(node, TOLD, ("plays", "guarantee", *later))
     looks = node["looks"].whole(at_least=1) if "looks" in later else 1
-    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **fields, sampling=sampling_from(node), looks=looks)
+    return Equilibrium(
+        rules=rules,
+        plays=plays,
+        guarantee=guarantee,
+        **fields,
+        sampling=sampling_from(node),
+        looks=looks,
+    )
 
 
 def sampling_to_list(sampling: object) -> list[Any] | None:
@@ -207,11 +244,16 @@ def sampling_from(node: Node) -> Any:
     """The inverse, of a field "sampling"; None where an earlier version did not write it."""
     if "sampling" not in node.mapping() or node["sampling"].is_null:
         return None
-    return np.array(node["sampling"].numbers(words=True, length=len(node["names"].texts())), np.float64)
+    return np.array(
+        node["sampling"].numbers(words=True, length=len(node["names"].texts())), np.float64
+    )
 
 
-def guarantee_fields(node: Node, lists: Collection[str], *, unknown: bool = False) -> dict[str, Any]:
-    """The numbers and lists of numbers of a guarantee, checked. `unknown`: null stands for what is not known."""
+def guarantee_fields(
+    node: Node, lists: Collection[str], *, unknown: bool = False
+) -> dict[str, Any]:
+    """The numbers and lists of numbers of a guarantee, checked. `unknown`: null stands for what is
+    not known."""
 
     def check(one: Node) -> None:
         if not (unknown and one.is_null):
@@ -231,7 +273,16 @@ def guarantee_fields(node: Node, lists: Collection[str], *, unknown: bool = Fals
 
 def released_fields(node: Node) -> dict[str, Any]:
     """Released counts, checked: the shape, as many numbers as it needs, the noise."""
-    node.only(("raw", "shape", "totals", "noise", "rows", *(("edges",) if "edges" in node.mapping() else ())))
+    node.only(
+        (
+            "raw",
+            "shape",
+            "totals",
+            "noise",
+            "rows",
+            *(("edges",) if "edges" in node.mapping() else ()),
+        )
+    )
     shape = [size.whole(at_most=1 << 32) for size in node["shape"].list(3)]
     kind, scale = node["noise"].list(2)
     kind.text()
@@ -248,7 +299,10 @@ def released_fields(node: Node) -> dict[str, Any]:
 
 def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, Any]:
     arrays = {name: getattr(outcome, name) for name in names}
-    listed = {name: {"shape": list(array.shape), "values": numbers(array)} for name, array in arrays.items()}
+    listed = {
+        name: {"shape": list(array.shape), "values": numbers(array)}
+        for name, array in arrays.items()
+    }
     return {
         "reason": outcome.reason.name,
         "rounds": outcome.rounds,
@@ -261,7 +315,11 @@ def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, A
 def _heard(node: Node, names: tuple[str, ...], beside: Collection[str] = ()) -> dict[str, Any]:
     node.only(("reason", "rounds", "names", "rows", "arrays", *beside))
     arrays = arrays_from_dict(node["arrays"], names)
-    plain = {"reason": reason_of(node["reason"]), "rounds": node["rounds"].whole(), "rows": node["rows"].number(words=True)}
+    plain = {
+        "reason": reason_of(node["reason"]),
+        "rounds": node["rounds"].whole(),
+        "rows": node["rows"].number(words=True),
+    }
     names_told = node["names"].texts()
     require_one_each(node, names_told, arrays)
     return arrays | plain | {"names": names_told}
@@ -284,7 +342,10 @@ def arrays_from_dict(node: Node, names: Collection[str]) -> dict[str, Any]:
     node.only(names)
     found = {}
     for name in names:
-        shape = [size.whole(at_most=1 << 40) for size in node[name].only(("shape", "values"))["shape"].list()]
+        shape = [
+            size.whole(at_most=1 << 40)
+            for size in node[name].only(("shape", "values"))["shape"].list()
+        ]
         if len(shape) > MOST_AXES:
             node[name]["shape"].refuse(f"at most {MOST_AXES} axes", len(shape))
         values = node[name]["values"].numbers(words=True, length=math.prod(shape))
@@ -294,4 +355,7 @@ def arrays_from_dict(node: Node, names: Collection[str]) -> dict[str, Any]:
 
 def numbers(array: object) -> list[Any]:
     """Numbers in a list; those that are not finite as texts."""
-    return [number if math.isfinite(number) else str(number) for number in np.asarray(array, np.float64).ravel().tolist()]
+    return [
+        number if math.isfinite(number) else str(number)
+        for number in np.asarray(array, np.float64).ravel().tolist()
+    ]

@@ -1,11 +1,13 @@
-"""The face that estimators with settings share: parameters inside of them, and the names of earlier versions.
+"""The face that estimators with settings share: parameters inside of them, and the names of earlier
+versions.
 
     SETTINGS = {"solver": (Descent,)}          # a parameter, and the classes that it takes, the usual one first
     RENAMED = renamed(solver=[*knobs(Descent)])   # {"rounds": "solver.rounds", ...}: parameters of earlier versions
 
-A search reaches `solver__rounds`: a settings value is frozen, so it is replaced. A parameter that is None has the usual
-settings.
-A name of an earlier version is taken as a keyword, by `set_params` and as an attribute, with a warning that says the new one.
+A search reaches `solver__rounds`: a settings value is frozen, so it is replaced. A parameter that
+is None has the usual settings.
+A name of an earlier version is taken as a keyword, by `set_params` and as an attribute, with a
+warning that says the new one.
 """
 
 from __future__ import annotations
@@ -23,15 +25,18 @@ Kind = TypeVar("Kind", bound=Setting)
 
 
 def renamed(**slots: Iterable[str]) -> dict[str, str]:
-    """Old names and their places, by parameter: lists of names that stayed, and mappings of old names to new ones."""
+    """Old names and their places, by parameter: lists of names that stayed, and mappings of old
+    names to new ones."""
     listed = [
-        (slot, dict(names if isinstance(names, dict) else zip(names, names, strict=True))) for slot, names in slots.items()
+        (slot, dict(names if isinstance(names, dict) else zip(names, names, strict=True)))
+        for slot, names in slots.items()
     ]
     return {old: f"{slot}.{new}" for slot, names in listed for old, new in names.items()}
 
 
 class Renamed:
-    """An attribute of earlier versions, `SLOT.KNOB` now; a plain parameter where there is no dot."""
+    """An attribute of earlier versions, `SLOT.KNOB` now; a plain parameter where there is no
+    dot."""
 
     def __init__(self, name: str, place: str) -> None:
         self.name, self.place = name, place
@@ -60,7 +65,8 @@ class Settled:
         own = cls.__dict__.get("RENAMED", {})
         for name, place in own.items():
             setattr(cls, name, Renamed(name, place))
-        if own:  # the keyword that takes old names is no parameter: neither scikit-learn nor help() sees it
+        # the keyword that takes old names is no parameter: neither scikit-learn nor help() sees it
+        if own:
             made: Any = cls.__init__
             whole = inspect.signature(made)
             shown = [one for one in whole.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -93,7 +99,8 @@ class Settled:
         Parameters
         ----------
         **params : dict
-            Values by name. ``solver__rounds=5`` replaces the settings; where ``solver`` is None, the usual ones are made first.
+            Values by name. ``solver__rounds=5`` replaces the settings; where ``solver`` is None,
+            the usual ones are made first.
 
         Returns
         -------
@@ -117,10 +124,11 @@ class Settled:
         self._take(moved)
         return self
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
-        """The classes that this parameter takes, the usual one first. An estimator with several ways overrides it."""
+        """The classes that this parameter takes, the usual one first. An estimator with several
+        ways overrides it."""
         return self.SETTINGS[slot]
 
     def _setting(self, slot: str, kind: type[Kind]) -> Kind:
@@ -130,13 +138,24 @@ class Settled:
         if not isinstance(given, kind):
             remedy = f"Pass {slot}=fv.{wanted.__name__}(...), or leave it out."
             got = repr(given) if isinstance(given, Setting) else type(given).__name__
-            odd = [name for name in changed(given) if name not in knobs(wanted)] if isinstance(given, Setting) else []
-            remedy = f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
-            raise InputError(complaint(expected=f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False))
+            odd = (
+                [name for name in changed(given) if name not in knobs(wanted)]
+                if isinstance(given, Setting)
+                else []
+            )
+            remedy = (
+                f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
+            )
+            raise InputError(
+                complaint(
+                    expected=f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False
+                )
+            )
         return given
 
     def _made(self, slot: str, kind: type[Setting]) -> Any:
-        """A parameter as settings of this kind, where it is None, has its plain form, or is a `Descent` of fewer knobs."""
+        """A parameter as settings of this kind, where it is None, has its plain form, or is a
+        `Descent` of fewer knobs."""
         given = getattr(self, slot)
         if given is None:
             return kind()
@@ -159,7 +178,11 @@ class Settled:
             if name not in known:
                 kind = type(held).__name__
                 remedy = f"{kind} has {', '.join(known)}."
-                raise InputError(complaint(expected=f"a knob of {kind}", of=slot, got=name, remedy=remedy, among=known))
+                raise InputError(
+                    complaint(
+                        expected=f"a knob of {kind}", of=slot, got=name, remedy=remedy, among=known
+                    )
+                )
         return cast(Setting, replace(held, **given))
 
     def _take(self, given: Mapping[str, Any], *, warn: bool = True) -> None:
@@ -167,16 +190,30 @@ class Settled:
         if not given:
             return
         kind = type(self)
-        deep = {name: value for name, value in given.items() if name.partition("__")[0] in self.SETTINGS and "__" in name}
+        deep = {
+            name: value
+            for name, value in given.items()
+            if name.partition("__")[0] in self.SETTINGS and "__" in name
+        }
         if deep:  # `Kind(**estimator.get_params())` has them beside what they are inside of
             self.set_params(**deep)
-            self._take({name: value for name, value in given.items() if name not in deep}, warn=warn)
+            self._take(
+                {name: value for name, value in given.items() if name not in deep}, warn=warn
+            )
             return
         for name in given:
             if name not in self.RENAMED:
                 names = [*kind._get_param_names(), *self.RENAMED]  # type: ignore[attr-defined]
                 remedy = f"Its parameters are {', '.join(names[: len(names) - len(self.RENAMED)])}."
-                raise KindError(complaint(expected="a parameter", of=kind.__name__, got=name, remedy=remedy, among=names))
+                raise KindError(
+                    complaint(
+                        expected="a parameter",
+                        of=kind.__name__,
+                        got=name,
+                        remedy=remedy,
+                        among=names,
+                    )
+                )
         for name in sorted(given, key=list(self.RENAMED).index):
             self._take_one(name, given[name])
         if warn:
@@ -213,15 +250,19 @@ class Settled:
 
 
 def built(kind: Any, *given: Any, **options: Any) -> Any:
-    """An estimator with these options: parameters as they are, and knobs, by their own names, in their settings."""
+    """An estimator with these options: parameters as they are, and knobs, by their own names, in
+    their settings."""
     names = inspect.signature(kind).parameters
     estimator = kind(*given, **{name: value for name, value in options.items() if name in names})
-    inside = {placed(estimator, name): value for name, value in options.items() if name not in names}
+    inside = {
+        placed(estimator, name): value for name, value in options.items() if name not in names
+    }
     return estimator.set_params(**inside)
 
 
 def placed(estimator: Any, name: str) -> str:
-    """The deep name of a parameter that an earlier version had: `solver__clip` of `clip`; any other as it is."""
+    """The deep name of a parameter that an earlier version had: `solver__clip` of `clip`; any other
+    as it is."""
     slot, dot, knob = estimator.RENAMED.get(name, name).partition(".")
     return f"{slot}__{knob}" if dot and slot in estimator.SETTINGS else name
 
@@ -229,12 +270,15 @@ def placed(estimator: Any, name: str) -> str:
 def stated(estimator: Any, knob: str) -> Any:
     """What a caller said of a knob, in settings or as a parameter; None where nobody did."""
     inside = (getattr(estimator, slot, None) for slot in estimator.SETTINGS)
-    found = next((one for one in inside if isinstance(one, Setting) and knob in knobs(type(one))), None)
+    found = next(
+        (one for one in inside if isinstance(one, Setting) and knob in knobs(type(one))), None
+    )
     return vars(estimator).get(knob) if found is None else getattr(found, knob)
 
 
 def _as(given: Setting, kind: type[Setting]) -> Setting:
-    """A value of the class that this one widens, as one of this class, if it has the knobs that were changed."""
+    """A value of the class that this one widens, as one of this class, if it has the knobs that
+    were changed."""
     widened = type(given) is kind.widens and set(changed(given)) <= set(knobs(kind))
     return unchecked(kind(), **changed(given)) if widened else given
 
@@ -244,4 +288,6 @@ def _typed(value: Any) -> str:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(f"{text}. The old name goes with the next version.", RenamedParameter, stacklevel=4)
+    warnings.warn(
+        f"{text}. The old name goes with the next version.", RenamedParameter, stacklevel=4
+    )

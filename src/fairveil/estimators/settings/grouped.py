@@ -19,31 +19,37 @@ MODES = ("product", "marginal")
 class GroupDescent(Setting):
     """Settings of gradient descent whose noise differs by group.
 
-    Pass it as ``solver=`` to `TailoredClassifier` or `TailoredRegressor`, which take a `Descent` too.
+    Pass it as ``solver=`` to `TailoredClassifier` or `TailoredRegressor`, which take a `Descent`
+    too.
 
     Parameters
     ----------
     rounds : int, default=None
-        Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For modules it is 400, or 150 where
-        sensitive features alone are protected.
+        Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For
+        modules it is 400, or 150 where sensitive features alone are protected.
     clip : float, default=None
-        Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from public facts.
+        Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from
+        public facts.
     sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
-        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules
+        it is a twentieth, or what gives 256 rows if that is more. It is all rows where sensitive
+        features alone are protected.
     learning_rate : float, default=None
-        Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it follows the noise.
+        Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it
+        follows the noise.
     device : str, default=None
         Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
     radius : float, default=None
-        Largest norm of the coefficients of a linear model; a regression's are of codes in [-1, 1]. None: no limit.
+        Largest norm of the coefficients of a linear model; a regression's are of codes in [-1, 1].
+        None: no limit.
     region : {"ball", "box"}, default="ball"
         Set of coefficients that descent searches; its size is `radius`.
     step_size : {"steady", "decaying"}, default="steady"
-        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step size for all rounds.
+        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step
+        size for all rounds.
     iterate : {"average", "last"}, default=None
-        Which model is handed out: the average of the late rounds, or the last. None: the average for linear models, the last
-        for modules.
+        Which model is handed out: the average of the late rounds, or the last. None: the average
+        for linear models, the last for modules.
     penalty : float, default=None
         G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
 
@@ -93,17 +99,20 @@ class GroupLimits(Setting):
     Parameters
     ----------
     groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
     objective : {"groups", "people"}, default="groups"
-        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss, in which large groups weigh
-        more.
+        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss,
+        in which large groups weigh more.
     spend : {"person", "total"}, default="person"
-        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of the last stage add up to
-        what is left of epsilon, as in the paper.
+        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of
+        the last stage add up to what is left of epsilon, as in the paper.
     min_epsilon : float or mapping of groups to float, default=None
-        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
+        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None:
+        no limit.
     max_epsilon : float or mapping of groups to float, default=None
-        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
+        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no
+        limit.
 
     See Also
     --------

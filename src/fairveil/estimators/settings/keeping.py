@@ -25,8 +25,8 @@ class Checkpoints(Setting):
     Parameters
     ----------
     folder : path, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
-        releases stay charged. None: nothing is kept.
+        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
+        it is resumed. Finished releases stay charged. None: nothing is kept.
     every : int, default=10
         Number of rounds between two checkpoints.
 
@@ -58,8 +58,9 @@ class SetAside(Setting):
     share : float, default=0.3
         Share of the rows that is set aside; each row by a coin of its own.
     if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a
+        mixture in which as many decisions as necessary are replaced by blind ones; it is certified.
+        ``"keep"``: the model as it is, not certified.
 
     See Also
     --------
@@ -75,10 +76,15 @@ class SetAside(Setting):
     if_refused: str = REPLACE
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {"share": share_of, "if_refused": lambda value: _checks.one_of(IF_REFUSED, if_refused=value)}
+        return {
+            "share": share_of,
+            "if_refused": lambda value: _checks.one_of(IF_REFUSED, if_refused=value),
+        }
 
 
 def share_of(value: Any) -> float:
     """A share of rows, checked, by the name of the parameter that it is passed in."""
-    remedy = "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
+    remedy = (
+        "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
+    )
     return _checks.fraction(certify_share=value, low_open=True, high_open=True, remedy=remedy)

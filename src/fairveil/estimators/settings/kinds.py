@@ -13,7 +13,16 @@ from .setting import Setting
 SETTINGS: dict[str, type[Setting]] = {
     one.__name__: one
     for one in (
-        *(Descent, PenaltyDescent, GroupDescent, Moments, CoefficientGrid, LinearOracle, Exponential, OracleGame),
+        *(
+            Descent,
+            PenaltyDescent,
+            GroupDescent,
+            Moments,
+            CoefficientGrid,
+            LinearOracle,
+            Exponential,
+            OracleGame,
+        ),
         *(Thresholds, Offsets, GroupLimits, Checkpoints, SetAside),
     )
 }

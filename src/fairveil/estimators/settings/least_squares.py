@@ -19,11 +19,12 @@ class Moments(Setting):
     Parameters
     ----------
     clip : float, default=None
-        Largest norm of a row (1, x, y), in the units of `radius`. Longer rows are clipped, in reported losses too. A smaller
-        one has less noise and more bias. None: 1.5 sqrt(2 + columns), and up to 4 sqrt(2 + columns) where noise is small.
+        Largest norm of a row (1, x, y), in the units of `radius`. Longer rows are clipped, in
+        reported losses too. A smaller one has less noise and more bias. None: 1.5 sqrt(2 +
+        columns), and up to 4 sqrt(2 + columns) where noise is small.
     radius : float, default=None
-        Largest norm of the coefficients, intercept included, where y and dense numbers are in their released standard
-        deviations. None: no limit, but 10 where losses may get negative weights.
+        Largest norm of the coefficients, intercept included, where y and dense numbers are in their
+        released standard deviations. None: no limit, but 10 where losses may get negative weights.
     rounds : int, default=200
         Largest number of calls of the linear oracle; they cost no privacy.
     penalty : float, default=None
@@ -62,8 +63,8 @@ class CoefficientGrid(Setting):
     Parameters
     ----------
     radius : float, default=None
-        Radius of the ball that the grid fills, where y and a schema's numbers are in [-1, 1]; not beside ``decisions``. None:
-        1.5.
+        Radius of the ball that the grid fills, where y and a schema's numbers are in [-1, 1]; not
+        beside ``decisions``. None: 1.5.
     penalty : float, default=None
         G in f + G max(0, g). None: 5; budget is spent on it.
 

@@ -20,15 +20,18 @@ class LinearOracle(Setting):
     Parameters
     ----------
     oracle : {"responses", "regression", "descent"}, default=None
-        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are estimated from sums that are
-        released once. ``"regression"``: by regression of costs, from such sums. ``"descent"``: by private gradient descent.
-        None: the choice follows public facts (docs/group_objective.md).
+        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are
+        estimated from sums that are released once. ``"regression"``: by regression of costs, from
+        such sums. ``"descent"``: by private gradient descent. None: the choice follows public facts
+        (docs/group_objective.md).
     rounds : int, default=None
-        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little noise. Without noise it runs
-        until no decision is better. A list of at most so many decisions is measured once instead.
+        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little
+        noise. Without noise it runs until no decision is better. A list of at most so many
+        decisions is measured once instead.
     clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column. With
-        ``loss="log"`` it is of a row's gradient in the group that weighs most. None is then 2, and 1 where features are public.
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column. With ``loss="log"`` it is of a row's gradient in the group that weighs
+        most. None is then 2, and 1 where features are public.
     penalty : float, default=None
         G in f + G max(0, g). None: 20 for mixtures and 5 for ``method="frank-wolfe"``.
 
@@ -67,7 +70,8 @@ class Exponential(Setting):
     penalty : float, default=None
         G in f + G max(0, g). None: that of Corollary 4.2 for `alpha`, or a smaller one.
     alpha : float, default=None
-        How far f and g may be above the best; not beside a `penalty`. None: the penalty is chosen without it.
+        How far f and g may be above the best; not beside a `penalty`. None: the penalty is chosen
+        without it.
     confidence : float, default=0.9
         Probability, over the noise, with which `certain_` holds.
 
@@ -89,7 +93,9 @@ class Exponential(Setting):
         return {
             "penalty": lambda value: _checks.positive(penalty=value),
             "alpha": lambda value: _checks.positive(alpha=value),
-            "confidence": lambda value: _checks.fraction(confidence=value, low_open=True, high_open=True),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
         }
 
 
@@ -102,13 +108,15 @@ class OracleGame(Setting):
     Parameters
     ----------
     candidates : {"thresholds"} or list of classifiers, default="thresholds"
-        What ``oracle="exponential"`` chooses among. ``"thresholds"``: one column against one number between -1 and 1, as a
-        schema codes it. A list: fitted classifiers, which are trusted to be made without these rows; the statement says so.
+        What ``oracle="exponential"`` chooses among. ``"thresholds"``: one column against one number
+        between -1 and 1, as a schema codes it. A list: fitted classifiers, which are trusted to be
+        made without these rows; the statement says so.
     group_aware : bool, default=False
-        Whether rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
-        classifiers of section 4.1 of the paper.
+        Whether rules read the group, at prediction too: an intercept for each group, and the
+        maximally discriminatory classifiers of section 4.1 of the paper.
     clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column.
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column.
     confidence : float, default=0.95
         Probability, over the noise, with which `guarantee_` holds.
 
@@ -130,5 +138,7 @@ class OracleGame(Setting):
     def _rules(self) -> dict[str, Callable[[Any], object]]:
         return {
             "clip": lambda value: _checks.positive(clip=value),
-            "confidence": lambda value: _checks.fraction(confidence=value, low_open=True, high_open=True),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
         }

@@ -21,15 +21,19 @@ class Thresholds(Setting):
     Parameters
     ----------
     bins : int or array of float, default=None
-        Bins of the score: how many, or their rising edges. Both are public and fixed in advance. None: a number that follows
-        the noise, the groups and, where it is public, the number of rows.
+        Bins of the score: how many, or their rising edges. Both are public and fixed in advance.
+        None: a number that follows the noise, the groups and, where it is public, the number of
+        rows.
     group_aware : bool, default=True
-        Whether each group has its own threshold or table, which reads the group at prediction. False: one for everybody.
+        Whether each group has its own threshold or table, which reads the group at prediction.
+        False: one for everybody.
     slack : {"none", "theorem"}, default="none"
-        ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by the size of the noise, so
-        that the best table without noise stays feasible. This is Theorem 3.1 of the paper, and `max_gap` is then exceeded.
+        ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by
+        the size of the noise, so that the best table without noise stays feasible. This is Theorem
+        3.1 of the paper, and `max_gap` is then exceeded.
     base_share : float, default=0.8
-        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The
+        counts get the rest.
 
     See Also
     --------
@@ -61,9 +65,11 @@ class Offsets(Setting):
     rounds : int, default=40
         Number of noisy steps.
     temperature : float, default=0.02
-        Distance between two probabilities within which the decision is drawn at random. Smaller is nearer to the largest one.
+        Distance between two probabilities within which the decision is drawn at random. Smaller is
+        nearer to the largest one.
     base_share : float, default=0.8
-        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The
+        counts get the rest.
 
     See Also
     --------
@@ -81,7 +87,9 @@ class Offsets(Setting):
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
         return {
-            "rounds": lambda value: _checks.whole(at_least=2, rounds=value, remedy="Pass rounds=40, for example."),
+            "rounds": lambda value: _checks.whole(
+                at_least=2, rounds=value, remedy="Pass rounds=40, for example."
+            ),
             "temperature": lambda value: _checks.positive(temperature=value),
             "base_share": _share,
         }

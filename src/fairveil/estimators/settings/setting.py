@@ -1,7 +1,7 @@
 """What all settings are: frozen values that check themselves, written as they would be typed.
 
-A class has the knobs that its methods read and no others, so that a value which nothing reads cannot be passed. Knobs are given
-by name.
+A class has the knobs that its methods read and no others, so that a value which nothing reads
+cannot be passed. Knobs are given by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ UNCHECKED = "_unchecked"
 
 
 class Setting:
-    """A frozen value of knobs. Abstract. `widens`: a class whose values are taken in its place, where knobs agree."""
+    """A frozen value of knobs. Abstract. `widens`: a class whose values are taken in its place,
+    where knobs agree."""
 
     widens: ClassVar[type[Setting] | None] = None
 
@@ -40,7 +41,8 @@ class Setting:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def setting(cls: Kind) -> Kind:
-    """A class decorator: a frozen dataclass of knobs, and an error that names a knob which is not there."""
+    """A class decorator: a frozen dataclass of knobs, and an error that names a knob which is not
+    there."""
     made: Any = dataclass(frozen=True, kw_only=True, repr=False)(cls)
     plain, known = made.__init__, tuple(one.name for one in fields(made))
 
@@ -49,7 +51,13 @@ def setting(cls: Kind) -> Kind:
         for name in given:
             if name not in known:
                 remedy = f"It has {', '.join(known)}."
-                text = complaint(expected="a knob that it reads", of=made.__name__, got=name, remedy=remedy, among=known)
+                text = complaint(
+                    expected="a knob that it reads",
+                    of=made.__name__,
+                    got=name,
+                    remedy=remedy,
+                    among=known,
+                )
                 raise KindError(text)
         plain(self, **given)
 
@@ -58,7 +66,8 @@ def setting(cls: Kind) -> Kind:
 
 
 def unchecked(given: Any, **changed_to: Any) -> Any:
-    """A frozen value with other numbers, checked by the fit that reads it: so names of earlier versions always were."""
+    """A frozen value with other numbers, checked by the fit that reads it: so names of earlier
+    versions always were."""
     made = object.__new__(type(given))
     vars(made).update({**vars(given), **changed_to, UNCHECKED: True})
     return made
@@ -73,7 +82,11 @@ def checked(given: Setting) -> Setting:
 
 def strange(given: Setting) -> dict[str, Any]:
     """What an unchecked value was given beside its knobs."""
-    return {name: value for name, value in vars(given).items() if name not in (*knobs(type(given)), UNCHECKED)}
+    return {
+        name: value
+        for name, value in vars(given).items()
+        if name not in (*knobs(type(given)), UNCHECKED)
+    }
 
 
 def knobs(kind: type[Setting]) -> dict[str, Any]:
@@ -95,4 +108,6 @@ def changed(given: Setting) -> dict[str, Any]:
 def same(one: Any, other: Any) -> bool:
     """Whether two values of a knob are the same: plain ones by their value, others by being one."""
     kinds = int | float | str | np.generic
-    return one is other or (isinstance(one, kinds) and isinstance(other, kinds) and bool(one == other))
+    return one is other or (
+        isinstance(one, kinds) and isinstance(other, kinds) and bool(one == other)
+    )

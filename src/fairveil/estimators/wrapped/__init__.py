@@ -1,1 +1,2 @@
-"""Models that others finished: whether they may be used, what their making cost, and what they decide."""
+"""Models that others finished: whether they may be used, what their making cost, and what they
+decide."""

@@ -7,9 +7,10 @@
 | several classes, a base that decides by chance, or without scores | its decisions |
 
 Guarantees (tests/estimators/test_estimators_base_answers.py):
-1. Edges are made of public facts and of what was released; of the scores themselves only where these are public, or nothing is
-   promised.
-2. A score that is NaN is an error, at the fit and at prediction; the bin of a row is the same at both.
+1. Edges are made of public facts and of what was released; of the scores themselves only where
+   these are public, or nothing is promised.
+2. A score that is NaN is an error, at the fit and at prediction; the bin of a row is the same at
+   both.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ FURTHEST = 1e300
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Answers:
-    """A code for each training row, or the rule by which a holder finds it: a class, or a bin of the score between `edges`.
-    `method`: how the base was asked."""
+    """A code for each training row, or the rule by which a holder finds it: a class, or a bin of
+    the score between `edges`. `method`: how the base was asked."""
 
     method: str
     codes: Codes | DescribedRule
@@ -51,10 +52,14 @@ class Answers:
 
     def attached(self, curator: Curator, rows: Rows) -> Attached | AttachedCodes:
         """Handed to the curator."""
-        blocks: Any = self.codes if isinstance(self.codes, DescribedRule) else in_blocks(self.codes, rows)
+        blocks: Any = (
+            self.codes if isinstance(self.codes, DescribedRule) else in_blocks(self.codes, rows)
+        )
         if self.edges is None:
             return curator.attach(blocks, title="base classifier")
-        return curator.attach_codes(blocks, 1 + len(self.edges), title="bins of the base classifier's score")
+        return curator.attach_codes(
+            blocks, 1 + len(self.edges), title="bins of the base classifier's score"
+        )
 
 
 def of(
@@ -67,7 +72,8 @@ def of(
     known: float | None,
     seed: int | None,
 ) -> Answers:
-    """What a fitted base answers about the training rows. `known`: their number, where it is public or was released."""
+    """What a fitted base answers about the training rows. `known`: their number, where it is public
+    or was released."""
     classes, method = training.classes, method_of(base, wanted, training.classes)
     if isinstance(features, Elsewhere):
         from .elsewhere import scores_rule
@@ -100,32 +106,53 @@ def method_of(base: object, wanted: object, classes: Sequence[Any]) -> str:
     if wanted not in has:
         remedy = "Leave predict_method='auto', or pass 'predict' for the base's decisions."
         got = f"{type(base).__name__}, which has none of two classes"
-        raise InputError(complaint(expected=f"a base with {wanted}", of="estimator", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected=f"a base with {wanted}", of="estimator", got=got, remedy=remedy)
+        )
     return str(wanted)
 
 
-def scores_of(base: object, method: str, features: TableLike, classes: Sequence[Any], *, rows: int | None = None) -> Floats:
-    """The score of each row: above 0 where the base decides for the second of `classes`. `rows`: of the training, which the
-    base is asked about unheard."""
+def scores_of(
+    base: object,
+    method: str,
+    features: TableLike,
+    classes: Sequence[Any],
+    *,
+    rows: int | None = None,
+) -> Floats:
+    """The score of each row: above 0 where the base decides for the second of `classes`. `rows`: of
+    the training, which the base is asked about unheard."""
     ask = getattr(base, method)
-    found = asked_of_base(lambda: ask(features) if rows is None else quietly(Troubles(), ask, features))
+    found = asked_of_base(
+        lambda: ask(features) if rows is None else quietly(Troubles(), ask, features)
+    )
     scores = np.asarray(found, np.float64)
     second = scores.ndim == 2 and scores.shape[1] == 2
-    scores = logits(scores[:, 1]) if second and method == "predict_proba" else scores.reshape(len(scores), -1)[:, 0]
+    scores = (
+        logits(scores[:, 1])
+        if second and method == "predict_proba"
+        else scores.reshape(len(scores), -1)[:, 0]
+    )
     if rows is not None:
         same_length({"y": rows, "the base classifier's scores": len(scores)})
     if np.isnan(scores).any():
         remedy = "Fill in missing features, or pass predict_method='predict'."
-        raise InputError(complaint(expected="a score for every row", of="the base classifier", got="NaN", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a score for every row", of="the base classifier", got="NaN", remedy=remedy
+            )
+        )
     scores = np.clip(scores, -FURTHEST, FURTHEST)
     if list(_listed(base)) == list(classes):
         return scores
-    return np.where(scores == 0.0, np.finfo(np.float64).tiny, -scores)  # the other way round: 0 is for the base's first class
+    # the other way round: 0 is for the base's first class
+    return np.where(scores == 0.0, np.finfo(np.float64).tiny, -scores)
 
 
 def edges_of(bins: object, scores: Floats | None, plan: CountPlan, rows: float | None) -> Floats:
-    """The edges of the bins: a caller's, quantiles of scores that are public, else fixed ones. `scores`: None before there are
-    any. `rows`: their number, where it is public or was released."""
+    """The edges of the bins: a caller's, quantiles of scores that are public, else fixed ones.
+    `scores`: None before there are any. `rows`: their number, where it is public or was
+    released."""
     wanted = _edges_given(bins)
     if wanted is not None and wanted.ndim:
         return np.asarray(wanted)

@@ -1,4 +1,5 @@
-"""The classifier inside a post-processor: used as it is or fitted, and what its making cost of the promise.
+"""The classifier inside a post-processor: used as it is or fitted, and what its making cost of the
+promise.
 
 | base | sensitive features protected | records protected |
 |---|---|---|
@@ -10,10 +11,11 @@
 
 Guarantees (tests/estimators/test_estimators_odds_privacy.py):
 1. A fitted base is never fitted again or changed; one that is not is cloned first.
-2. `Base.spent` is what the base's own statement charges, under the post-processor's relation, or nothing where the base does
-   not depend on what is protected; every assumption for that is a sentence in `Base.not_covered`.
-3. A base that was fitted before counts as looked at: what is asked beside it is priced as chosen afterwards. One that is fitted
-   here was planned together with the rest.
+2. `Base.spent` is what the base's own statement charges, under the post-processor's relation, or
+   nothing where the base does not depend on what is protected; every assumption for that is a
+   sentence in `Base.not_covered`.
+3. A base that was fitted before counts as looked at: what is asked beside it is priced as chosen
+   afterwards. One that is fitted here was planned together with the rest.
 """
 
 from __future__ import annotations
@@ -43,19 +45,22 @@ from ..settings.face import stated
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
 FITTED_ELSEWHERE = (
-    "the base classifier was fitted before: it is assumed that its training, its choice and its features did not read the "
+    "the base classifier was fitted before: it is assumed that its training, its choice and its "
+    "features did not read the "
     "sensitive columns"
 )
 SAID_TO_BE_PUBLIC = (
-    "public_base=True: it is assumed, as declared, that the base classifier was made without these rows; what it holds of them "
+    "public_base=True: it is assumed, as declared, that the base classifier was made without these "
+    "rows; what it holds of them "
     "is not covered"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events that are; `looked_at`: it was
-    fitted before, so that everything that is asked for now may have been chosen by what was seen of it (theory.md#t10)."""
+    """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events
+    that are; `looked_at`: it was fitted before, so that everything that is asked for now may have
+    been chosen by what was seen of it (theory.md#t10)."""
 
     estimator: Any
     statement: PrivacyStatement | None
@@ -67,21 +72,27 @@ class Base:
     def is_ours(self) -> bool:
         """Whether the library made it, so that no other code is trusted."""
         inside = thawed(self.estimator)
-        return carries_a_promise(inside) and type(inside).__module__.split(".")[0] == __name__.split(".")[0]
+        return (
+            carries_a_promise(inside)
+            and type(inside).__module__.split(".")[0] == __name__.split(".")[0]
+        )
 
 
 @dataclass(frozen=True)
 class BaseOptions:
-    """What an estimator was told about its base. `share`: of the promise, for a base that reads what is protected."""
+    """What an estimator was told about its base. `share`: of the promise, for a base that reads
+    what is protected."""
 
     promise: Promise
     share: float
     public_base: bool
     given: dict[str, Any]
-    """Shared arguments that an unfitted base of ours takes over where it leaves its own at None or at their defaults."""
+    """Shared arguments that an unfitted base of ours takes over where it leaves its own at None or
+    at their defaults."""
     seed: int | None
     default: Callable[[], Any]
-    """Makes the base where none is given: a classifier without constraints, which promises like all of ours."""
+    """Makes the base where none is given: a classifier without constraints, which promises like all
+    of ours."""
     ledger: Ledger | None = None
     whose: Whose | None = None
 
@@ -93,16 +104,20 @@ def carries_a_promise(estimator: object) -> bool:
 
 
 def thawed(estimator: object) -> Any:
-    """What `FrozenEstimator` holds, which answers for it in everything; any other estimator itself."""
+    """What `FrozenEstimator` holds, which answers for it in everything; any other estimator
+    itself."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
 def is_randomised(estimator: object) -> bool:
-    """Whether a fitted base of ours decides by chance, with draws that can be seeded; its `predict_proba` is then the law."""
+    """Whether a fitted base of ours decides by chance, with draws that can be seeded; its
+    `predict_proba` is then the law."""
     inside = thawed(estimator)
-    draws = carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
+    draws = (
+        carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
+    )
     return draws and getattr(inside, "_decides_by_chance", True)
 
 
@@ -123,23 +138,55 @@ def check(estimator: object, wishes: BaseOptions) -> None:
     """Refuse what can be refused before any row is read."""
     reads = _reads_groups(estimator)
     if reads is not None:
-        remedy = "Give the post-processor all constraints, and a base that does not read the group at prediction."
-        raise InputError(complaint(expected="a base that decides without groups", of="estimator", got=reads, remedy=remedy))
+        remedy = (
+            "Give the post-processor all constraints, and a base that does not read the group at "
+            "prediction."
+        )
+        raise InputError(
+            complaint(
+                expected="a base that decides without groups",
+                of="estimator",
+                got=reads,
+                remedy=remedy,
+            )
+        )
     if isinstance(estimator, FrozenEstimator) and not is_fitted(estimator):
         remedy = "Fit it first, or pass it without FrozenEstimator."
-        raise InputError(complaint(expected="a fitted classifier", of="estimator", got="one frozen before", remedy=remedy))
-    told = getattr(thawed(estimator), "unit", None) if carries_a_promise(estimator) and not is_fitted(estimator) else None
+        raise InputError(
+            complaint(
+                expected="a fitted classifier",
+                of="estimator",
+                got="one frozen before",
+                remedy=remedy,
+            )
+        )
+    told = (
+        getattr(thawed(estimator), "unit", None)
+        if carries_a_promise(estimator) and not is_fitted(estimator)
+        else None
+    )
     if told is not None:
-        remedy = "Tell the post-processor alone whose each row is: it hands unit and max_rows_per_unit to its base."
+        remedy = (
+            "Tell the post-processor alone whose each row is: it hands unit and max_rows_per_unit "
+            "to its base."
+        )
         got = f"unit={told!r}" if isinstance(told, str) else "one with units"
-        raise PrivacyError(complaint(expected="a base without a unit of its own", of="estimator", got=got, remedy=remedy))
+        raise PrivacyError(
+            complaint(
+                expected="a base without a unit of its own", of="estimator", got=got, remedy=remedy
+            )
+        )
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
             raise _not_fitted_in_public(type(estimator).__name__)
         return
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         remedy = "Pass a classifier, such as LogisticRegression(), or None."
-        raise InputError(complaint(expected="a classifier", of="estimator", got=type(estimator).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a classifier", of="estimator", got=type(estimator).__name__, remedy=remedy
+            )
+        )
     private = wishes.promise.is_private and wishes.promise.protects == "records"
     fitted = is_fitted(estimator)
     if wishes.public_base and not fitted:
@@ -150,16 +197,22 @@ def check(estimator: object, wishes: BaseOptions) -> None:
                 expected="a base classifier that is private itself",
                 of="estimator",
                 got=f"{type(estimator).__name__}, which would be fitted on the private rows",
-                remedy="Leave estimator=None, pass a classifier of Fairveil, or protects='sensitive_features'.",
+                remedy="Leave estimator=None, pass a classifier of Fairveil, or "
+                "protects='sensitive_features'.",
             )
         )
-    if private and not wishes.public_base and not isinstance(getattr(estimator, "privacy_", None), PrivacyStatement):
+    if (
+        private
+        and not wishes.public_base
+        and not isinstance(getattr(estimator, "privacy_", None), PrivacyStatement)
+    ):
         raise PrivacyError(
             complaint(
                 expected="a fitted base classifier with a privacy statement",
                 of="estimator",
                 got=f"{type(estimator).__name__}, which has none",
-                remedy="Pass public_base=True if it was made without these rows, or a classifier of Fairveil.",
+                remedy="Pass public_base=True if it was made without these rows, or a classifier "
+                "of Fairveil.",
             )
         )
 
@@ -173,7 +226,8 @@ def prepare(
     sample_weight: ColumnsLike,
     spare: bool,
 ) -> Base:
-    """The base, fitted where it was not. `spare`: whether anything must be left of the promise for counts.
+    """The base, fitted where it was not. `spare`: whether anything must be left of the promise for
+    counts.
 
     `X` is without sensitive columns for classifiers of others; ours leave them out by themselves.
     """
@@ -183,14 +237,17 @@ def prepare(
         chosen = _promised(estimator, wishes, spare)
         groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         chosen.fit(X, y, **groups, **_weights(sample_weight))
-        return Base(chosen, chosen.privacy_, _events(chosen.privacy_))  # no statement: an error, and nothing is published
+        # no statement: an error, and nothing is published
+        return Base(chosen, chosen.privacy_, _events(chosen.privacy_))
     chosen = clone(estimator)
     chosen.fit(X, y, **_weights(sample_weight))
-    return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
+    # features and labels are public, or nothing is promised: `check` refuses the rest
+    return Base(chosen, None, ())
 
 
 def planned(estimator: object, wishes: BaseOptions, read: Read, *, spare: bool) -> tuple[Base, Any]:
-    """What the base will have cost, before there are rows; and its search, where it is fitted under a promise of its own."""
+    """What the base will have cost, before there are rows; and its search, where it is fitted under
+    a promise of its own."""
     if estimator is not None and is_fitted(estimator):
         return _as_it_is(estimator, wishes), None
     if estimator is None or carries_a_promise(estimator):
@@ -202,12 +259,18 @@ def planned(estimator: object, wishes: BaseOptions, read: Read, *, spare: bool) 
 
 
 def derived_seed(seed: int | None, what: int) -> int | None:
-    """A seed of its own for each part of a fit: the same stream must never make the noise of two releases."""
-    return None if seed is None else int(np.random.SeedSequence([seed, what]).generate_state(1, np.uint32)[0])
+    """A seed of its own for each part of a fit: the same stream must never make the noise of two
+    releases."""
+    return (
+        None
+        if seed is None
+        else int(np.random.SeedSequence([seed, what]).generate_state(1, np.uint32)[0])
+    )
 
 
 def _reads_groups(estimator: object) -> str | None:
-    """In words, why a base of ours decides by group: its decisions are then no public function of public features."""
+    """In words, why a base of ours decides by group: its decisions are then no public function of
+    public features."""
     inside = thawed(estimator)
     if not carries_a_promise(inside):
         return None
@@ -235,9 +298,14 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
     if wishes.whose is not None:
         chosen.set_params(unit=wishes.whose.given, max_rows_per_unit=wishes.whose.unit.max_rows)
     defaults = type(chosen)().get_params(deep=False)
-    taken = {name: value for name, value in wishes.given.items() if name in params and _same(params[name], defaults.get(name))}
+    taken = {
+        name: value
+        for name, value in wishes.given.items()
+        if name in params and _same(params[name], defaults.get(name))
+    }
     chosen.set_params(**taken)
-    if spare and params.get("randomised") is True:  # its score is wanted: not one class for all, nor a mixture, that errs less
+    # its score is wanted: not one class for all, nor a mixture, that errs less
+    if spare and params.get("randomised") is True:
         chosen.set_params(randomised=None)
     if "ledger" in params:
         chosen.set_params(ledger=wishes.ledger)
@@ -247,7 +315,9 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
 
 
 def _same(one: object, other: object) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
+    return one is other or (
+        type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other
+    )
 
 
 def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
@@ -258,25 +328,33 @@ def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
     if wishes.public_base:
         return Base(estimator, None, (), (SAID_TO_BE_PUBLIC,))
     if not isinstance(statement, PrivacyStatement):
-        return Base(estimator, None, (), (FITTED_ELSEWHERE,))  # sensitive features: `check` refuses the rest
+        # sensitive features: `check` refuses the rest
+        return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     _refuse_contradictions(statement)
     made = statement.promise
-    if (made.protects, made.neighbours, _who(made)) == (promise.protects, promise.neighbours, _who(promise)):
+    if (made.protects, made.neighbours, _who(made)) == (
+        promise.protects,
+        promise.neighbours,
+        _who(promise),
+    ):
         return Base(estimator, statement, _events(statement), looked_at=True)
     if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     raise PrivacyError(
         complaint(
-            expected=f"a base classifier under the same guarantee: {promise.protects}, {promise.neighbours}{_by(promise)}",
+            expected=f"a base classifier under the same guarantee: {promise.protects}, "
+            f"{promise.neighbours}{_by(promise)}",
             of="estimator",
             got=f"one under {made.protects}, {made.neighbours}{_by(made)}",
-            remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",
+            remedy="Fit it under the same relation, pass it unfitted, or fit it without "
+            "sensitive_features.",
         )
     )
 
 
 def _who(promise: Promise) -> str | None:
-    """Who is protected. How many rows of a person are read does not matter: both guarantees are of all rows of a person."""
+    """Who is protected. How many rows of a person are read does not matter: both guarantees are of
+    all rows of a person."""
     return None if promise.unit is None else promise.unit.name
 
 
@@ -285,7 +363,8 @@ def _by(promise: Promise) -> str:
 
 
 def _refuse_contradictions(statement: PrivacyStatement) -> None:
-    """What a statement charges is taken from it, so it must agree with itself; who made it up is another matter."""
+    """What a statement charges is taken from it, so it must agree with itself; who made it up is
+    another matter."""
     grave = [finding.sentence for finding in statement.check() if finding.grave]
     if grave:
         raise PrivacyError(
@@ -299,7 +378,8 @@ def _refuse_contradictions(statement: PrivacyStatement) -> None:
 
 
 def _events(statement: PrivacyStatement) -> tuple[Event, ...]:
-    """What a statement charges: its plan; where a filter capped what was chosen as it went, the cap (theory.md#t10)."""
+    """What a statement charges: its plan; where a filter capped what was chosen as it went, the cap
+    (theory.md#t10)."""
     if statement.plan is not None:
         return statement.plan
     if statement.cap is not None and math.isfinite(statement.epsilon):
@@ -310,4 +390,8 @@ def _events(statement: PrivacyStatement) -> tuple[Event, ...]:
 def _not_fitted_in_public(name: str) -> PrivacyError:
     remedy = "Fit it on the public data first, or leave public_base=False."
     got = "None" if name == "NoneType" else f"{name}, not fitted"
-    return PrivacyError(complaint(expected="a fitted base classifier", of="public_base=True", got=got, remedy=remedy))
+    return PrivacyError(
+        complaint(
+            expected="a fitted base classifier", of="public_base=True", got=got, remedy=remedy
+        )
+    )

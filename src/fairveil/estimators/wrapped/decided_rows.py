@@ -1,7 +1,9 @@
-"""People with what a finished model decides about them: labels, groups and decisions as codes, for one private count.
+"""People with what a finished model decides about them: labels, groups and decisions as codes, for
+one private count.
 
-The model is anything that decides: an estimator of this library or another, a function of the features, or a column of
-decisions. It was made without these people, so that what it decides about a person is a public function of that person's row.
+The model is anything that decides: an estimator of this library or another, a function of the
+features, or a column of decisions. It was made without these people, so that what it decides about
+a person is a public function of that person's row.
 
 Guarantees (tests/estimators/test_estimators_certify.py):
 1. A row's part depends on that row alone, given the model's decisions.
@@ -46,7 +48,8 @@ GIVEN = "decisions made elsewhere"
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds what was decided about rows
 class Made:
-    """Decisions that a model made before, with what is public of that model: its name, classes and groups."""
+    """Decisions that a model made before, with what is public of that model: its name, classes and
+    groups."""
 
     decisions: npt.NDArray[Any]
     name: str
@@ -64,7 +67,8 @@ def read(
     seed: int | None,
     whose: Whose | None = None,
 ) -> DecidedRows:
-    """The people, and what the model decides about them. `whose`: whose each row is, where persons have several."""
+    """The people, and what the model decides about them. `whose`: whose each row is, where persons
+    have several."""
     if isinstance(X, Elsewhere):
         return elsewhere.read(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
@@ -75,7 +79,9 @@ def read(
         features: Any = None
         if given is None:
             remedy = "Pass their features, or the decisions themselves in place of the model."
-            raise InputError(complaint(expected="what the model decides by", of="X", got=None, remedy=remedy))
+            raise InputError(
+                complaint(expected="what the model decides by", of="X", got=None, remedy=remedy)
+            )
     else:
         decided.refuse_unseen(X)
         features = decided.without(X, (*columns, *(() if whose is None else whose.columns)))
@@ -90,13 +96,32 @@ def read(
     facts = (PublicFact("classes", in_words(classes), origin), *facts)
     y_codes = decided.codes_of(labels, classes, "y").astype(np.int32)
     grouped = bool(columns)
-    layout = RowLayout(0, (), classes, cells.columns if grouped else (), cells.names if grouped else ())
-    block = RowBlock(np.empty((0, len(raw))), np.empty((0, len(raw)), np.uint8), y_codes, codes if grouped else None, None)
+    layout = RowLayout(
+        0, (), classes, cells.columns if grouped else (), cells.names if grouped else ()
+    )
+    block = RowBlock(
+        np.empty((0, len(raw))),
+        np.empty((0, len(raw)), np.uint8),
+        y_codes,
+        codes if grouped else None,
+        None,
+    )
     rows = Rows(Coded(layout, (block,)), units=decided.units_of(whose, X, len(raw), layout))
     ids = np.asarray(cells.ids(codes)[0], np.intp)
     found = decided.codes_of(raw, classes, GIVEN if given is not None else decided.BASES)
     words = _name_of(model, given is not None)
-    args = (rows, cells, classes, y_codes.astype(np.intp), ids, found, facts, (), words, y is not None)
+    args = (
+        rows,
+        cells,
+        classes,
+        y_codes.astype(np.intp),
+        ids,
+        found,
+        facts,
+        (),
+        words,
+        y is not None,
+    )
     return DecidedRows(*args, by_group=_cells_read(model) is not None)
 
 
@@ -120,17 +145,34 @@ def _by_schema(
     labels = np.concatenate([np.asarray(block.labels, np.intp) for block in blocks])
     cells = rows.cells() if rows.layout.sensitive else NO_GROUPS
     codes = np.concatenate([np.asarray(block.sensitive, np.uint16) for block in blocks], axis=1)
-    ids = np.asarray(cells.ids(codes)[0], np.intp) if rows.layout.sensitive else np.zeros(len(labels), np.intp)
+    ids = (
+        np.asarray(cells.ids(codes)[0], np.intp)
+        if rows.layout.sensitive
+        else np.zeros(len(labels), np.intp)
+    )
     columns = {
         name: values_array(values)[line]
-        for name, values, line in zip(rows.layout.sensitive_names, rows.layout.sensitive, codes, strict=True)
+        for name, values, line in zip(
+            rows.layout.sensitive_names, rows.layout.sensitive, codes, strict=True
+        )
     }
     given = _given(model)
     raw = given if given is not None else _asked(model, asked.features, columns, seed)
     same_length({"y": len(labels), GIVEN if given is not None else decided.BASES: len(raw)})
     found = decided.codes_of(raw, training.classes, GIVEN if given is not None else decided.BASES)
     words = _name_of(model, given is not None)
-    args = (rows, cells, training.classes, labels, ids, found, training.facts, training.not_covered, words, True)
+    args = (
+        rows,
+        cells,
+        training.classes,
+        labels,
+        ids,
+        found,
+        training.facts,
+        training.not_covered,
+        words,
+        True,
+    )
     return DecidedRows(*args, by_group=_cells_read(model) is not None)
 
 
@@ -148,18 +190,32 @@ def _given(model: object) -> npt.NDArray[Any] | None:
     if hasattr(model, "predict") or callable(model):
         if isinstance(model, type):
             remedy = "Pass an object that was fitted."
-            raise InputError(complaint(expected="a fitted model", of="model", got=model.__name__, remedy=remedy))
+            raise InputError(
+                complaint(expected="a fitted model", of="model", got=model.__name__, remedy=remedy)
+            )
         return None
     found = as_array(model, "model")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
-        remedy = "Pass a fitted model, a function of the features, or one decision a person (not probabilities)."
-        raise InputError(complaint(expected="something that decides", of="model", got=type(model).__name__, remedy=remedy))
+        remedy = (
+            "Pass a fitted model, a function of the features, or one decision a person (not "
+            "probabilities)."
+        )
+        raise InputError(
+            complaint(
+                expected="something that decides",
+                of="model",
+                got=type(model).__name__,
+                remedy=remedy,
+            )
+        )
     return found
 
 
-def _asked(model: Any, features: TableLike, columns: dict[str, Any], seed: int | None) -> npt.NDArray[Any]:
+def _asked(
+    model: Any, features: TableLike, columns: dict[str, Any], seed: int | None
+) -> npt.NDArray[Any]:
     """What the model decides; its prints and warnings, which may tell of rows, are not heard."""
     if not hasattr(model, "predict"):
         model = _Function(model)
@@ -171,21 +227,35 @@ def _asked(model: Any, features: TableLike, columns: dict[str, Any], seed: int |
             remedy = f"Pass the columns of the fit: {', '.join(read.names)}."
             got = list(columns) or None
             raise InputError(
-                complaint(expected="the groups that this model reads", of="sensitive_features", got=got, remedy=remedy)
+                complaint(
+                    expected="the groups that this model reads",
+                    of="sensitive_features",
+                    got=got,
+                    remedy=remedy,
+                )
             )
         options["sensitive_features"] = (
-            columns if set(columns) == names else dict(zip(read.names, columns.values(), strict=True))
+            columns
+            if set(columns) == names
+            else dict(zip(read.names, columns.values(), strict=True))
         )
     if bases.is_randomised(model):
         options["random_state"] = seed
     found = np.asarray(decided.unheard(model, features, **options))
-    return found.reshape(-1) if found.ndim != 2 or found.shape[1] == 1 else _refuse_shape(found.shape)
+    return (
+        found.reshape(-1) if found.ndim != 2 or found.shape[1] == 1 else _refuse_shape(found.shape)
+    )
 
 
 def _refuse_shape(shape: tuple[int, ...]) -> npt.NDArray[Any]:
     remedy = "A certificate is about decisions: one class a person."
     raise InputError(
-        complaint(expected="one decision a person", of="the model's predictions", got=f"shape {shape}", remedy=remedy)
+        complaint(
+            expected="one decision a person",
+            of="the model's predictions",
+            got=f"shape {shape}",
+            remedy=remedy,
+        )
     )
 
 
@@ -206,8 +276,11 @@ def _cells_read(model: object) -> Cells | None:
     return known if isinstance(known, Cells) and getattr(made, "reads_groups", False) else None
 
 
-def _groups(model: object, columns: dict[str, Any], rows: int) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
-    """Product cells: those of a model of ours that names these columns and has all their values, else as the rows have them."""
+def _groups(
+    model: object, columns: dict[str, Any], rows: int
+) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
+    """Product cells: those of a model of ours that names these columns and has all their values,
+    else as the rows have them."""
     if not columns:
         return NO_GROUPS, np.zeros((1, rows), np.uint16), ()
     found, codes = read_groups(columns, rows, missing=None)
@@ -217,7 +290,9 @@ def _groups(model: object, columns: dict[str, Any], rows: int) -> tuple[Cells, n
     if isinstance(known, Cells) and known.names == found.names:
         listed = [set(values) for values in known.columns]
         if all(set(values) <= inside for values, inside in zip(found.columns, listed, strict=True)):
-            found, codes = read_groups(columns, rows, groups=Cells(known.columns, names=known.names))
+            found, codes = read_groups(
+                columns, rows, groups=Cells(known.columns, names=known.names)
+            )
             origin = "argument"
     facts = (
         PublicFact(f"groups of {in_words([name])}", in_words(values), origin)
@@ -230,25 +305,37 @@ def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashab
     """All that occur, among labels or decisions."""
     found: list[Hashable] = []
     for values, of in ((labels, "y"), (raw, GIVEN)):
-        found += [value for value in distinct(Plain(np.asarray(values)), of)[0] if value not in found]
+        found += [
+            value for value in distinct(Plain(np.asarray(values)), of)[0] if value not in found
+        ]
     try:
         found = sorted(found)  # type: ignore[type-var]
     except TypeError:
         found = sorted(found, key=repr)
     if len(found) < 2:
         remedy = "Pass schema=, which lists classes that do not occur."
-        raise InputError(complaint(expected="at least two classes", of="y and the decisions", got=found, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="at least two classes", of="y and the decisions", got=found, remedy=remedy
+            )
+        )
     return known_classes(found)
 
 
 def _require_somebody(rows: int) -> None:
     if not rows:
         remedy = "Set people aside that the model was not fitted to, and pass them."
-        raise InputError(complaint(expected="people set aside", of="X", got="nobody", remedy=remedy))
+        raise InputError(
+            complaint(expected="people set aside", of="X", got="nobody", remedy=remedy)
+        )
 
 
 def require_labels(labelled: bool, needed: bool, of: Sequence[str]) -> None:
     """Some notions look at labels."""
     if needed and not labelled:
         remedy = "Pass y, the outcome that is known of each person set aside."
-        raise InputError(complaint(expected=f"labels, which {', '.join(of)} looks at", of="y", got=None, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"labels, which {', '.join(of)} looks at", of="y", got=None, remedy=remedy
+            )
+        )

@@ -1,4 +1,5 @@
-"""People with what a model decides about them, as one private count takes them: see `decided_rows` and `elsewhere`."""
+"""People with what a model decides about them, as one private count takes them: see `decided_rows`
+and `elsewhere`."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ PartOf = Callable[[Codes, Codes, Codes], npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class DecidedRows:
-    """The rows for a curator, with labels, cells and decisions; `model`: in words; `labelled`: whether labels were given."""
+    """The rows for a curator, with labels, cells and decisions; `model`: in words; `labelled`:
+    whether labels were given."""
 
     rows: Rows
     cells: Cells
@@ -36,7 +38,9 @@ class DecidedRows:
 
     def codes_by(self, part_of: PartOf) -> Any:
         """Each row's code, by its group, label and decision, as `Curator.attach_codes` takes it."""
-        return decided.in_blocks(np.asarray(part_of(self.ids, self.labels, self.decisions), np.intp), self.rows)
+        return decided.in_blocks(
+            np.asarray(part_of(self.ids, self.labels, self.decisions), np.intp), self.rows
+        )
 
     def parts(self, part_of: npt.NDArray[np.int64]) -> Any:
         """The same from a table."""

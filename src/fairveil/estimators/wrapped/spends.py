@@ -1,4 +1,5 @@
-"""What the ledger of a post-processor is told of its base: one ledger for both, and no base that is charged twice, or never.
+"""What the ledger of a post-processor is told of its base: one ledger for both, and no base that is
+charged twice, or never.
 
 | base | its spend |
 |---|---|
@@ -9,7 +10,8 @@
 
 Guarantees (tests/estimators/test_estimators_ledger.py):
 1. What the statement charges is in the ledger, once.
-2. Where there is no room for base and counts together, that is said before the base is fitted, as far as it can be foreseen.
+2. Where there is no room for base and counts together, that is said before the base is fitted, as
+   far as it can be foreseen.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ def ledger_inside(estimator: object) -> object:
 
 
 def about_to_spend(estimator: object, wishes: BaseOptions) -> tuple[Event, ...]:
-    """What a base that is fitted here is about to cost, near enough to refuse early: one release of its share of the promise,
-    Gaussian or pure. Nothing where it may be free."""
+    """What a base that is fitted here is about to cost, near enough to refuse early: one release of
+    its share of the promise, Gaussian or pure. Nothing where it may be free."""
     promise, fitted = wishes.promise, estimator is not None and is_fitted(estimator)
     if fitted or not promise.is_private or promise.protects != "records":
         return ()
@@ -45,17 +47,26 @@ def about_to_spend(estimator: object, wishes: BaseOptions) -> tuple[Event, ...]:
 
 @contextmanager
 def recorded(base: Base, wishes: BaseOptions, purpose: str) -> Iterator[Receipt | None]:
-    """Charge a base that the ledger does not hold, while the block opens a curator for the rest: given back where that fails,
-    so that a refused fit can be tried again at no cost. The receipt of the base's spend, if there is one."""
+    """Charge a base that the ledger does not hold, while the block opens a curator for the rest:
+    given back where that fails, so that a refused fit can be tried again at no cost. The receipt of
+    the base's spend, if there is one."""
     ledger, statement = wishes.ledger, base.statement
     if ledger is not None and base.not_covered:
-        ledger.require(wishes.promise, read_from_data=["a base classifier that was fitted without a guarantee"])
+        ledger.require(
+            wishes.promise, read_from_data=["a base classifier that was fitted without a guarantee"]
+        )
     if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
         yield None if statement is None else statement.ledger
         return
     read = names_read(statement.facts, statement.bounds)
     secure = statement.noise == "secure"
-    spend = ledger.reserve(base.spent, wishes.promise, purpose=f"{purpose}: its base", secure=secure, read_from_data=read)
+    spend = ledger.reserve(
+        base.spent,
+        wishes.promise,
+        purpose=f"{purpose}: its base",
+        secure=secure,
+        read_from_data=read,
+    )
     try:
         yield spend.receipt
     except BaseException:
@@ -76,7 +87,8 @@ def _holds(ledger: Ledger, receipt: Receipt | None) -> bool:
 def also_spent(error: Overspent) -> Overspent:
     """The ledger has no room for the counts, and the base was fitted before that was known."""
     words = (
-        f"{error} This is about the counts of the post-processor: its base classifier was fitted, and stays charged. Leave "
+        f"{error} This is about the counts of the post-processor: its base classifier was fitted, "
+        f"and stays charged. Leave "
         "budget for both: pass a smaller epsilon, or fit the base by itself and pass it fitted."
     )
     return Overspent(words, **error.figures)

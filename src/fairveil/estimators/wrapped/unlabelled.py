@@ -1,4 +1,5 @@
-"""Rows of a post-processor that needs no labels: groups, and what a fitted base is shown. Each stands as the first class.
+"""Rows of a post-processor that needs no labels: groups, and what a fitted base is shown. Each
+stands as the first class.
 
 Guarantees (tests/estimators/test_estimators_parity_rows.py):
 1. No label is read: rows with other labels, or none, are the same rows.
@@ -37,15 +38,24 @@ WITHOUT = "Pass sensitive_features=...: columns, or names of columns of X."
 
 
 def read_rows(
-    X: TableLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways, known: Sequence[Hashable]
+    X: TableLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
+    ways: Ways,
+    known: Sequence[Hashable],
 ) -> DecidedRows:
-    """The rows of a fit. `known`: the classes of the base. Rows that were coded before have labels, which nobody counts."""
+    """The rows of a fit. `known`: the classes of the base. Rows that were coded before have labels,
+    which nobody counts."""
     if isinstance(X, RowSource | Elsewhere):
         return decided.read_rows(X, None, sensitive_features, sample_weight, ways, known)
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
+            )
+        )
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
     decided.refuse_unseen(X)
@@ -54,9 +64,14 @@ def read_rows(
         columns, named = decided.columns_of(X, sensitive_features)
         require_groups(bool(columns))
         count = len(next(iter(columns.values())))
-        groups, codes = coded_groups({name: Plain(column) for name, column in columns.items()}, count)
+        groups, codes = coded_groups(
+            {name: Plain(column) for name, column in columns.items()}, count
+        )
         names = tuple(columns)
-        features, shown = decided.without(X, (*names, *(() if ways.whose is None else ways.whose.columns))), decided.names_of(X)
+        features, shown = (
+            decided.without(X, (*names, *(() if ways.whose is None else ways.whose.columns))),
+            decided.names_of(X),
+        )
     else:
         names, groups, codes, features, named, shown = _by_schema(X, sensitive_features, schema)
     count = codes.shape[1]
@@ -66,13 +81,26 @@ def read_rows(
     if ways.features_are_public:
         decided.refuse_copied(features, layout, codes)
     weights = weights_of(sample_weight, count)
-    block = RowBlock(np.empty((0, count)), np.empty((0, count), np.uint8), np.zeros(count, np.int32), codes, weights)
+    block = RowBlock(
+        np.empty((0, count)),
+        np.empty((0, count), np.uint8),
+        np.zeros(count, np.int32),
+        codes,
+        weights,
+    )
     units = decided.units_of(ways.whose, X, count, layout)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument")]
-    facts += [PublicFact(f"groups of {in_words([n])}", in_words(v), origin) for n, v in zip(names, groups, strict=True)]
+    facts += [
+        PublicFact(f"groups of {in_words([n])}", in_words(v), origin)
+        for n, v in zip(names, groups, strict=True)
+    ]
     if weights is not None and ways.features_are_public:
-        facts.append(PublicFact("sample weights", "public: must not depend on the sensitive columns", "argument"))
+        facts.append(
+            PublicFact(
+                "sample weights", "public: must not depend on the sensitive columns", "argument"
+            )
+        )
     stated = None if schema is None else schema.rows
     wide = decided.width_of(X) if schema is None else len(shown)
     training = Training(held, RowsCoding(0), tuple(facts), (), shown, wide, stated, schema=schema)
@@ -86,13 +114,24 @@ def _by_schema(X: TableLike, sensitive: ColumnsLike, schema: Schema) -> tuple[An
         unused = [name for name in schema.sensitive if name not in names]
         schema = schema.with_roles(sensitive=names).without(*unused)
     require_groups(bool(schema.sensitive))
-    beside = named_as_declared(sensitive, schema) if names is None and sensitive is not None else None
+    beside = (
+        named_as_declared(sensitive, schema) if names is None and sensitive is not None else None
+    )
     bare = schema if schema.target is None else schema.without(schema.target)
     rows = encode(X, bare, names=bare.features, sensitive=beside)
-    codes = np.concatenate([np.asarray(block.sensitive, np.uint16) for block in rows.blocks()], axis=1)
+    codes = np.concatenate(
+        [np.asarray(block.sensitive, np.uint16) for block in rows.blocks()], axis=1
+    )
     there = decided.names_of(X)
     features = decided.without(X, [name for name in there if name not in bare.features])
-    return rows.layout.sensitive_names, rows.layout.sensitive, codes, features, beside is None, bare.features if there else ()
+    return (
+        rows.layout.sensitive_names,
+        rows.layout.sensitive,
+        codes,
+        features,
+        beside is None,
+        bare.features if there else (),
+    )
 
 
 def with_groups(asked: DecidedRows, cells: Cells) -> DecidedRows:
@@ -103,20 +142,39 @@ def with_groups(asked: DecidedRows, cells: Cells) -> DecidedRows:
     (block,) = training.rows.given.blocks()
     columns = {
         name: np.array(values, dtype=object)[np.asarray(block.sensitive)[at]]
-        for at, (name, values) in enumerate(zip(layout.sensitive_names, layout.sensitive, strict=True))
+        for at, (name, values) in enumerate(
+            zip(layout.sensitive_names, layout.sensitive, strict=True)
+        )
     }
     found, codes = read_groups(columns, block.rows, groups=cells)
     layout = replace(layout, sensitive=found.columns, sensitive_names=found.names)
     none = np.empty((0, block.rows))
-    given = RowBlock(none, none.astype(np.uint8), block.labels, codes, block.weights if training.rows.weighted else None)
-    held = Rows(Coded(layout, (given,)), max_sample_weight=training.rows.max_sample_weight, units=training.rows.persons)
+    given = RowBlock(
+        none,
+        none.astype(np.uint8),
+        block.labels,
+        codes,
+        block.weights if training.rows.weighted else None,
+    )
+    held = Rows(
+        Coded(layout, (given,)),
+        max_sample_weight=training.rows.max_sample_weight,
+        units=training.rows.persons,
+    )
     others = [fact for fact in training.facts if not fact.name.startswith("groups of ")]
     named = zip(found.names, found.columns, strict=True)
-    facts = [PublicFact(f"groups of {in_words([name])}", in_words(values), "argument") for name, values in named]
+    facts = [
+        PublicFact(f"groups of {in_words([name])}", in_words(values), "argument")
+        for name, values in named
+    ]
     return replace(asked, training=replace(training, rows=held, facts=(*others, *facts)))
 
 
 def require_groups(there: bool) -> None:
     """An error for rows without groups."""
     if not there:
-        raise InputError(complaint(expected="the group of every row", of="sensitive_features", got=None, remedy=WITHOUT))
+        raise InputError(
+            complaint(
+                expected="the group of every row", of="sensitive_features", got=None, remedy=WITHOUT
+            )
+        )

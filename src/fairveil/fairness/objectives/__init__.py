@@ -1,13 +1,19 @@
-"""Objectives and constraints on the vector of group losses (Alabi): what is made small, and what must stay small.
+"""Objectives and constraints on the vector of group losses (Alabi): what is made small, and what
+must stay small.
 
-Each is a public description; `at(frame)` makes the function, with the shares of cells and labels that were released. The same
-objects serve as objective and, by `at_most(bound)`, as constraint. Notions of fairness and their names are constraints, too.
+Each is a public description; `at(frame)` makes the function, with the shares of cells and labels
+that were released. The same objects serve as objective and, by `at_most(bound)`, as constraint.
+Notions of fairness and their names are constraints, too.
 
 >>> import numpy as np
 >>> from fairveil.facts import Cells
 >>> frame = Frame(Cells((("f", "m"),)), ("no", "yes"), np.full((2, 2), 0.25))
->>> everyone_yes = np.zeros(frame.shape); everyone_yes[:, :, 1] = 0.25
->>> [round(float(objective.at(frame).value(everyone_yes)), 3) for objective in (Error(), GMean(), Gap("equalized_odds"))]
+>>> everyone_yes = np.zeros(frame.shape)
+... everyone_yes[:, :, 1] = 0.25
+>>> [
+...     round(float(objective.at(frame).value(everyone_yes)), 3)
+...     for objective in (Error(), GMean(), Gap("equalized_odds"))
+... ]
 [0.5, 0.91, 0.0]
 >>> print(parse_constraint(["gini:0.2", GMean().at_least(0.7)]))
 gini <= 0.2, 1 - gmean <= 0.3

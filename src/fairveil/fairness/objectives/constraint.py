@@ -1,4 +1,5 @@
-"""Bounds and notions of fairness at once, as functions of group losses that are at most 0 where they hold."""
+"""Bounds and notions of fairness at once, as functions of group losses that are at most 0 where
+they hold."""
 
 from __future__ import annotations
 
@@ -33,10 +34,13 @@ class Constraint:
     def needs_groups(self) -> bool:
         """Whether any of it tells groups apart."""
         asked = [notion for notion in self.notions if not notion.is_vacuous]
-        return any(bound.objective.needs_groups for bound in self.bounds) or any(map(uses_groups, asked))
+        return any(bound.objective.needs_groups for bound in self.bounds) or any(
+            map(uses_groups, asked)
+        )
 
     def of_decisions(self) -> Constraint:
-        """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then an error."""
+        """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then
+        an error."""
         for one in self.bounds:
             rates = isinstance(one.objective, Error | GroupLoss | MeanGroupLoss | LargestGroupLoss)
             if rates and getattr(one.objective, "costs", None) is None:
@@ -50,16 +54,23 @@ class Constraint:
         return (*map(str, self.bounds), *(["notions of fairness"] if asked else []))
 
     def at(self, frame: Frame) -> list[GroupFunction]:
-        """Its functions: each bound's, and each notion's largest excess; all at most 0 where it holds."""
+        """Its functions: each bound's, and each notion's largest excess; all at most 0 where it
+        holds."""
         out = [bound.at(frame) for bound in self.bounds]
         asked = [notion for notion in self.notions if not notion.is_vacuous]
         losses = [notion for notion in asked if _of_losses(notion, frame)]
         if losses:
-            out.append(LargestGroupLoss().at_most(min(notion.max_loss for notion in losses)).at(frame))  # type: ignore[attr-defined]
+            out.append(
+                LargestGroupLoss().at_most(min(notion.max_loss for notion in losses)).at(frame)
+            )  # type: ignore[attr-defined]
         rest = [notion for notion in asked if notion not in losses]
         if rest and not frame.classes:
             remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
-            raise InputError(complaint(expected="bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy
+                )
+            )
         if rest:
             system = resolved(tuple(rest), frame.cells, frame.classes)
             require_pairs(system, frame, ", ".join(map(_words, rest)))

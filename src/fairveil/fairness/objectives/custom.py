@@ -19,10 +19,11 @@ from .objective import Frame, Objective
 
 @dataclass(frozen=True, eq=False)
 class Custom(Objective):
-    """A user's function of rates: `value(v)`, `gradient(v)` of a vector v, and its constants (L2), which are checked by
-    sampling and otherwise trusted, as the statement says.
+    """A user's function of rates: `value(v)`, `gradient(v)` of a vector v, and its constants (L2),
+    which are checked by sampling and otherwise trusted, as the statement says.
 
-    `rates`: "losses", the mean loss of each group; "frequencies", l itself, one number a cell, label and prediction.
+    `rates`: "losses", the mean loss of each group; "frequencies", l itself, one number a cell,
+    label and prediction.
     """
 
     kind: ClassVar[str] = "custom"
@@ -37,14 +38,26 @@ class Custom(Objective):
     def __post_init__(self) -> None:
         _checks.one_of(("losses", "frequencies"), rates=self.rates)
         _checks.normalise(self, lipschitz=_checks.positive(lipschitz=self.lipschitz))
-        _checks.normalise(self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True))
+        _checks.normalise(
+            self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True)
+        )
         for name in ("value", "gradient"):
             if not callable(getattr(self, name)):
                 remedy = "Pass a function of a vector of rates."
-                raise InputError(complaint(expected="a function", of=name, got=getattr(self, name), remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="a function", of=name, got=getattr(self, name), remedy=remedy
+                    )
+                )
 
     def at(self, frame: Frame) -> GroupFunction:
         size = math.prod(frame.shape)
-        lines = stacked(frame.losses(), frame.shape) if self.rates == "losses" else sparse.csr_array(sparse.eye_array(size))
-        stated = outer.Stated(self.value, self.gradient, self.lipschitz, self.smoothness, self.convex, self.monotone)
+        lines = (
+            stacked(frame.losses(), frame.shape)
+            if self.rates == "losses"
+            else sparse.csr_array(sparse.eye_array(size))
+        )
+        stated = outer.Stated(
+            self.value, self.gradient, self.lipschitz, self.smoothness, self.convex, self.monotone
+        )
         return checked(GroupFunction(frame.shape, lines, stated, trusted=True))

@@ -63,27 +63,44 @@ def from_dict(values: object) -> Objective | Bound | Constraint:
     """The inverse of every `to_dict` here; refuses unknown objectives and fields."""
     named = set(values) if isinstance(values, Mapping) else set()
     given: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
-    if named == {"bounds", "notions"} and all(isinstance(listed, list) for listed in given.values()):
+    if named == {"bounds", "notions"} and all(
+        isinstance(listed, list) for listed in given.values()
+    ):
         bounds = tuple(from_dict(one) for one in given["bounds"])
         if all(isinstance(one, Bound) for one in bounds):
             return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
     if named == {"bound", "of"}:
         of = from_dict(given["of"])
-        if isinstance(of, Objective):  # as it was written: earlier versions took bounds that require nothing
+        # as it was written: earlier versions took bounds that require nothing
+        if isinstance(of, Objective):
             return Bound(of, _checks.non_negative(bound=given["bound"]))
     kind = given.get("objective")
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         expected = f"an object whose 'objective' is one of {', '.join(KINDS)}, or a bound of one"
-        raise InputError(complaint(expected=expected, of="objective", got=values, remedy="Write it with to_dict()."))
+        raise InputError(
+            complaint(
+                expected=expected, of="objective", got=values, remedy="Write it with to_dict()."
+            )
+        )
     names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
     if named != names | {"objective"}:
         remedy = "Write it with to_dict()."
-        raise InputError(complaint(expected=f"the fields {sorted(names)}", of=cls.kind, got=sorted(named), remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"the fields {sorted(names)}",
+                of=cls.kind,
+                got=sorted(named),
+                remedy=remedy,
+            )
+        )
     return cls(**{name: objectives_json.read(given[name], of=name) for name in names})
 
 
-NOT_WRITTEN = "It stands for a function of the user's, which is not written: set it anew with set_params before a fit."
+NOT_WRITTEN = (
+    "It stands for a function of the user's, which is not written: set it anew with set_params "
+    "before a fit."
+)
 """What a loaded estimator has in its place is the word "given"."""
 
 
@@ -93,21 +110,36 @@ def parse_objective(given: object) -> Objective:
         return given
     name = given.replace("-", "_") if isinstance(given, str) else given
     if not isinstance(name, str) or name not in NAMES:
-        known = ", ".join(one for one in NAMES if one != Gini.kind)  # a Gini index is bounded, never made small
-        expected, remedy = f"an objective, or a name out of {known}", "Pass objective='error', for example."
-        if isinstance(given, Bound | Constraint | Notion) or (isinstance(given, str) and ":" in given):
+        # a Gini index is bounded, never made small
+        known = ", ".join(one for one in NAMES if one != Gini.kind)
+        expected, remedy = (
+            f"an objective, or a name out of {known}",
+            "Pass objective='error', for example.",
+        )
+        if isinstance(given, Bound | Constraint | Notion) or (
+            isinstance(given, str) and ":" in given
+        ):
             remedy = (
-                "A bound is a constraint=; as an objective name what is to be small: objective='equalized_odds', for example."
+                "A bound is a constraint=; as an objective name what is to be small: "
+                "objective='equalized_odds', for example."
             )
         raise InputError(
-            complaint(expected=expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy)
+            complaint(
+                expected=expected,
+                of="objective",
+                got=given,
+                remedy=NOT_WRITTEN if given == "given" else remedy,
+            )
         )
     return NAMES[name]()
 
 
 def parse_constraint(given: object) -> Constraint:
-    """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and "gmean:0.3"."""
-    single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(given, Iterable)
+    """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and
+    "gmean:0.3"."""
+    single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(
+        given, Iterable
+    )
     listed: Any = [] if given is None else [given] if single else given
     bounds: list[Bound] = []
     notions: list[Notion] = []
@@ -120,8 +152,18 @@ def parse_constraint(given: object) -> Constraint:
         elif isinstance(one, Notion):
             notions += as_list(one)
         else:
-            remedy = 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or objectives.GMean().at_least(0.7), for example.'
-            raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=item, remedy=remedy))
+            remedy = (
+                'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or '
+                "objectives.GMean().at_least(0.7), for example."
+            )
+            raise InputError(
+                complaint(
+                    expected="a bound or a notion of fairness",
+                    of="constraint",
+                    got=item,
+                    remedy=remedy,
+                )
+            )
     return Constraint(tuple(bounds), tuple(notions))
 
 
@@ -130,22 +172,42 @@ def _parsed(text: str) -> Bound | Notion:
     name = name.replace("-", "_")
     head = name.partition(",")[0].strip()
     if (head in NAMES or head in NOTIONS) and not rest and "max_" not in name:
-        remedy = f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
-        raise InputError(complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy))
+        remedy = (
+            f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
+        )
+        raise InputError(
+            complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy)
+        )
     if name in NAMES and name not in NOTIONS:
         try:
             bound = float(rest) if (part := limits.share(rest)) is None else part
         except ValueError:
             remedy = f"Write {name}:0.2 or {name}:20%, for example."
-            raise InputError(complaint(expected="a name, ':' and a number", of="constraint", got=text, remedy=remedy)) from None
+            raise InputError(
+                complaint(
+                    expected="a name, ':' and a number", of="constraint", got=text, remedy=remedy
+                )
+            ) from None
         asked = NAMES[name]()
         if asked.decisions_only or isinstance(asked, Gini):
             limits.require_below_one(bound, text, name, "max_rate")
         return asked.at_most(bound)
     if text == "given":
-        raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN))
+        raise InputError(
+            complaint(
+                expected="a bound or a notion of fairness",
+                of="constraint",
+                got=text,
+                remedy=NOT_WRITTEN,
+            )
+        )
     if head not in NOTIONS:
-        known = ", ".join(dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)]))
-        expected, remedy = f"a name out of {known}, then ':' and a bound", "Pass demographic_parity:0.05, for example."
+        known = ", ".join(
+            dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)])
+        )
+        expected, remedy = (
+            f"a name out of {known}, then ':' and a bound",
+            "Pass demographic_parity:0.05, for example.",
+        )
         raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy))
     return parse(text)

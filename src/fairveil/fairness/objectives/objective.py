@@ -1,4 +1,5 @@
-"""What an objective on the vector of group losses is, what the vector is of, and an objective with a bound."""
+"""What an objective on the vector of group losses is, what the vector is of, and an objective with
+a bound."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ LEAST_SHARE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What a vector of losses is of: groups, classes (none: losses are numbers by group), released shares, and a floor.
+    """What a vector of losses is of: groups, classes (none: losses are numbers by group), released
+    shares, and a floor.
 
-    `shares`: of all rows, (cells, labels), or (cells,) without classes. `least`: the smallest share that divides.
+    `shares`: of all rows, (cells, labels), or (cells,) without classes. `least`: the smallest share
+    that divides.
     """
 
     cells: Cells
@@ -39,12 +42,17 @@ class Frame:
         k = len(self.classes)
         return (self.cells.count, k, k) if k else (self.cells.count,)
 
-    def losses(self, costs: npt.ArrayLike | Mapping[tuple[Hashable, Hashable], float] | None = None) -> list[Floats]:
-        """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless given."""
+    def losses(
+        self, costs: npt.ArrayLike | Mapping[tuple[Hashable, Hashable], float] | None = None
+    ) -> list[Floats]:
+        """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless
+        given."""
         lines = []
         for c in range(self.cells.count):
             line = np.zeros(self.shape)
-            line[c] = (self.costs(costs) if self.classes else 1.0) / max(float(np.sum(self.shares[c])), self.least)
+            line[c] = (self.costs(costs) if self.classes else 1.0) / max(
+                float(np.sum(self.shares[c])), self.least
+            )
             lines.append(line)
         return lines
 
@@ -56,10 +64,16 @@ class Frame:
         if isinstance(given, Mapping):
             stated = np.zeros((k, k), object)
             for pair, cost in given.items():
-                if not isinstance(pair, tuple) or len(pair) != 2 or any(one not in self.classes for one in pair):
+                if (
+                    not isinstance(pair, tuple)
+                    or len(pair) != 2
+                    or any(one not in self.classes for one in pair)
+                ):
                     remedy = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
                     expected = f"pairs (label, prediction) out of {list(self.classes)}"
-                    raise InputError(complaint(expected=expected, of="costs", got=pair, remedy=remedy))
+                    raise InputError(
+                        complaint(expected=expected, of="costs", got=pair, remedy=remedy)
+                    )
                 stated[self.classes.index(pair[0]), self.classes.index(pair[1])] = cost
             given = stated
         try:
@@ -68,12 +82,20 @@ class Frame:
             table = np.zeros(0)
         if table.shape != (k, k) or not np.isfinite(table).all():
             remedy = "One line a label, one column a prediction."
-            raise InputError(complaint(expected=f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"finite numbers ({k}, {k})",
+                    of="costs",
+                    got=np.shape(given),
+                    remedy=remedy,
+                )
+            )
         return table
 
 
 class Objective(ABC):
-    """Something to be made small. A public description, abstract. `decisions_only`: not for losses that are numbers."""
+    """Something to be made small. A public description, abstract. `decisions_only`: not for losses
+    that are numbers."""
 
     kind: ClassVar[str] = ""
     decisions_only: ClassVar[bool] = False
@@ -96,8 +118,14 @@ class Objective(ABC):
         return float(self.at(frame).value(losses))
 
     def at_most(self, bound: float) -> Bound:
-        """The constraint that it is no larger than `bound`: below 1, where it is one of decisions' rates."""
-        return Bound(self, limits.below_one(bound, "bound") if self.decisions_only else _checks.non_negative(bound=bound))
+        """The constraint that it is no larger than `bound`: below 1, where it is one of decisions'
+        rates."""
+        return Bound(
+            self,
+            limits.below_one(bound, "bound")
+            if self.decisions_only
+            else _checks.non_negative(bound=bound),
+        )
 
     @property
     def is_written(self) -> bool:
@@ -108,7 +136,14 @@ class Objective(ABC):
         """Plain JSON values, `objective` first; `from_dict` reads them."""
         if not self.is_written:
             remedy = "Keep it in Python: functions are never written."
-            raise InputError(complaint(expected=f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"one of {', '.join(KINDS)}",
+                    of="objective",
+                    got=self.kind,
+                    remedy=remedy,
+                )
+            )
         named = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         told = {name: objectives_json.written(value, of=name) for name, value in named.items()}
         return {"objective": self.kind} | told
@@ -116,10 +151,18 @@ class Objective(ABC):
     def need_classes(self, frame: Frame) -> None:
         """An error where losses are numbers."""
         if not frame.classes:
-            remedy = "Regressions and log losses know means by group: error, weighted error, largest and mean group loss, Gini."
+            remedy = (
+                "Regressions and log losses know means by group: error, weighted error, largest "
+                "and mean group loss, Gini."
+            )
             got = "losses that are numbers"
             raise InputError(
-                complaint(expected=f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy)
+                complaint(
+                    expected=f"decisions among classes, for {self.kind}",
+                    of="objective",
+                    got=got,
+                    remedy=remedy,
+                )
             )
 
     def __str__(self) -> str:

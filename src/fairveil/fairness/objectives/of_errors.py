@@ -1,4 +1,5 @@
-"""Objectives that count errors of all rows, or means over labels: they tell no groups apart, but by weights that are given."""
+"""Objectives that count errors of all rows, or means over labels: they tell no groups apart, but by
+weights that are given."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ class Error(Objective):
 
 @dataclass(frozen=True, eq=False)
 class WeightedError(Objective):
-    """The mean cost of decisions. `costs`: a table (labels, predictions), or {(label, prediction): cost}, 1 for errors unless
-    given; `groups`: {group: weight}, 1 unless given."""
+    """The mean cost of decisions. `costs`: a table (labels, predictions), or {(label, prediction):
+    cost}, 1 for errors unless given; `groups`: {group: weight}, 1 unless given."""
 
     kind: ClassVar[str] = "weighted_error"
     costs: Any = None
@@ -52,20 +53,29 @@ class WeightedError(Objective):
     def at(self, frame: Frame) -> GroupFunction:
         weights = np.ones(frame.cells.count)
         for key, weight in dict(self.groups or {}).items():
-            if key not in frame.cells.keys or not isinstance(weight, numbers.Real) or not math.isfinite(weight):
+            if (
+                key not in frame.cells.keys
+                or not isinstance(weight, numbers.Real)
+                or not math.isfinite(weight)
+            ):
                 remedy = "Write {'f': 2.0}, for example."
                 expected = f"finite weights of groups out of {list(frame.cells.keys)}"
-                raise InputError(complaint(expected=expected, of="groups", got={key: weight}, remedy=remedy))
+                raise InputError(
+                    complaint(expected=expected, of="groups", got={key: weight}, remedy=remedy)
+                )
             weights[frame.cells.keys.index(key)] = weight
         line = np.zeros(frame.shape)
         line += frame.costs(self.costs) if frame.classes else 1.0
         line *= weights.reshape(-1, *(1,) * (line.ndim - 1)) / frame.cells.per_row
-        return GroupFunction(frame.shape, stacked([line], frame.shape), outer.Total(), names=("mean cost",))
+        return GroupFunction(
+            frame.shape, stacked([line], frame.shape), outer.Total(), names=("mean cost",)
+        )
 
 
 @dataclass(frozen=True)
 class RateOf(Objective):
-    """One rate of decisions: `RateOf(PredictionRate("no", Event(labels=("yes",))))` is the rate of misses."""
+    """One rate of decisions: `RateOf(PredictionRate("no", Event(labels=("yes",))))` is the rate of
+    misses."""
 
     kind: ClassVar[str] = "rate"
     decisions_only: ClassVar[bool] = True
@@ -86,7 +96,8 @@ class RateOf(Objective):
 
 @dataclass(frozen=True)
 class FalseNegatives(Objective):
-    """P(prediction is not positive | label = positive): the misses. One less the power of a test."""
+    """P(prediction is not positive | label = positive): the misses. One less the power of a
+    test."""
 
     kind: ClassVar[str] = "false_negative_rate"
     decisions_only: ClassVar[bool] = True
@@ -156,7 +167,8 @@ class _MeanOfRecalls(Objective):
 
 @dataclass(frozen=True)
 class GMean(_MeanOfRecalls):
-    """1 less the geometric mean of recalls (Example 8.2), each raised by `smoothing`: it has no Lipschitz constant without."""
+    """1 less the geometric mean of recalls (Example 8.2), each raised by `smoothing`: it has no
+    Lipschitz constant without."""
 
     kind: ClassVar[str] = "gmean"
 
@@ -166,7 +178,8 @@ class GMean(_MeanOfRecalls):
 
 @dataclass(frozen=True)
 class HMean(_MeanOfRecalls):
-    """1 less the harmonic mean of recalls. `Differs:` Example 8.3 divides by columns, precisions, whose mean is not concave."""
+    """1 less the harmonic mean of recalls. `Differs:` Example 8.3 divides by columns, precisions,
+    whose mean is not concave."""
 
     kind: ClassVar[str] = "hmean"
 

@@ -1,4 +1,5 @@
-"""Objectives that compare groups: the largest gap of a notion of fairness, smooth forms of it, and those that papers print."""
+"""Objectives that compare groups: the largest gap of a notion of fairness, smooth forms of it, and
+those that papers print."""
 
 from __future__ import annotations
 
@@ -17,12 +18,25 @@ from ...tables import keys
 from .. import outer, outer_gaps
 from ..gap_notion import GapNotion
 from ..group_function import GroupFunction, stacked
-from ..notions import DemographicParity, EqualizedOdds, EqualOpportunity, ErrorRateParity, FalsePositiveRateParity
+from ..notions import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRateParity,
+    FalsePositiveRateParity,
+)
 from .objective import Frame, Objective
 from .of_rates import largest, of_system, require_pairs, resolved
 
 GAPS: Mapping[str, type[GapNotion]] = {
-    cls.kind: cls for cls in (DemographicParity, EqualizedOdds, EqualOpportunity, FalsePositiveRateParity, ErrorRateParity)
+    cls.kind: cls
+    for cls in (
+        DemographicParity,
+        EqualizedOdds,
+        EqualOpportunity,
+        FalsePositiveRateParity,
+        ErrorRateParity,
+    )
 }
 
 
@@ -30,8 +44,9 @@ GAPS: Mapping[str, type[GapNotion]] = {
 class Gap(Objective):
     """The largest gap of a notion of fairness, between any two groups.
 
-    `sharpness`: None for the largest itself; else its smooth form: `smooth="exponential"`, (1/eta) ln sum e^(eta gap), which is
-    convex and no smaller, or "boltzmann", Definition 1.14's, which is not convex.
+    `sharpness`: None for the largest itself; else its smooth form: `smooth="exponential"`, (1/eta)
+    ln sum e^(eta gap), which is convex and no smaller, or "boltzmann", Definition 1.14's, which is
+    not convex.
     """
 
     kind: ClassVar[str] = "gap"
@@ -52,13 +67,18 @@ class Gap(Objective):
         return of_system(system, frame, largest(self.sharpness, self.smooth))
 
     def __str__(self) -> str:
-        return self.notion if self.sharpness is None else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
+        return (
+            self.notion
+            if self.sharpness is None
+            else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
+        )
 
 
 @dataclass(frozen=True)
 class SmoothedOdds(Objective):
-    """Smoothed equalized odds: `SmoothedOdds(50).at_most(0.05)`. The smooth maximum of all signed differences of rates; see
-    `Gap`. `SmoothedOddsOfPairs` and `SmoothedOddsOfRates` take absolute ones, as Definition 1.14 and Example 8.10 do."""
+    """Smoothed equalized odds: `SmoothedOdds(50).at_most(0.05)`. The smooth maximum of all signed
+    differences of rates; see `Gap`. `SmoothedOddsOfPairs` and `SmoothedOddsOfRates` take absolute
+    ones, as Definition 1.14 and Example 8.10 do."""
 
     kind: ClassVar[str] = "smoothed_odds"
     decisions_only: ClassVar[bool] = True
@@ -74,14 +94,16 @@ class SmoothedOdds(Objective):
 
 
 def _columns(cells: Cells) -> list[range]:
-    """The cells that are compared with each other: all of them, or those of one sensitive column."""
+    """The cells that are compared with each other: all of them, or those of one sensitive
+    column."""
     ends = [0, cells.count] if cells.mode == "product" else [0, *itertools.accumulate(cells.sizes)]
     return [range(first, last) for first, last in itertools.pairwise(ends)]
 
 
 @dataclass(frozen=True)
 class _PublishedOdds(Objective):
-    """Abstract: a smooth maximum of |FP_a - FP_b| and |TP_a - TP_b|, of two classes (`outer_gaps.BoltzmannOfGaps`)."""
+    """Abstract: a smooth maximum of |FP_a - FP_b| and |TP_a - TP_b|, of two classes
+    (`outer_gaps.BoltzmannOfGaps`)."""
 
     decisions_only: ClassVar[bool] = True
     sharpness: float = 50.0
@@ -89,12 +111,26 @@ class _PublishedOdds(Objective):
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
         if len(frame.classes) != 2:
-            expected, remedy = "two classes, whose second is the positive one", "Pass SmoothedOdds() or Gap('equalized_odds')."
-            raise InputError(complaint(expected=expected, of=self.kind, got=len(frame.classes), remedy=remedy))
-        pairs = [pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)]
+            expected, remedy = (
+                "two classes, whose second is the positive one",
+                "Pass SmoothedOdds() or Gap('equalized_odds').",
+            )
+            raise InputError(
+                complaint(expected=expected, of=self.kind, got=len(frame.classes), remedy=remedy)
+            )
+        pairs = [
+            pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)
+        ]
         if not pairs:
-            got, remedy = f"groups {list(frame.cells.keys)}", "Pass sensitive_features with several groups."
-            raise InputError(complaint(expected="at least two groups to compare", of=self.kind, got=got, remedy=remedy))
+            got, remedy = (
+                f"groups {list(frame.cells.keys)}",
+                "Pass sensitive_features with several groups.",
+            )
+            raise InputError(
+                complaint(
+                    expected="at least two groups to compare", of=self.kind, got=got, remedy=remedy
+                )
+            )
         lines, names = [], []
         for (a, b), (y, rate) in itertools.product(pairs, enumerate(("false", "true"))):
             line = np.zeros(frame.shape)
@@ -103,7 +139,9 @@ class _PublishedOdds(Objective):
             lines.append(line)
             one, other = (keys.shown(frame.cells.keys[c]) for c in (a, b))
             names.append(f"{rate} positive rates of groups {one} and {other}")
-        return GroupFunction(frame.shape, stacked(lines, frame.shape), self._outer(frame.cells), names=tuple(names))
+        return GroupFunction(
+            frame.shape, stacked(lines, frame.shape), self._outer(frame.cells), names=tuple(names)
+        )
 
     @abstractmethod
     def _outer(self, cells: Cells) -> outer.Outer:
@@ -115,9 +153,9 @@ class _PublishedOdds(Objective):
 
 @dataclass(frozen=True)
 class SmoothedOddsOfPairs(_PublishedOdds):
-    """Definition 1.14 (8.8) to the letter: smax over a, a' in A of max(|FP_a - FP_a'|, |TP_a - TP_a'|), a = a' among them,
-    smax(u) = sum_i u_i e^(eta u_i) / sum_i e^(eta u_i). Not convex: for the exponential method. It is below the largest gap by
-    up to ln(groups^2) / sharpness."""
+    """Definition 1.14 (8.8) to the letter: smax over a, a' in A of max(|FP_a - FP_a'|, |TP_a -
+    TP_a'|), a = a' among them, smax(u) = sum_i u_i e^(eta u_i) / sum_i e^(eta u_i). Not convex: for
+    the exponential method. It is below the largest gap by up to ln(groups^2) / sharpness."""
 
     kind: ClassVar[str] = "smoothed_odds_of_pairs"
 
@@ -127,8 +165,8 @@ class SmoothedOddsOfPairs(_PublishedOdds):
 
 @dataclass(frozen=True)
 class SmoothedOddsOfRates(_PublishedOdds):
-    """Example 8.10's maximum: smax(|FP_a - FP_b|, |TP_a - TP_b|) of two groups, of more over all their pairs, each once. Not
-    convex: for the exponential method."""
+    """Example 8.10's maximum: smax(|FP_a - FP_b|, |TP_a - TP_b|) of two groups, of more over all
+    their pairs, each once. Not convex: for the exponential method."""
 
     kind: ClassVar[str] = "smoothed_odds_of_rates"
 

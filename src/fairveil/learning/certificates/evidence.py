@@ -1,21 +1,27 @@
-"""Evidence, period after period, that a constraint is broken: bets whose wealth may be looked at whenever one likes.
+"""Evidence, period after period, that a constraint is broken: bets whose wealth may be looked at
+whenever one likes.
 
-Each period has a p-value of "all constraints hold in this period's population": L times the smallest of L constraints, each by
-exact private bounds on a grid of levels. A calibrator turns it into an e-value, whose mean is at most 1 if they hold:
+Each period has a p-value of "all constraints hold in this period's population": L times the
+smallest of L constraints, each by exact private bounds on a grid of levels. A calibrator turns it
+into an e-value, whose mean is at most 1 if they hold:
 
     e(p) = (1 - p + p ln p) / (p (ln p)^2),     e(1) = 1/2.
 
-A change may begin at any period s. The wealth bets 1 / (s (s + 1)) on each of them, and keeps the rest in cash:
+A change may begin at any period s. The wealth bets 1 / (s (s + 1)) on each of them, and keeps the
+rest in cash:
 
     R_t = e_t (R_(t-1) + 1 / (t (t + 1))),     M_t = R_t + 1 / (t + 1).
 
-If the constraints hold in every period, M is a nonnegative supermartingale from 1, whatever the periods have in common with
-what was decided after earlier ones. By Ville's inequality P(M_t >= 1 / alpha for any t) <= alpha: an alarm at 1 / alpha is
-false with probability at most alpha over the whole run (theory.md#monitor).
+If the constraints hold in every period, M is a nonnegative supermartingale from 1, whatever the
+periods have in common with what was decided after earlier ones. By Ville's inequality P(M_t >= 1 /
+alpha for any t) <= alpha: an alarm at 1 / alpha is false with probability at most alpha over the
+whole run (theory.md#monitor).
 
 Guarantees (tests/learning/test_learning_monitor_evidence.py):
-1. The p-value is at most u with probability at most u where the constraints hold; the e-value's mean is then at most 1.
-2. Over a whole run in which they hold, an alarm is raised with probability at most the permitted one.
+1. The p-value is at most u with probability at most u where the constraints hold; the e-value's
+   mean is then at most 1.
+2. Over a whole run in which they hold, an alarm is raised with probability at most the permitted
+   one.
 """
 
 from __future__ import annotations
@@ -36,7 +42,8 @@ LEVELS = tuple(2.0**-k for k in (1, 3, 6, 9, 13, 18, 24, 30))
 
 @dataclass(frozen=True)
 class Bet:
-    """What stands after a period: what rides on changes that began, what is in cash, and all of it at its highest."""
+    """What stands after a period: what rides on changes that began, what is in cash, and all of it
+    at its highest."""
 
     periods: int = 0
     riding: float = 0.0
@@ -55,13 +62,17 @@ class Bet:
 
 
 def p_value(layout: Layout, counts: npt.NDArray[np.float64], noise: CountNoise) -> float:
-    """Of "every constraint holds": the smallest grid level at which, as at all larger ones, one is refuted, times how many."""
+    """Of "every constraint holds": the smallest grid level at which, as at all larger ones, one is
+    refuted, times how many."""
     found: dict[float, Evidence] = {}
     smallest = 1.0
     first = Evidence(layout.rates, counts, noise, 1.0 - LEVELS[0])
     found[LEVELS[0]] = first
     for line in layout.lines:
-        if any(not first.fewest[rate] for _, rate in line.terms) or _released(first, line) <= line.bound:
+        if (
+            any(not first.fewest[rate] for _, rate in line.terms)
+            or _released(first, line) <= line.bound
+        ):
             continue
         for level in LEVELS:
             if level not in found:

@@ -1,13 +1,16 @@
-"""How the permitted miss of a bound on several rates is shared among them: in steps, where the rates are independent.
+"""How the permitted miss of a bound on several rates is shared among them: in steps, where the
+rates are independent.
 
-A sum of two rates of separate groups is bounded by the largest value that it takes while neither rate is refused. With p-values
-u and v of the two, which are independent, any set of pairs that is closed downwards and has area alpha may be refused. Equal
-parts refuse where u or v is at most alpha / 2. Here the set is a staircase, whose corners lie on an arc of normal scores:
-pairs are kept where for one of the corners both u > a_j and v > b_j, so
+A sum of two rates of separate groups is bounded by the largest value that it takes while neither
+rate is refused. With p-values u and v of the two, which are independent, any set of pairs that is
+closed downwards and has area alpha may be refused. Equal parts refuse where u or v is at most alpha
+/ 2. Here the set is a staircase, whose corners lie on an arc of normal scores: pairs are kept where
+for one of the corners both u > a_j and v > b_j, so
 
     sup of c p + d q  =  max over j of  c end_p(a_j) + d end_q(b_j),     alpha = 1 - sum_j (a_(j+1) - a_j) (1 - b_j).
 
-For rates of equal precision the bound lies 1.30 times the normal one from what was released, and 1.69 times with equal parts.
+For rates of equal precision the bound lies 1.30 times the normal one from what was released, and
+1.69 times with equal parts.
 
 Guarantees (tests/learning/test_learning_certificate_levels.py):
 1. The area that is refused is at most alpha, and nothing of the data decides the steps.
@@ -22,7 +25,8 @@ import numpy as np
 from scipy import optimize, special
 
 ANGLES = (0.245, 0.616, math.pi / 2 - 0.616, math.pi / 2 - 0.245)
-"""Where the corners lie on the arc: chosen so that precisions that differ up to five times cost about the same."""
+"""Where the corners lie on the arc: chosen so that precisions that differ up to five times cost
+about the same."""
 
 
 @cache

@@ -1,8 +1,9 @@
-"""Which released counts a constraint is about: rows are counted by the coarsest parts that still tell every rate of it.
+"""Which released counts a constraint is about: rows are counted by the coarsest parts that still
+tell every rate of it.
 
-A rate is P(outcome | event). Two rows that no rate tells apart are counted together, so a rate is the sum of as few noises as
-possible: of demographic parity two counts a group, of a false negative rate two in all. Rows that no rate looks at are counted
-together, and not used.
+A rate is P(outcome | event). Two rows that no rate tells apart are counted together, so a rate is
+the sum of as few noises as possible: of demographic parity two counts a group, of a false negative
+rate two in all. Rows that no rate looks at are counted together, and not used.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Parts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class CountedRate:
-    """P(outcome | event) as parts of the table: those where the outcome is so (`hits`), and the others of the event."""
+    """P(outcome | event) as parts of the table: those where the outcome is so (`hits`), and the
+    others of the event."""
 
     name: str
     hits: Parts
@@ -34,7 +36,10 @@ class CountedRate:
     def counted(self, counts: Floats) -> Counted:
         """Its two released counts."""
         return Counted(
-            float(counts[list(self.hits)].sum()), float(counts[list(self.rest)].sum()), len(self.hits), len(self.rest)
+            float(counts[list(self.hits)].sum()),
+            float(counts[list(self.rest)].sum()),
+            len(self.hits),
+            len(self.rest),
         )
 
     @property
@@ -55,7 +60,8 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What is counted, and what it is for. `part_of` (cells, labels, classes): the part of each row; the last is of no use."""
+    """What is counted, and what it is for. `part_of` (cells, labels, classes): the part of each
+    row; the last is of no use."""
 
     part_of: npt.NDArray[np.int64]
     rates: tuple[CountedRate, ...]
@@ -86,7 +92,11 @@ def layout_of(notions: Sequence[Notion], cells: Cells, classes: Sequence[Hashabl
         for constraint in notion.constraints(cells, classes)
     ]
     masks = list(found.masks.values())
-    everything = np.stack([mask.ravel() for pair in masks for mask in pair]) if masks else np.zeros((1, found.size), bool)
+    everything = (
+        np.stack([mask.ravel() for pair in masks for mask in pair])
+        if masks
+        else np.zeros((1, found.size), bool)
+    )
     used = everything.any(axis=0)
     _, codes = np.unique(everything[:, used], axis=1, return_inverse=True)
     part_of = np.full(found.size, 0, dtype=np.int64)
@@ -97,7 +107,8 @@ def layout_of(notions: Sequence[Notion], cells: Cells, classes: Sequence[Hashabl
         return tuple(int(part) for part in np.unique(part_of[mask.ravel()]))
 
     rates = tuple(
-        CountedRate(name, parts(hit), parts(event & ~hit)) for name, (event, hit) in zip(found.names, masks, strict=True)
+        CountedRate(name, parts(hit), parts(event & ~hit))
+        for name, (event, hit) in zip(found.names, masks, strict=True)
     )
     return Layout(part_of.reshape(found.shape), rates, tuple(Line(*line) for line in lines))
 
@@ -110,12 +121,17 @@ class _Collected:
         self.shape = (cells.count, len(classes), len(classes))
         self.size = int(np.prod(self.shape))
         self.names: list[str] = []
-        self.masks: dict[tuple[bytes, bytes], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
+        self.masks: dict[
+            tuple[bytes, bytes], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+        ] = {}
         self.known: dict[tuple[str, Rate], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
 
     def merged(self, constraint: RateConstraint) -> tuple[tuple[float, int], ...]:
-        """Its terms, with rates of one event that have one coefficient taken together: their sum is a rate, too."""
-        together: dict[tuple[bytes, float], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], list[str]]] = {}
+        """Its terms, with rates of one event that have one coefficient taken together: their sum is
+        a rate, too."""
+        together: dict[
+            tuple[bytes, float], tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], list[str]]
+        ] = {}
         for coefficient, rate in constraint.terms:
             event, hit = self._masks(rate, constraint.groups)
             key = (event.tobytes(), coefficient)
@@ -141,8 +157,13 @@ class _Collected:
 
     def _masks(self, rate: Rate, mode: str) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         if (mode, rate) not in self.known:
-            system = resolve(RateConstraint(((1.0, rate),), 2.0, groups=mode), self.cells, self.classes)
+            system = resolve(
+                RateConstraint(((1.0, rate),), 2.0, groups=mode), self.cells, self.classes
+            )
             event = np.asarray(system.members.toarray(), bool).reshape(self.shape[:2])
             hit = np.asarray(system.numerators.toarray(), bool).reshape(self.shape)
-            self.known[mode, rate] = (np.broadcast_to(event[:, :, np.newaxis], self.shape).copy(), hit)
+            self.known[mode, rate] = (
+                np.broadcast_to(event[:, :, np.newaxis], self.shape).copy(),
+                hit,
+            )
         return self.known[mode, rate]

@@ -1,8 +1,10 @@
-"""Counts of rows by parts, released once: how they are asked, at what price, and by which distribution their noise is drawn.
+"""Counts of rows by parts, released once: how they are asked, at what price, and by which
+distribution their noise is drawn.
 
 Guarantees (tests/learning/test_learning_certificate_plan.py):
 1. The plan is one event, made of the promise and the relation alone, and costs at most the promise.
-2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row replaced, or its group changed).
+2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row
+   replaced, or its group changed).
 3. `noise` is the distribution that the curator draws from.
 4. `beside` loses no more, at any epsilon, than the Gaussian releases of what was paid before.
 """
@@ -51,30 +53,39 @@ class PartsPlan:
         """The distribution of the noise of each count."""
         return noise_of(self.event, self.promise.neighbours)
 
-    def release(self, curator: Curator, attached: AttachedCodes, purpose: str) -> npt.NDArray[np.float64]:
+    def release(
+        self, curator: Curator, attached: AttachedCodes, purpose: str
+    ) -> npt.NDArray[np.float64]:
         """The noisy counts (parts,)."""
-        ask = Ask(CodeHistogram(attached), self.multiplier, self.kind if self.multiplier else "gaussian")
+        ask = Ask(
+            CodeHistogram(attached), self.multiplier, self.kind if self.multiplier else "gaussian"
+        )
         return np.asarray(curator.answer([ask], purpose=purpose)[0], np.float64).ravel()
 
 
 def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
-    """The noise with the least variance that keeps the promise: discrete Laplace, or Gaussian where there is a delta.
+    """The noise with the least variance that keeps the promise: discrete Laplace, or Gaussian where
+    there is a delta.
 
-    `reads_groups`: whether the parts depend on sensitive columns; where they alone are protected, other counts are free.
+    `reads_groups`: whether the parts depend on sensitive columns; where they alone are protected,
+    other counts are free.
     """
     if not promise.is_private or (promise.protects == "sensitive_features" and not reads_groups):
         return PartsPlan(promise, "none", 0.0)
     found = []
     for kind in ("discrete-laplace", "gaussian") if promise.delta > 0 else ("discrete-laplace",):
         shape = PartsPlan(promise, kind, 1.0)
-        z = calibrate(promise, lambda z, shape=shape: event_of(shape.kind, z, shape.moved)).multiplier  # type: ignore[misc]
+        z = calibrate(
+            promise, lambda z, shape=shape: event_of(shape.kind, z, shape.moved)
+        ).multiplier  # type: ignore[misc]
         found.append(PartsPlan(promise, kind, z))
     return min(found, key=lambda one: one.noise.sd)
 
 
 def beside(promise: Promise, before: Event) -> PartsPlan | None:
-    """Counts of other people that cost nothing beside a release that is paid for: the Gaussian part of what that may lose
-    covers them, as a person is in one of both (theory.md#one-price). None: it has none, or too little for useful counts."""
+    """Counts of other people that cost nothing beside a release that is paid for: the Gaussian part
+    of what that may lose covers them, as a person is in one of both (theory.md#one-price). None: it
+    has none, or too little for useful counts."""
     precision = _gaussian(before)
     if precision <= 0.0 or promise.delta <= 0.0:
         return None
@@ -107,5 +118,8 @@ def noise_of(event: Event, neighbours: str) -> CountNoise:
     if isinstance(event, DiscreteLaplace):
         return CountNoise("discrete-laplace", event.noise_multiplier * event.sensitivity)
     if isinstance(event, Gaussian):
-        return CountNoise("gaussian", event.noise_multiplier * math.sqrt(1.0 if neighbours == "add-remove" else 2.0))
+        return CountNoise(
+            "gaussian",
+            event.noise_multiplier * math.sqrt(1.0 if neighbours == "add-remove" else 2.0),
+        )
     return NONE

@@ -1,15 +1,19 @@
-"""How many of a model's decisions to replace by blind ones, so that what was refused is certified: post-processing of a count.
+"""How many of a model's decisions to replace by blind ones, so that what was refused is certified:
+post-processing of a count.
 
-A share s of all decisions is made by chance alone, with the same probabilities for everybody. Every rate is then (1 - s) rate +
-s r, where r, the rate of the blind decisions, is a known number. A constraint sum c x rate <= b whose bound at the count is U,
-and whose blind sum is L <= b, holds wherever s is at least (U - b) / (U - L). The largest of these shares is taken.
+A share s of all decisions is made by chance alone, with the same probabilities for everybody. Every
+rate is then (1 - s) rate + s r, where r, the rate of the blind decisions, is a known number. A
+constraint sum c x rate <= b whose bound at the count is U, and whose blind sum is L <= b, holds
+wherever s is at least (U - b) / (U - L). The largest of these shares is taken.
 
-One constraint needs most in the population, whatever the count. The share is too small only where the bound on that one is
-below its sum. So all constraints hold with the confidence of one bound (docs/theory/certificates.md#replaced-decisions). Which
-blind decisions these are must not depend on the count: `blind` reads public facts, and shares of labels that the fit released.
+One constraint needs most in the population, whatever the count. The share is too small only where
+the bound on that one is below its sum. So all constraints hold with the confidence of one bound
+(docs/theory/certificates.md#replaced-decisions). Which blind decisions these are must not depend on
+the count: `blind` reads public facts, and shares of labels that the fit released.
 
 Guarantees (tests/learning/test_learning_certificate_replacing.py):
-1. If a constraint is broken by the mixture in the population, a bound has failed: probability at most 1 - confidence.
+1. If a constraint is broken by the mixture in the population, a bound has failed: probability at
+   most 1 - confidence.
 2. The mixture is certified by the same count; no smaller share (in thousandths) is.
 3. Where no blind decision keeps all bounds, nothing is replaced.
 """
@@ -52,8 +56,15 @@ class Replaced:
         "7.3 % of the model's decisions are replaced, whoever it is, by 'no'"
         """
         sure = [k for k, p in enumerate(self.by) if p == 1.0]
-        instead = f"{classes[sure[0]]!r}" if sure else f"a class drawn at random, each of {len(self.by)} as often"
-        return f"{100 * self.share:.3g} % of the model's decisions are replaced, whoever it is, by {instead}"
+        instead = (
+            f"{classes[sure[0]]!r}"
+            if sure
+            else f"a class drawn at random, each of {len(self.by)} as often"
+        )
+        return (
+            f"{100 * self.share:.3g} % of the model's decisions are replaced, whoever it is, by "
+            f"{instead}"
+        )
 
 
 def rates_of(layout: Layout, by: Sequence[float]) -> tuple[float | None, ...]:
@@ -74,8 +85,9 @@ def sums_of(layout: Layout, by: Sequence[float]) -> tuple[float, ...]:
 
 
 def blind(layout: Layout, labels: Sequence[float] | None = None) -> tuple[float, ...] | None:
-    """The blind decisions that keep all bounds and cost the least error if anything whatever had to be certified: one class,
-    or all alike. `labels`: the shares of the labels, as far as they are known. None: none keeps them."""
+    """The blind decisions that keep all bounds and cost the least error if anything whatever had to
+    be certified: one class, or all alike. `labels`: the shares of the labels, as far as they are
+    known. None: none keeps them."""
     classes = layout.part_of.shape[2]
     options = [np.full(classes, 1.0 / classes), *np.eye(classes)]
     right = np.full(classes, 1.0 / classes) if labels is None else np.asarray(labels, np.float64)
@@ -89,11 +101,16 @@ def blind(layout: Layout, labels: Sequence[float] | None = None) -> tuple[float,
     return None if best is None else tuple(map(float, best))
 
 
-def least(layout: Layout, counts: Floats, noise: CountNoise, confidence: float, by: Sequence[float]) -> Replaced | None:
+def least(
+    layout: Layout, counts: Floats, noise: CountNoise, confidence: float, by: Sequence[float]
+) -> Replaced | None:
     """The smallest share with which all is certified; None where no share does."""
     found = Evidence(layout.rates, counts, noise, confidence)
     lines = list(zip(layout.lines, sums_of(layout, by), strict=True))
-    crude = sorted(((_share(found.crude(line), line, own), at) for at, (line, own) in enumerate(lines)), reverse=True)
+    crude = sorted(
+        ((_share(found.crude(line), line, own), at) for at, (line, own) in enumerate(lines)),
+        reverse=True,
+    )
     needed = 0.0
     for most, at in crude:
         if most <= needed:
@@ -102,7 +119,9 @@ def least(layout: Layout, counts: Floats, noise: CountNoise, confidence: float, 
         needed = max(needed, _share(found.at_most(line), line, own))
     if math.isinf(needed):
         return None
-    return Replaced(min(1.0, math.ceil(STEP * needed + 1e-6) / STEP) if needed else 0.0, tuple(map(float, by)))
+    return Replaced(
+        min(1.0, math.ceil(STEP * needed + 1e-6) / STEP) if needed else 0.0, tuple(map(float, by))
+    )
 
 
 def _share(most: float, line: Line, own: float) -> float:

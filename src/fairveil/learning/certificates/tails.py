@@ -1,23 +1,27 @@
-"""Confidence bounds of a population rate from two noisy counts, by exact tails: how many were selected, and how many were not.
+"""Confidence bounds of a population rate from two noisy counts, by exact tails: how many were
+selected, and how many were not.
 
-Of n independent people S are selected with probability p each and N = n - S are not; released are s = S + Z and m = N + Z',
-with independent whole-number noises of known distribution. At the true p
+Of n independent people S are selected with probability p each and N = n - S are not; released are s
+= S + Z and m = N + Z', with independent whole-number noises of known distribution. At the true p
 
     T(p) = (1 - p) (S + Z) - p (N + Z')
 
-has mean 0 whatever n is. A rate p is refused as too large where T(p) is as small as it was seen with probability at most
-`level`, for every n in a confidence set, whose own miss is added:
+has mean 0 whatever n is. A rate p is refused as too large where T(p) is as small as it was seen
+with probability at most `level`, for every n in a confidence set, whose own miss is added:
 
-    u(p) = max over n near s + m of P(T(p) <= t(p))  +  P(n is not near s + m)  +  what the noises' tables miss.
+    u(p) = max over n near s + m of P(T(p) <= t(p))  +  P(n is not near s + m)  +  what the noises'
+    tables miss.
 
-T(p) <= t(p) is S <= s - Z + p (n + Z + Z' - s - m), so given the noises it is a tail of the binomial distribution. The upper
-bound is the end of the set of rates that are not refused. Nothing is assumed of how u(p) runs: u is bounded over whole
-intervals of p (and of n) at a time, because S grows with p and n (a coupling) and the right side is linear in p. See
-docs/certificates.md.
+T(p) <= t(p) is S <= s - Z + p (n + Z + Z' - s - m), so given the noises it is a tail of the
+binomial distribution. The upper bound is the end of the set of rates that are not refused. Nothing
+is assumed of how u(p) runs: u is bounded over whole intervals of p (and of n) at a time, because S
+grows with p and n (a coupling) and the right side is linear in p. See docs/certificates.md.
 
 Guarantees (tests/learning/test_learning_certificate_tails.py):
-1. For every n, p, kind and size of noise the bound lies below p with probability at most its level: exact, by enumeration.
-2. Every rate above the bound was refused; what is left out of the tables is added to u, never rescaled.
+1. For every n, p, kind and size of noise the bound lies below p with probability at most its level:
+   exact, by enumeration.
+2. Every rate above the bound was refused; what is left out of the tables is added to u, never
+   rescaled.
 """
 
 from __future__ import annotations
@@ -72,12 +76,14 @@ def upper_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -
 
 
 def lower_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -> Floats:
-    """For each level a number that the population rate falls below with at most that probability."""
+    """For each level a number that the population rate falls below with at most that
+    probability."""
     return 1.0 - upper_bounds(counted.turned, noise, levels)
 
 
 def fewest_people(counted: Counted, noise: CountNoise, level: float) -> int:
-    """A number that the people counted fall below with at most this probability; 0 where there may be none."""
+    """A number that the people counted fall below with at most this probability; 0 where there may
+    be none."""
     law = law_of_sum(noise, counted.selected_noises + counted.others_noises)
     return max(0, math.ceil(counted.selected + counted.others) - law.radius(2.0 * level))
 
@@ -90,7 +96,9 @@ class _Search:
         self.total = self.seen + self.rest
         spare = FOR_TABLES * smallest / 2.0
         laws = [law_of_sum(noise, k) for k in (counted.selected_noises, counted.others_noises)]
-        (self.first, one_missed), (self.second, other_missed) = (Steps.of(law.cut(spare)) for law in laws)
+        (self.first, one_missed), (self.second, other_missed) = (
+            Steps.of(law.cut(spare)) for law in laws
+        )
         whole = law_of_sum(noise, counted.selected_noises + counted.others_noises)
         share = 0.0 if noise.kind == "none" else FOR_SIZE * smallest
         radius = whole.radius(share) if share else 0
@@ -117,7 +125,8 @@ class _Search:
         return top
 
     def _crossing(self, top: float, level: float) -> float:
-        """About where u(p) is `level`: with the most people alone, which proves nothing and saves time."""
+        """About where u(p) is `level`: with the most people alone, which proves nothing and saves
+        time."""
         people, wanted = np.array([self.most]), float(special.ndtri(level))
 
         def over(p: float) -> float:
@@ -155,7 +164,10 @@ class _Search:
         while len(starts):
             failed = self._tails(starts, ends, low, high) + self.added > level
             starts, ends = starts[failed], ends[failed]
-            if len(starts) and ((ends - starts) * min(low, 1.0 - low) <= 0.01 * self.deviation).any():
+            if (
+                len(starts)
+                and ((ends - starts) * min(low, 1.0 - low) <= 0.01 * self.deviation).any()
+            ):
                 return False  # so narrow that cutting it would win nothing
             starts, ends = _quarters(starts, ends)
         return True
@@ -163,8 +175,9 @@ class _Search:
     def _tails(self, starts: Ints, ends: Ints, low: float, high: float) -> Floats:
         """At least P(T <= t) for each block of n and every p from `low` to `high`.
 
-        With y = Z + Z' and t = n + y the event is S <= a(t) - Z, a(t) = floor(s + p (t - s - m)), which has the same value
-        for a run of y; given the run and Z, Z' lies in an interval. Above one half it is written for N = n - S instead.
+        With y = Z + Z' and t = n + y the event is S <= a(t) - Z, a(t) = floor(s + p (t - s - m)),
+        which has the same value for a run of y; given the run and Z, Z' lies in an interval. Above
+        one half it is written for N = n - S instead.
         """
         below = low < 0.5
         one, other = (self.first, self.second) if below else (self.second, self.first)
@@ -186,11 +199,21 @@ class _Search:
         return out
 
 
-def _expected(places: Ints, people: Ints, p: float, y: Ints, one: Steps, other: Steps, *, below: bool) -> Floats:
+def _expected(
+    places: Ints, people: Ints, p: float, y: Ints, one: Steps, other: Steps, *, below: bool
+) -> Floats:
     """The sum over Z and runs of y of P(S <= a - Z), or P(N >= a - Z), for each block."""
     first = places[:, :1]
     runs = np.arange(int((places[:, -1] - first[:, 0]).max()) + 2)
-    edges = np.stack([np.searchsorted(line, start + runs) for line, start in zip(places, first[:, 0], strict=True)]) + y[0]
+    edges = (
+        np.stack(
+            [
+                np.searchsorted(line, start + runs)
+                for line, start in zip(places, first[:, 0], strict=True)
+            ]
+        )
+        + y[0]
+    )
     upto = other.below(edges[:, :, np.newaxis] - one.values)
     weights = upto[:, 1:] - upto[:, :-1]
     span = np.arange(-one.reach, len(runs) - 1 + one.reach + 1)
@@ -231,7 +254,9 @@ class Steps:
     @staticmethod
     def of(law: NoiseLaw) -> tuple[Steps, float]:
         """The steps, and what they miss."""
-        return Steps(law.values, law.weights, np.concatenate([[0.0], np.cumsum(law.weights)])), law.missed
+        return Steps(
+            law.values, law.weights, np.concatenate([[0.0], np.cumsum(law.weights)])
+        ), law.missed
 
     @property
     def reach(self) -> int:

@@ -1,1 +1,2 @@
-"""Released counts: their noise, its exact distributions, and the true counts that are possible beside them."""
+"""Released counts: their noise, its exact distributions, and the true counts that are possible
+beside them."""

@@ -1,8 +1,9 @@
-"""The distribution of a sum of independent noises of counts, value by value: what exact tails are made of.
+"""The distribution of a sum of independent noises of counts, value by value: what exact tails are
+made of.
 
-The curator draws whole numbers: a discrete Laplace, or a Gaussian rounded to the nearest whole number. Sums are convolved.
-Values far out are left out, and their probability is kept as `missed`: whoever adds up a tail adds it, and never rescales
-the rest.
+The curator draws whole numbers: a discrete Laplace, or a Gaussian rounded to the nearest whole
+number. Sums are convolved. Values far out are left out, and their probability is kept as `missed`:
+whoever adds up a tail adds it, and never rescales the rest.
 
 Guarantees (tests/learning/test_learning_noise_laws.py):
 1. `weights` and `missed` add up to at least 1: no probability is lost, whatever was cut or rounded.
@@ -28,7 +29,8 @@ ROUNDING = 1e-13  # added for the rounding of a convolution
 
 @dataclass(frozen=True, eq=False)
 class NoiseLaw:
-    """P(noise = low + i) = `weights[i]`, and `missed` for everything else. The distribution is symmetric around 0."""
+    """P(noise = low + i) = `weights[i]`, and `missed` for everything else. The distribution is
+    symmetric around 0."""
 
     low: int
     weights: Floats
@@ -45,16 +47,23 @@ class NoiseLaw:
         return float((self.weights * self.values.astype(np.float64) ** 2).sum())
 
     def radius(self, probability: float) -> int:
-        """The least w with P(|noise| > w) <= probability, as far as the weights say; what is missed counts as beyond."""
+        """The least w with P(|noise| > w) <= probability, as far as the weights say; what is missed
+        counts as beyond."""
         half = len(self.weights) // 2
         beyond = self.missed + 2.0 * np.append(np.cumsum(self.weights[:half])[::-1], 0.0)
         return int(np.argmax(beyond <= probability)) if (beyond <= probability).any() else half
 
     def cut(self, probability: float) -> NoiseLaw:
-        """The same without its tails, whose probability, at most about this much, is missed from now on."""
+        """The same without its tails, whose probability, at most about this much, is missed from
+        now on."""
         half, w = len(self.weights) // 2, self.radius(self.missed + probability)
         kept = self.weights[half - w : half + w + 1]
-        return NoiseLaw(-w, kept, self.missed + float(self.weights[: half - w].sum() + self.weights[half + w + 1 :].sum()))
+        return NoiseLaw(
+            -w,
+            kept,
+            self.missed
+            + float(self.weights[: half - w].sum() + self.weights[half + w + 1 :].sum()),
+        )
 
 
 def law_of_sum(noise: CountNoise, count: int) -> NoiseLaw:

@@ -1,4 +1,5 @@
-"""The law of the noise of released counts, and how large sums of it get: exact tails, and Chernoff's bounds.
+"""The law of the noise of released counts, and how large sums of it get: exact tails, and
+Chernoff's bounds.
 
 Guarantees (tests/learning/test_learning_count_noise.py, against exact laws and simulated walks):
 1. What a tail says is exceeded is exceeded with at most that probability.
@@ -15,13 +16,14 @@ from scipy import special
 from ..._types import Floats
 
 GRID = 0.5
-"""Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers, without weights."""
+"""Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers,
+without weights."""
 
 
 @dataclass(frozen=True)
 class CountNoise:
-    """The law of the noise of one count: `kind` "none", "gaussian" (standard deviation `scale`) or "discrete-laplace"
-    (P(x) proportional to exp(-|x| / scale))."""
+    """The law of the noise of one count: `kind` "none", "gaussian" (standard deviation `scale`) or
+    "discrete-laplace" (P(x) proportional to exp(-|x| / scale))."""
 
     kind: str
     scale: float
@@ -46,10 +48,13 @@ class CountNoise:
         if self.kind == "gaussian":
             return float(-special.ndtri(probability / 2.0)) * self.scale + GRID
         r = math.exp(-1.0 / self.scale)
-        return max(0.0, math.ceil(self.scale * math.log(2.0 / ((1.0 + r) * probability)) - 1.0 - 1e-12))
+        return max(
+            0.0, math.ceil(self.scale * math.log(2.0 / ((1.0 + r) * probability)) - 1.0 - 1e-12)
+        )
 
     def sum_tail(self, count: int, probability: float) -> float:
-        """A number that the sum of `count` independent |noise| exceeds with at most this probability: Chernoff's bound,
+        """A number that the sum of `count` independent |noise| exceeds with at most this
+        probability: Chernoff's bound,
 
             min over t of (count log E exp(t |x|) + log 1/probability) / t,
 
@@ -70,11 +75,13 @@ class CountNoise:
         return min(chernoff + more, count * self.tail(probability / count))
 
     def walk_tail(self, length: int, walks: int, probability: float) -> float:
-        """A number that a sum of `walks` independent M exceeds with at most this probability, where M is the largest size that
-        a sum of the first or of the last s of `length` independent noises has, over all s.
+        """A number that a sum of `walks` independent M exceeds with at most this probability, where
+        M is the largest size that a sum of the first or of the last s of `length` independent
+        noises has, over all s.
 
-        The noise is symmetric, so by Levy's inequality P(M > x) <= 4 P(|S| > x) for the whole sum S, and E exp(t M) <=
-        8 E exp(t S) - 3; Chernoff's bound follows. Or the sum of all sizes (`sum_tail`), whichever is less.
+        The noise is symmetric, so by Levy's inequality P(M > x) <= 4 P(|S| > x) for the whole sum
+        S, and E exp(t M) <= 8 E exp(t S) - 3; Chernoff's bound follows. Or the sum of all sizes
+        (`sum_tail`), whichever is less.
         """
         if self.kind == "none" or not walks or not length:
             return 0.0
@@ -88,9 +95,19 @@ class CountNoise:
         if self.kind == "gaussian":
             t = np.geomspace(1e-4, 1e2, 600) / max(self.scale, 1e-3)
             t = t[t < 300.0]
-            # rounded: |x| is at most |g| + 1/2 and x is symmetric, so E exp(t x) = E cosh(t x) <= E cosh(t (|g| + 1/2))
-            rounded = np.cosh(t * GRID) + np.sinh(t * GRID) * special.erf(t * self.scale / math.sqrt(2.0))
+            # rounded: |x| is at most |g| + 1/2 and x is symmetric, so E exp(t x) = E cosh(t x) <= E
+            # cosh(t (|g| + 1/2))
+            rounded = np.cosh(t * GRID) + np.sinh(t * GRID) * special.erf(
+                t * self.scale / math.sqrt(2.0)
+            )
             return t, np.asarray((t * self.scale) ** 2 / 2.0 + np.log(rounded))
         r = math.exp(-1.0 / self.scale)
-        t = np.concatenate([np.geomspace(1e-3, 0.1, 200), np.linspace(0.1, 1.0, 402)[1:-1]]) / self.scale
-        return t, np.asarray(2.0 * math.log1p(-r) - np.log1p(-np.exp(t - 1.0 / self.scale)) - np.log1p(-r * np.exp(-t)))
+        t = (
+            np.concatenate([np.geomspace(1e-3, 0.1, 200), np.linspace(0.1, 1.0, 402)[1:-1]])
+            / self.scale
+        )
+        return t, np.asarray(
+            2.0 * math.log1p(-r)
+            - np.log1p(-np.exp(t - 1.0 / self.scale))
+            - np.log1p(-r * np.exp(-t))
+        )

@@ -1,1 +1,2 @@
-"""What a planned search will release, and with how much noise, foretold at supposed sizes of groups."""
+"""What a planned search will release, and with how much noise, foretold at supposed sizes of
+groups."""

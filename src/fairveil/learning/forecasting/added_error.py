@@ -1,14 +1,17 @@
-"""About how much error the noise of a descent adds to a linear model. An estimate, with the two numbers that it supposes.
+"""About how much error the noise of a descent adds to a linear model. An estimate, with the two
+numbers that it supposes.
 
-A descent with noise is, near its end, a linear filter. A weight of curvature k answers a constant pull with the part phi of its
-way to where it is pulled, and noise of deviation s in the averaged gradient with a deviation of s |h|: both follow from the
-steps, the momentum and the average alone (`response`). Then a row has the score phi t + sigma e, where t is the score of the
-model without noise, e is normal, and sigma = s |h| times the usual length of a row. It is decided wrongly more often by
+A descent with noise is, near its end, a linear filter. A weight of curvature k answers a constant
+pull with the part phi of its way to where it is pulled, and noise of deviation s in the averaged
+gradient with a deviation of s |h|: both follow from the steps, the momentum and the average alone
+(`response`). Then a row has the score phi t + sigma e, where t is the score of the model without
+noise, e is normal, and sigma = s |h| times the usual length of a row. It is decided wrongly more
+often by
 
     E_t [ (2 sigmoid(|t|) - 1) Phi(-phi |t| / sigma) ],        t normal with deviation `SPREAD`
 
-`Supposed here:` scores spread by `SPREAD` logits, the log loss is curved by `CURVATURE` along each scaled number, and clipping
-takes nothing away. benchmarks/plan_truth.py compares it with fits.
+`Supposed here:` scores spread by `SPREAD` logits, the log loss is curved by `CURVATURE` along each
+scaled number, and clipping takes nothing away. benchmarks/plan_truth.py compares it with fits.
 """
 
 from __future__ import annotations
@@ -42,10 +45,12 @@ def added_error(plan: Plan, rows: Floats) -> float:
 
 
 def response(rate: float, momentum: float, rounds: int, averaged: float) -> tuple[float, float]:
-    """(phi, |h|) of Nesterov's descent on k/2 w^2, of the average of its late iterates (`primal.Walk`)."""
+    """(phi, |h|) of Nesterov's descent on k/2 w^2, of the average of its late iterates
+    (`primal.Walk`)."""
     late = (1.0 - averaged) * rounds
     weight, velocity, total, counted = 0.0, 0.0, 0.0, 0
-    kicks = np.zeros((rounds, 3))  # what each round's noise came to: weight, velocity, and the sum that is averaged
+    # what each round's noise came to: weight, velocity, and the sum that is averaged
+    kicks = np.zeros((rounds, 3))
     for t in range(rounds):
         push = rate * (CURVATURE * weight - CURVATURE)  # pulled to 1
         velocity = momentum * velocity - push

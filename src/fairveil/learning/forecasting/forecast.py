@@ -1,14 +1,17 @@
-"""What noise a planned search will put into what it releases: from public facts alone, before any row is read.
+"""What noise a planned search will put into what it releases: from public facts alone, before any
+row is read.
 
-A search is planned and priced as for a fit (`plans`, `game_plan`, `group_plan`, `postprocess`), and the noise of its values is
-worked out by the functions that a fit reports it by, at the sizes of groups that are `Supposed`. So both cannot drift apart.
+A search is planned and priced as for a fit (`plans`, `game_plan`, `group_plan`, `postprocess`), and
+the noise of its values is worked out by the functions that a fit reports it by, at the sizes of
+groups that are `Supposed`. So both cannot drift apart.
 
 Two deviations are told apart, both of one constraint's value:
 
     noise     of the value as it is released, of the model that is handed out
     sampling  of the exact training value around the population's: other rows would have given another
 
-and three bounds follow from the noise (`Line`): below 2 deviations a gap as large as the bound cannot be told from none.
+and three bounds follow from the noise (`Line`): below 2 deviations a gap as large as the bound
+cannot be told from none.
 
 Guarantees (tests/learning/test_learning_forecast.py):
 1. No row is read: what is foretold depends on the planned search and on supposed public numbers.
@@ -55,13 +58,16 @@ from .supposed import Supposed
 
 DEVIATIONS = 2.0
 """How many deviations of its noise a gap has to be, to be told from none."""
-NOT_OF_LOSSES = "the noise of a loss depends on the model that is found, which public facts do not tell"
+NOT_OF_LOSSES = (
+    "the noise of a loss depends on the model that is found, which public facts do not tell"
+)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One constraint: its name and `bound` (None: measured, not bounded), and the deviations above. `cells`: the groups that it
-    is about, by number. `looks`, `among`: as in the report of a fit, see `_verdicts`."""
+    """One constraint: its name and `bound` (None: measured, not bounded), and the deviations above.
+    `cells`: the groups that it is about, by number. `looks`, `among`: as in the report of a fit,
+    see `_verdicts`."""
 
     name: str
     bound: float | None
@@ -73,13 +79,14 @@ class Line:
 
     @property
     def enforceable(self) -> float:
-        """The smallest bound that can be enforced: a gap above it by chance is not what noise alone often shows."""
+        """The smallest bound that can be enforced: a gap above it by chance is not what noise alone
+        often shows."""
         return DEVIATIONS * self.noise
 
     @property
     def verifiable(self) -> float:
-        """The smallest bound that a model with a value of exactly 0 is said to have met in 19 fits of 20: value and verdict
-        both take their share of the noise."""
+        """The smallest bound that a model with a value of exactly 0 is said to have met in 19 fits
+        of 20: value and verdict both take their share of the noise."""
         met = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / self.looks)
         return (met + verdicts.deviations(verdicts.CONFIDENCE)) * self.noise
 
@@ -102,8 +109,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Public facts alone. `why`: why no noise is foretold, where none is. `rounds`: of the search. `cells`: the groups that
-    `lines` tell apart. `added_error`: what noise adds to the error of a linear model, about; None where that is not known."""
+    """Public facts alone. `why`: why no noise is foretold, where none is. `rounds`: of the search.
+    `cells`: the groups that `lines` tell apart. `added_error`: what noise adds to the error of a
+    linear model, about; None where that is not known."""
 
     releases: tuple[Release, ...]
     lines: tuple[Line, ...]
@@ -115,11 +123,13 @@ class Forecast:
     @property
     def noisiest(self) -> Line | None:
         """The constraint that is furthest from being enforced."""
-        return max(self.lines, key=lambda line: line.enforceable - (line.bound or 0.0), default=None)
+        return max(
+            self.lines, key=lambda line: line.enforceable - (line.bound or 0.0), default=None
+        )
 
     def by_group(self) -> dict[int, float]:
-        """Of each cell, the least noise that a comparison of few groups with it has: the noise that its own size brings. A rate
-        of everybody's counts where nothing else is about the cell."""
+        """Of each cell, the least noise that a comparison of few groups with it has: the noise that
+        its own size brings. A rate of everybody's counts where nothing else is about the cell."""
         pairs: dict[tuple[int, ...], float] = {}
         for line in self.lines:
             pairs[line.cells] = max(pairs.get(line.cells, 0.0), line.noise)
@@ -134,14 +144,19 @@ class Forecast:
 def of(search: Any, supposed: Supposed) -> Forecast:
     """What is foretold of a planned search. Of one that is not listed below, its releases alone.
 
-    Cheap: `forecast.of(search, Supposed.of(layout, rows))` at the beginning of a fit costs less than a round of it."""
-    return Forecast(shared_out(of_event(search.plan, "sums by group")), (), None, None, None, NOT_OF_LOSSES)
+    Cheap: `forecast.of(search, Supposed.of(layout, rows))` at the beginning of a fit costs less
+    than a round of it."""
+    return Forecast(
+        shared_out(of_event(search.plan, "sums by group")), (), None, None, None, NOT_OF_LOSSES
+    )
 
 
 @of.register(LinearDescent)
 @of.register(NetworkDescent)
 def _of_descent(search: LinearDescent | NetworkDescent, supposed: Supposed) -> Forecast:
-    return of_plan(search.planned, supposed, bounds=search.bounds[0], bounded=np.isfinite(search.bounds[0]))
+    return of_plan(
+        search.planned, supposed, bounds=search.bounds[0], bounded=np.isfinite(search.bounds[0])
+    )
 
 
 def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) -> Forecast:
@@ -154,8 +169,10 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) ->
     counts = supposed.counts(plan.cells, by_label=plan.by_label)
     histogram = supposed.decisions(counts)
     noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
-    looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
-    looks = LOOKS if plan.companion and bounded.any() else looks  # the values say what is handed out
+    # at zero, of all thresholds that may be taken
+    looks = 2 if plan.has_thresholds and not plan.settles else 1
+    # the values say what is handed out
+    looks = LOOKS if plan.companion and bounded.any() else looks
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
     drawn = _sampling(system, counts, histogram, plan.promise)
     lines = _lines(system, told, noise_of(0), drawn, looks)
@@ -163,7 +180,11 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) ->
 
 
 def _of_rounds(plan: Plan, rows: float) -> list[Release]:
-    facts: dict[str, Any] = {"layout": plan.layout, "promise": plan.promise, "cap": plan.max_sample_weight}
+    facts: dict[str, Any] = {
+        "layout": plan.layout,
+        "promise": plan.promise,
+        "cap": plan.max_sample_weight,
+    }
     model = plan.start()
     times = max(1, plan.settings.rounds // (plan.parts or 1))
     asked = plan.round_asks(model, None, plan.clip_at(rows))
@@ -180,7 +201,11 @@ def _of_sequel(plan: Plan, model: Any, facts: dict[str, Any]) -> list[Release]:
     if not plan.follows:
         return []
     beside = ", of a model without constraints"
-    rounds = of_asks(plan.free_asks(model), times=plan.free_rounds, remark=beside, **facts) if plan.free_rounds else []
+    rounds = (
+        of_asks(plan.free_asks(model), times=plan.free_rounds, remark=beside, **facts)
+        if plan.free_rounds
+        else []
+    )
     return [
         *rounds,
         *of_asks(plan.settled_asks(model), remark=", of the model handed out", **facts),
@@ -200,17 +225,28 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     noise = search.noise_of(counts, histogram, heard)
     bounds = system.bounds.tolist()
     looks = LOOKS if search.compares else 1
-    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram, ground.promise), looks)
+    lines = _lines(
+        system, bounds, noise, _sampling(system, counts, histogram, ground.promise), looks
+    )
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
 def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
     ground = search.ground
-    facts: dict[str, Any] = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
+    facts: dict[str, Any] = {
+        "layout": ground.layout,
+        "promise": ground.promise,
+        "cap": ground.max_sample_weight,
+    }
     asked, times, free = search.audit_asks(), search.rounds, ", of a model without constraints"
-    opening = [of_asks(asks, times=often, remark=free, **facts) for asks, often in oracle.opening_asks(ground)]
+    opening = [
+        of_asks(asks, times=often, remark=free, **facts)
+        for asks, often in oracle.opening_asks(ground)
+    ]
     last = search.free_asks() if isinstance(search, Loop) else search.last_asks()
-    of_last = free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
+    of_last = (
+        free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
+    )
     return [
         *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),
         *(line for lines in opening for line in lines),
@@ -220,7 +256,9 @@ def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[
     ]
 
 
-def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: dict[str, Any]) -> list[Release]:
+def _of_learner(
+    search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: dict[str, Any]
+) -> list[Release]:
     asks = oracle.round_asks(search.ground)
     if asks:
         return of_asks(asks, times=search.rounds, remark=" of the learner, each round", **facts)
@@ -235,8 +273,13 @@ def _of_loop(search: Loop | PublicSearch, supposed: Supposed) -> Forecast:
     releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
     posed = _posed(search.problem, search.counts_multiplier, search.penalty, supposed)
     losses = supposed.decisions(posed.counts) / posed.rows
-    noise, of_counts = search.noise_of_mixture(posed, losses) / posed.rows, search.noise_of_counts / posed.rows
-    return Forecast(releases, _posed_lines(posed, losses, noise, of_counts), ground.cells, search.rounds)
+    noise, of_counts = (
+        search.noise_of_mixture(posed, losses) / posed.rows,
+        search.noise_of_counts / posed.rows,
+    )
+    return Forecast(
+        releases, _posed_lines(posed, losses, noise, of_counts), ground.cells, search.rounds
+    )
 
 
 @of.register
@@ -245,16 +288,26 @@ def _of_sampling(search: Sampling, supposed: Supposed) -> Forecast:
     losses = supposed.decisions(posed.counts) / posed.rows
     noise, of_counts = (size / posed.rows for size in search.deviations)
     lines = _posed_lines(posed, losses, noise, of_counts)
-    releases = () if search.ground.is_exact else shared_out(of_event(search.plan, "rows and decisions by group"))
+    releases = (
+        ()
+        if search.ground.is_exact
+        else shared_out(of_event(search.plan, "rows and decisions by group"))
+    )
     return Forecast(releases, lines, search.ground.cells, 1)
 
 
 @of.register
 def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
     task, found = search.task, []
-    facts: dict[str, Any] = {"layout": task.layout, "promise": task.promise, "cap": task.max_sample_weight}
+    facts: dict[str, Any] = {
+        "layout": task.layout,
+        "promise": task.promise,
+        "cap": task.max_sample_weight,
+    }
     for asks, batch, times in search.asked_in_turn(bound=not search.is_fixed):
-        found += of_asks(asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts)
+        found += of_asks(
+            asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts
+        )
     releases = () if search.is_exact else shared_out(found)
     return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
 
@@ -282,29 +335,45 @@ def of_counts(
     before: Sequence[Release] = (),
     edges: Floats | None = None,
 ) -> Forecast:
-    """Of a post-processor; `before`: what its base releases, when it is fitted with it. `edges`: of the bins of its score."""
+    """Of a post-processor; `before`: what its base releases, when it is fitted with it. `edges`: of
+    the bins of its score."""
     counts = supposed.counts(plan.cells, by_label=True)
     decided = supposed.decisions(counts)
     raw = decided if edges is None else _in_bins(decided, edges)
     totals = raw.sum(axis=0) if plan.totals_are_public else None
     released = Released(raw, totals, plan.law(1.0), None, edges)
     noise = value_noise(released, system, mixing.tables_of(released, system.shape[2]).base)
-    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise))
+    lines = _lines(
+        system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise)
+    )
     what = "base decision" if edges is None else "score"
-    own = of_event(plan.event if plan.promise.is_private else None, f"rows by group, label and {what}")
-    size = float(steps(plan.promise, plan.cells)) if plan.noise == "discrete-laplace" else length(plan.promise, plan.cells)
+    own = of_event(
+        plan.event if plan.promise.is_private else None, f"rows by group, label and {what}"
+    )
+    size = (
+        float(steps(plan.promise, plan.cells))
+        if plan.noise == "discrete-laplace"
+        else length(plan.promise, plan.cells)
+    )
     own = [replace(line, sensitivity=size) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
 
 
 def of_parity(
-    plan: ParityPlan, system: ConstraintSystem, cells: Cells, supposed: Supposed, before: Sequence[Release] = ()
+    plan: ParityPlan,
+    system: ConstraintSystem,
+    cells: Cells,
+    supposed: Supposed,
+    before: Sequence[Release] = (),
 ) -> Forecast:
-    """Of a post-processor by offsets; `before`: what its base releases, when it is fitted with it."""
+    """Of a post-processor by offsets; `before`: what its base releases, when it is fitted with
+    it."""
     counts = supposed.counts(cells, by_label=False)
     decided = supposed.decisions(counts)
     noise = noise_of_values(system, decided[:, 0], plan.deviation)
-    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise))
+    lines = _lines(
+        system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise)
+    )
     own = of_event(plan.event if plan.promise.is_private else None, "decisions by group")
     own = [replace(line, sensitivity=plan.spread) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, cells, plan.rounds)
@@ -323,18 +392,27 @@ def _weighed(lines: Iterable[Release]) -> list[Release]:
     return [replace(line, name=f"base: {line.name}", share=line.weight) for line in lines]
 
 
-def _posed(problem: Problem, multiplier: float, penalty: float, supposed: Supposed) -> ReleasedProblem:
+def _posed(
+    problem: Problem, multiplier: float, penalty: float, supposed: Supposed
+) -> ReleasedProblem:
     ground = problem.ground
-    return problem.pose(supposed.counts(ground.cells, by_label=ground.by_label), multiplier, penalty)
+    return problem.pose(
+        supposed.counts(ground.cells, by_label=ground.by_label), multiplier, penalty
+    )
 
 
-def _posed_lines(posed: ReleasedProblem, losses: Floats, noise: float, of_counts: float) -> tuple[Line, ...]:
+def _posed_lines(
+    posed: ReleasedProblem, losses: Floats, noise: float, of_counts: float
+) -> tuple[Line, ...]:
     names, bounds, values = posed.values(losses)
     _, spread = posed.spread(losses, noise, of_counts)
-    spread = np.where(np.isnan(values), math.inf, spread)  # too few rows to be told from none: it takes no part
+    # too few rows to be told from none: it takes no part
+    spread = np.where(np.isnan(values), math.inf, spread)
     cells = posed.cells_of_values()
     columns = zip(names, bounds.tolist(), spread.tolist(), cells, strict=True)
-    return tuple(Line(name, bound, size, None, about, len(names)) for name, bound, size, about in columns)
+    return tuple(
+        Line(name, bound, size, None, about, len(names)) for name, bound, size, about in columns
+    )
 
 
 def _lines(
@@ -351,19 +429,29 @@ def _lines(
         places = members.indices[members.indptr[j] : members.indptr[j + 1]]
         about = tuple(sorted({int(place) // labels for place in places}))
         name = name if bounds[j] is not None else name.partition(" <= ")[0]
-        lines.append(Line(name, bounds[j], float(noise[j]), float(sampling[j]), about, among, looks))
+        lines.append(
+            Line(name, bounds[j], float(noise[j]), float(sampling[j]), about, among, looks)
+        )
     return tuple(lines)
 
 
-def _sampling(system: ConstraintSystem, counts: Floats, histogram: Floats, promise: Promise) -> Floats:
-    """The deviation of each value over samples of rows, to first order: every row moves it by its own slope. A person's rows
-    come together, and may all be alike."""
+def _sampling(
+    system: ConstraintSystem, counts: Floats, histogram: Floats, promise: Promise
+) -> Floats:
+    """The deviation of each value over samples of rows, to first order: every row moves it by its
+    own slope. A person's rows come together, and may all be alike."""
     sizes = system.event_sizes(counts, 1e-9)[system.event_of]
     rates = system.rates(histogram, counts, 1e-9)
-    whole = sparse.csr_array(sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2]))))
-    slopes = sparse.diags_array(1.0 / sizes) @ (system.numerators - sparse.diags_array(rates) @ whole)
+    whole = sparse.csr_array(
+        sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2])))
+    )
+    slopes = sparse.diags_array(1.0 / sizes) @ (
+        system.numerators - sparse.diags_array(rates) @ whole
+    )
     moves = sparse.csr_array(system.coefficients @ slopes)
-    return np.sqrt(promise.rows_per_unit * np.asarray(moves.power(2) @ histogram.ravel(), np.float64).ravel())
+    return np.sqrt(
+        promise.rows_per_unit * np.asarray(moves.power(2) @ histogram.ravel(), np.float64).ravel()
+    )
 
 
 def groups_of(forecast: Forecast) -> tuple[Any, ...]:

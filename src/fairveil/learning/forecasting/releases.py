@@ -1,7 +1,9 @@
-"""What a planned search will release, a line a release: from the very asks and events that the search was priced by.
+"""What a planned search will release, a line a release: from the very asks and events that the
+search was priced by.
 
 Guarantees (tests/learning/test_learning_forecast.py):
-1. The noise multipliers, and how often each is drawn, are those of the plan's event: nothing is left out and nothing is added.
+1. The noise multipliers, and how often each is drawn, are those of the plan's event: nothing is
+   left out and nothing is added.
 """
 
 from __future__ import annotations
@@ -42,11 +44,13 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of release: `multiplier`, the standard deviation of its noise over its `sensitivity`, drawn `times` over.
+    """One kind of release: `multiplier`, the standard deviation of its noise over its
+    `sensitivity`, drawn `times` over.
 
-    `sensitivity`: L2, the most that one person moves it; None where that is a maximum over public rows, or of a private choice.
-    `share`: about which share of the budget all of them have, in zero-concentrated terms (1 / (2 multiplier^2) each).
-    `epsilon`: of a private choice, which has no multiplier.
+    `sensitivity`: L2, the most that one person moves it; None where that is a maximum over public
+    rows, or of a private choice. `share`: about which share of the budget all of them have, in
+    zero-concentrated terms (1 / (2 multiplier^2) each). `epsilon`: of a private choice, which has
+    no multiplier.
     """
 
     name: str
@@ -74,7 +78,8 @@ def of_asks(
     cap: float | None = None,
     remark: str = "",
 ) -> list[Release]:
-    """One line an ask that has noise. `times`: in how many rounds; of fixed parts, in how many of a person's own."""
+    """One line an ask that has noise. `times`: in how many rounds; of fixed parts, in how many of a
+    person's own."""
     found = []
     rate = batch.rate if isinstance(batch, Poisson) else 1.0
     for ask in as_asks(asks) if asks else []:
@@ -82,7 +87,11 @@ def of_asks(
             continue
         known = not (promise.protects == "sensitive_features" and needs_rows(ask.question))
         scale = constant_scale(ask.question, layout, promise, cap, ask.order) if known else None
-        size = None if scale is None else unit_size(scale, promise, FULL if isinstance(batch, Part) else batch)
+        size = (
+            None
+            if scale is None
+            else unit_size(scale, promise, FULL if isinstance(batch, Part) else batch)
+        )
         if size == 0.0:  # the number of rows, where nobody comes or goes
             continue
         vector = ask.by_cell
@@ -99,7 +108,9 @@ def of_event(event: Event | None, name: str, *, times: int = 1) -> list[Release]
     for leaf, count, rate in _leaves(event, times, 1.0):
         multiplier, epsilon = _noise_of(leaf), getattr(leaf, "epsilon", None)
         what = "private choices" if isinstance(leaf, events.Exponential) else name
-        line = Release(what, multiplier, None, count, 0.0, None if multiplier is not None else epsilon)
+        line = Release(
+            what, multiplier, None, count, 0.0, None if multiplier is not None else epsilon
+        )
         found.append(replace(line, share=line.weight * rate**2))
     return found
 
@@ -109,7 +120,9 @@ def shared_out(lines: Iterable[Release]) -> tuple[Release, ...]:
     merged: list[Release] = []
     for line in lines:
         last = merged[-1] if merged else None
-        if last is not None and replace(line, times=1, share=0.0) == replace(last, times=1, share=0.0):
+        if last is not None and replace(line, times=1, share=0.0) == replace(
+            last, times=1, share=0.0
+        ):
             merged[-1] = replace(last, times=last.times + line.times, share=last.share + line.share)
         else:
             merged.append(line)

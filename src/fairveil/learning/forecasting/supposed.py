@@ -1,4 +1,5 @@
-"""How many rows of each group and class there are supposed to be: public numbers, from which noise is foretold."""
+"""How many rows of each group and class there are supposed to be: public numbers, from which noise
+is foretold."""
 
 from __future__ import annotations
 
@@ -11,14 +12,17 @@ from ..._types import Floats
 from ...facts import Cells, RowLayout
 
 KNOWN = 0.5
-"""How far decisions are supposed to follow labels: half of the rows by their label, the rest as the classes fall."""
+"""How far decisions are supposed to follow labels: half of the rows by their label, the rest as the
+classes fall."""
 
 
 @dataclass(frozen=True, eq=False)
 class Supposed:
-    """`rows` of which each sensitive column's values have these shares (`columns`, by name), and the classes theirs.
+    """`rows` of which each sensitive column's values have these shares (`columns`, by name), and
+    the classes theirs.
 
-    Columns and labels are supposed to be independent of each other. Shares that nobody stated are equal: `guessed` names them.
+    Columns and labels are supposed to be independent of each other. Shares that nobody stated are
+    equal: `guessed` names them.
     """
 
     rows: float
@@ -39,7 +43,12 @@ class Supposed:
         found = {name: _shares(known.get(name), len(values)) for name, values in names}
         guessed = [name for name in layout.sensitive_names if name not in known]
         count = max(1, len(layout.classes or ()))
-        return Supposed(float(rows), found, _shares(classes, count), (*guessed, *(() if classes is not None else ("classes",))))
+        return Supposed(
+            float(rows),
+            found,
+            _shares(classes, count),
+            (*guessed, *(() if classes is not None else ("classes",))),
+        )
 
     def at(self, rows: float) -> Supposed:
         """The same shares of another number of rows."""
@@ -63,10 +72,13 @@ class Supposed:
         return np.asarray(self.rows * np.multiply.outer(self.shares(cells), labels))
 
     def decisions(self, counts: Floats) -> Floats:
-        """(cells, labels, classes): how a model that has learnt something may decide about so many rows (`KNOWN`)."""
+        """(cells, labels, classes): how a model that has learnt something may decide about so many
+        rows (`KNOWN`)."""
         classes = len(self.classes)
         fall = np.broadcast_to(self.classes, (counts.shape[1], classes))
-        follow = fall if counts.shape[1] != classes else KNOWN * np.eye(classes) + (1.0 - KNOWN) * fall
+        follow = (
+            fall if counts.shape[1] != classes else KNOWN * np.eye(classes) + (1.0 - KNOWN) * fall
+        )
         return np.asarray(counts[..., np.newaxis] * follow)
 
 

@@ -1,1 +1,2 @@
-"""The game between a learner and an auditor of constraints (Jagielski et al.): plan, play, bounds."""
+"""The game between a learner and an auditor of constraints (Jagielski et al.): plan, play,
+bounds."""

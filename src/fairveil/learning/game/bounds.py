@@ -1,19 +1,23 @@
-"""What theory says of a game that was played: Jagielski et al., Theorem 4.4, with the noise of this game (docs/oracle_game.md).
+"""What theory says of a game that was played: Jagielski et al., Theorem 4.4, with the noise of this
+game (docs/oracle_game.md).
 
-With regrets R_auditor and R_learner (a round) the mean plays are a nu-approximate equilibrium, nu = R_auditor + R_learner
-(Theorem 4.3), and for the best mixture Q* of the oracle's class that keeps every bound (Lemmas C.3 and C.4):
+With regrets R_auditor and R_learner (a round) the mean plays are a nu-approximate equilibrium, nu =
+R_auditor + R_learner (Theorem 4.3), and for the best mixture Q* of the oracle's class that keeps
+every bound (Lemmas C.3 and C.4):
 
     error(Q) <= error(Q*) + 2 nu,        value_k(Q) <= bound_k + (1 + 2 nu) / dual_bound,
 
-and, where the class holds the maximally discriminatory classifiers and only false positive rates are constrained (Theorem 4.6),
-value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
+and, where the class holds the maximally discriminatory classifiers and only false positive rates
+are constrained (Theorem 4.6), value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
 
-`Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It can be *measured*: the best
-fixed duals against those played, on the released excesses, is off by sums of Gaussians only (each round's noise is drawn after
-that round's duals are fixed). The mixture's own values are measured by the same mean, which gives a second bound on the gap,
-mostly the smaller one. Six things may go wrong, each with a sixth of 1 - confidence: the noise of counts that rates are divided
-by, the audits' in the mean of each excess, the audits' against the duals played, the learner's lag, its comparison with the
-indicators (`Game`), and a number of rows that is not public.
+`Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It
+can be *measured*: the best fixed duals against those played, on the released excesses, is off by
+sums of Gaussians only (each round's noise is drawn after that round's duals are fixed). The
+mixture's own values are measured by the same mean, which gives a second bound on the gap, mostly
+the smaller one. Six things may go wrong, each with a sixth of 1 - confidence: the noise of counts
+that rates are divided by, the audits' in the mean of each excess, the audits' against the duals
+played, the learner's lag, its comparison with the indicators (`Game`), and a number of rows that is
+not public.
 """
 
 from __future__ import annotations
@@ -38,11 +42,13 @@ RATES = 2.0 ** np.arange(-10, 3)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lag:
-    """How far responses may be behind the best: sum of certain + unit E, E at most exponential of mean 1, given the past.
+    """How far responses may be behind the best: sum of certain + unit E, E at most exponential of
+    mean 1, given the past.
 
-    Units follow the duals, which follow the noise, so a rate s has to be fixed before the first round: exp(sum of s unit E +
-    ln(1 - s unit)) is a supermartingale, hence sum of unit E <= (L + sum of -ln(1 - s unit)) / s but for exp(-L). All of
-    `RATES`, over a `scale` that is known before the first round, are tried at once.
+    Units follow the duals, which follow the noise, so a rate s has to be fixed before the first
+    round: exp(sum of s unit E + ln(1 - s unit)) is a supermartingale, hence sum of unit E <= (L +
+    sum of -ln(1 - s unit)) / s but for exp(-L). All of `RATES`, over a `scale` that is known before
+    the first round, are tried at once.
     """
 
     scale: float
@@ -56,7 +62,11 @@ class Lag:
 
     def after(self, unit: float, known: float, doubt: float) -> Lag:
         """One round more: unit (known + E), and a doubt beside it."""
-        pace = np.minimum(RATES / self.scale * unit, 1.0) if math.isfinite(unit) else np.ones(len(RATES))
+        pace = (
+            np.minimum(RATES / self.scale * unit, 1.0)
+            if math.isfinite(unit)
+            else np.ones(len(RATES))
+        )
         with np.errstate(divide="ignore"):
             moments = self.moments - np.log1p(-pace)
         return Lag(self.scale, self.certain + (unit * known if known else 0.0) + doubt, moments)
@@ -71,7 +81,8 @@ class Lag:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums over rounds of released values: duals, excesses, their products, decisions, and the learner's stated lag."""
+    """Sums over rounds of released values: duals, excesses, their products, decisions, and the
+    learner's stated lag."""
 
     duals: Floats
     excess: Floats
@@ -88,11 +99,24 @@ class Seen:
         zeros = np.zeros_like(theta)
         return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), Lag.nothing(scale))
 
-    def after(self, duals: Floats, excess: Floats, histogram: Floats, lag: Lag, variance: float, counted: bool) -> Seen:
-        """One round more, the lag with it. `variance`: of the noise in duals x excess; `counted`: whether the mixture has its
-        rule."""
+    def after(
+        self,
+        duals: Floats,
+        excess: Floats,
+        histogram: Floats,
+        lag: Lag,
+        variance: float,
+        counted: bool,
+    ) -> Seen:
+        """One round more, the lag with it. `variance`: of the noise in duals x excess; `counted`:
+        whether the mixture has its rule."""
         pressed = float(np.nansum(duals * excess))
-        sums = (self.duals + duals, self.excess + np.nan_to_num(excess), self.product + pressed, self.histogram + histogram)
+        sums = (
+            self.duals + duals,
+            self.excess + np.nan_to_num(excess),
+            self.product + pressed,
+            self.histogram + histogram,
+        )
         return Seen(*sums, lag, self.variance + variance, self.rounds + 1, self.counted + counted)
 
     @property
@@ -108,12 +132,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What holds with probability `confidence` over the noise, as numbers for this fit, of the training rows.
+    """What holds with probability `confidence` over the noise, as numbers for this fit, of the
+    training rows.
 
-    `gap_excess`: no constraint is above its bound by more: the smaller of the theorem's and of what was measured. `worst`:
-    the largest value that any constraint may have. `error_excess`: the mixture's error against the best mixture of the
-    oracle's class that keeps every bound; infinite where the oracle's own regret is not known (regression, descent), as the
-    paper's is for its regression.
+    `gap_excess`: no constraint is above its bound by more: the smaller of the theorem's and of what
+    was measured. `worst`: the largest value that any constraint may have. `error_excess`: the
+    mixture's error against the best mixture of the oracle's class that keeps every bound; infinite
+    where the oracle's own regret is not known (regression, descent), as the paper's is for its
+    regression.
     """
 
     confidence: float
@@ -143,21 +169,35 @@ class Guarantee:
         confidence: float,
         looks: int = 1,
     ) -> Guarantee:
-        """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count;
-        `mixture_noise`: of each value of a mixture that was counted by itself, of which the theorems about mean plays say
-        nothing. `rows_off`: between what the true number of rows lies, over the number that errors were divided
-        by: the game was played on errors times this. `indicated`: how many groups there are where Theorem 4.6 holds.
-        `looks`: how many values, of one constraint each, the mixture may have been chosen by."""
+        """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one
+        count; `mixture_noise`: of each value of a mixture that was counted by itself, of which the
+        theorems about mean plays say nothing. `rows_off`: between what the true number of rows
+        lies, over the number that errors were divided by: the game was played on errors times this.
+        `indicated`: how many groups there are where Theorem 4.6 holds. `looks`: how many values, of
+        one constraint each, the mixture may have been chosen by."""
         part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, part)
-        # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as often (reflection).
+        # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as
+        # often (reflection).
         deviations = float(ndtri(1.0 - part / (2 * k)))
-        of_mean = audit_noise / math.sqrt(max(1, seen.counted)) if mixture_noise is None else mixture_noise
+        of_mean = (
+            audit_noise / math.sqrt(max(1, seen.counted))
+            if mixture_noise is None
+            else mixture_noise
+        )
         upper = values + float(ndtri(1.0 - part / (2 * k * looks))) * of_mean + of_counts
-        best = dual_bound * _top(seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts)
+        best = dual_bound * _top(
+            seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts
+        )
         pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
-        auditor = max(0.0, best - seen.product / rounds + drift(seen.variance, part) / rounds + float(pressed))
-        learner = math.inf if mixture_noise is not None else seen.lag.total(part) / rounds + 2.0 * float(pressed)
+        auditor = max(
+            0.0, best - seen.product / rounds + drift(seen.variance, part) / rounds + float(pressed)
+        )
+        learner = (
+            math.inf
+            if mixture_noise is not None
+            else seen.lag.total(part) / rounds + 2.0 * float(pressed)
+        )
         nu = auditor + learner
         least, most = rows_off
         theorem = (most + 2.0 * nu) / dual_bound
@@ -184,28 +224,44 @@ class Guarantee:
             name: value if not isinstance(value, float) or math.isfinite(value) else None
             for name, value in asdict(self).items()
         }
-        return plain | {"measured": [value if math.isfinite(value) else None for value in self.measured]}
+        return plain | {
+            "measured": [value if math.isfinite(value) else None for value in self.measured]
+        }
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Guarantee:
         """The inverse of `to_dict`."""
-        plain = {name: math.inf if value is None else float(value) for name, value in values.items() if name != "measured"}
-        return Guarantee(**plain, measured=tuple(math.inf if value is None else float(value) for value in values["measured"]))
+        plain = {
+            name: math.inf if value is None else float(value)
+            for name, value in values.items()
+            if name != "measured"
+        }
+        return Guarantee(
+            **plain,
+            measured=tuple(
+                math.inf if value is None else float(value) for value in values["measured"]
+            ),
+        )
 
     def __str__(self) -> str:
-        error = "not known: the oracle's own regret is not" if math.isinf(self.error_excess) else f"{self.error_excess:.4f}"
+        error = (
+            "not known: the oracle's own regret is not"
+            if math.isinf(self.error_excess)
+            else f"{self.error_excess:.4f}"
+        )
         return (
-            f"With probability {self.confidence:g}: no constraint is above its bound by more than {self.gap_excess:.4f} on the "
+            f"With probability {self.confidence:g}: no constraint is above its bound by more than "
+            f"{self.gap_excess:.4f} on the "
             f"training rows; error above the best of the class: {error}."
         )
 
 
 def drift(variance: float, chance: float) -> float:
-    """What a sum of Gaussians exceeds with that chance at most, each drawn after its variance was fixed, which the past may
-    decide; `variance`: of all, as it turned out.
+    """What a sum of Gaussians exceeds with that chance at most, each drawn after its variance was
+    fixed, which the past may decide; `variance`: of all, as it turned out.
 
-    For a bound v fixed beforehand, P(sum > sqrt(2 v L) and variance <= v) <= exp(-L). Powers of 2, from 2^-60 to 2^59, are
-    all tried: chance / 120 for each.
+    For a bound v fixed beforehand, P(sum > sqrt(2 v L) and variance <= v) <= exp(-L). Powers of 2,
+    from 2^-60 to 2^59, are all tried: chance / 120 for each.
     """
     if variance == 0.0:
         return 0.0
@@ -213,17 +269,26 @@ def drift(variance: float, chance: float) -> float:
     return math.sqrt(2.0 * v * math.log(120.0 / chance)) if variance <= v else math.inf
 
 
-def count_errors(system: ConstraintSystem, counts: Floats, floor: float | None, noise: float, chance: float) -> Floats:
-    """How far each value may be off because rates were divided by noisy counts: sum of |coefficient| q / size over its rates.
+def count_errors(
+    system: ConstraintSystem, counts: Floats, floor: float | None, noise: float, chance: float
+) -> Floats:
+    """How far each value may be off because rates were divided by noisy counts: sum of
+    |coefficient| q / size over its rates.
 
-    top / N and top / N~ differ by at most |N - N~| / N~, as top <= N. Infinite where an event's count is at its floor.
+    top / N and top / N~ differ by at most |N - N~| / N~, as top <= N. Infinite where an event's
+    count is at its floor.
     """
     if noise == 0 or floor is None:
         return np.zeros(len(system))
     cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
     sizes = system.event_sizes(counts)
-    quantile = float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells) + ROUNDING * cells
-    off = np.where(np.nan_to_num(sizes) > floor, quantile / np.maximum(np.nan_to_num(sizes), floor), np.inf)[system.event_of]
+    quantile = (
+        float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells)
+        + ROUNDING * cells
+    )
+    off = np.where(
+        np.nan_to_num(sizes) > floor, quantile / np.maximum(np.nan_to_num(sizes), floor), np.inf
+    )[system.event_of]
     coefficients = abs(system.coefficients).tocsr()
     return np.array(
         [

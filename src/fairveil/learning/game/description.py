@@ -1,4 +1,5 @@
-"""A game as it is described before data are touched: what is asked, at what price, and with how much noise."""
+"""A game as it is described before data are touched: what is asked, at what price, and with how
+much noise."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from ..oracles.settled import any_ask
 from ..systems import lengths, slopes_of_counts
 
 COMPARING = 0.3
-"""Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
-by a comparison on the same noise, rules would look better than they are."""
+"""Of an audit's price, for the comparison with the indicators, where there are any. What is
+measured has noise of its own: kept by a comparison on the same noise, rules would look better than
+they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class DescribedGame:
 
     @property
     def floor(self) -> float | None:
-        """The least number of rows that an event is taken to have. None without noise: one without rows is undefined."""
+        """The least number of rows that an event is taken to have. None without noise: one without
+        rows is undefined."""
         return None if self.ground.is_exact else self.ground.floor(self.counts_multiplier)
 
     def events(self) -> Event:
@@ -70,7 +73,8 @@ class DescribedGame:
 
     @property
     def compares(self) -> bool:
-        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
+        """Whether the mixture may give way to the oracle's rule without constraints, which is
+        audited for it."""
         return compared(self.ground, self.oracle)
 
     def _audit_event(self) -> Event:
@@ -85,15 +89,18 @@ class DescribedGame:
         return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
 
     def last_asks(self) -> list[Ask]:
-        """What is asked at the end, for plans: of the mixture, or of the rule without constraints."""
+        """What is asked at the end, for plans: of the mixture, or of the rule without
+        constraints."""
         if self.compares:
             return audit_asks(self.ground, self._any_rule, [self.free_multiplier])
         return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
 
     def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
-        """The standard deviation of each constraint's value: of the mean of so many audits (of the mixture's own count, where
-        it has one), and of the counts."""
-        scale = self._settled_scale if self.settles else self._audit_scale / math.sqrt(max(1, heard))
+        """The standard deviation of each constraint's value: of the mean of so many audits (of the
+        mixture's own count, where it has one), and of the counts."""
+        scale = (
+            self._settled_scale if self.settles else self._audit_scale / math.sqrt(max(1, heard))
+        )
         return np.hypot(self._noise_of_values(counts, scale), self._count_noise(counts, histogram))
 
     def _audits(self, rule: Rule) -> list[Ask]:
@@ -101,8 +108,8 @@ class DescribedGame:
 
     @property
     def _multipliers(self) -> list[float]:
-        """Of one audit; where rules are compared with the indicators of two, that together cost as much: to compare, to
-        measure."""
+        """Of one audit; where rules are compared with the indicators of two, that together cost as
+        much: to compare, to measure."""
         shares = (COMPARING, 1.0 - COMPARING) if self._indicators else (1.0,)
         return [self.audit_multiplier / math.sqrt(share) for share in shares]
 
@@ -113,9 +120,14 @@ class DescribedGame:
 
     @cached_property
     def _indicators(self) -> list[GroupedRule]:
-        """The maximally discriminatory classifiers, where rules may read the group and there are two classes."""
+        """The maximally discriminatory classifiers, where rules may read the group and there are
+        two classes."""
         g = self.ground
-        return indicators(g.cells, g.layout.width) if g.group_aware and g.cells is not None and g.outputs == 1 else []
+        return (
+            indicators(g.cells, g.layout.width)
+            if g.group_aware and g.cells is not None and g.outputs == 1
+            else []
+        )
 
     def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
         assert self.system is not None
@@ -124,7 +136,11 @@ class DescribedGame:
     @cached_property
     def _count_scale(self) -> float:
         """The standard deviation of the noise in one count."""
-        return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
+        return (
+            0.0
+            if self.ground.is_exact
+            else self.counts_multiplier * self.ground.move(self.ground.counts)
+        )
 
     @cached_property
     def _audit_scale(self) -> float:
@@ -165,9 +181,17 @@ class DescribedGame:
         assert system is not None
         if self.floor is None:
             return np.zeros(len(system))
-        return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
+        return self._count_scale * slopes_of_counts(
+            system, counts, histogram, self.floor, g.outputs
+        )
 
 
 def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
-    """Whether a game on this ground audits the oracle's rule without constraints: where records are protected, by label."""
-    return oracle.knows_free and ground.system is not None and ground.by_label and not ground.sees_features
+    """Whether a game on this ground audits the oracle's rule without constraints: where records are
+    protected, by label."""
+    return (
+        oracle.knows_free
+        and ground.system is not None
+        and ground.by_label
+        and not ground.sees_features
+    )

@@ -22,11 +22,12 @@ from .bounds import Guarantee, Seen
 class Equilibrium:
     """What a game found: released values only.
 
-    `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
-    deviation of its noise in `spread`, over draws of the rows in `sampling`; `duals`: the mean of the auditor's plays.
-    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk. `looks`: from
-    how many mixtures this one may have been picked by these very values; `choice`: what `program` picked, None where it did
-    not choose.
+    `rules` and how often each was played, `plays`; `values`: each constraint's value of the
+    mixture, noisy, and the standard deviation of its noise in `spread`, over draws of the rows in
+    `sampling`; `duals`: the mean of the auditor's plays. `comparison`: what was released to compare
+    it with what costs nothing; None of a game that was read from disk. `looks`: from how many
+    mixtures this one may have been picked by these very values; `choice`: what `program` picked,
+    None where it did not choose.
     """
 
     rules: tuple[Rule, ...]
@@ -54,13 +55,15 @@ class Equilibrium:
     @property
     def learnt(self) -> bool:
         """Whether there is anything in the rules."""
-        return any(not isinstance(rule, LinearRule) or bool(rule.weights.any()) for rule in self.rules)
+        return any(
+            not isinstance(rule, LinearRule) or bool(rule.weights.any()) for rule in self.rules
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles. `free`: the rule
-    without constraints and how it decides, (cells, labels, classes)."""
+    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle
+    settles. `free`: the rule without constraints and how it decides, (cells, labels, classes)."""
 
     prepared: Any
     counts: Floats

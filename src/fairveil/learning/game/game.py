@@ -2,8 +2,9 @@
 
     min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) - bound_k)
 
-The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers with a private oracle. Each
-round the auditor is told how the learner's rule decides, with noise; the answer is the uniform mixture of the rules.
+The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers
+with a private oracle. Each round the auditor is told how the learner's rule decides, with noise;
+the answer is the uniform mixture of the rules.
 
     init   counts by cell and label, and what the oracle needs, released once
     step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
@@ -12,8 +13,9 @@ round the auditor is told how the learner's rule decides, with noise; the answer
     finish the mixture, the mean of the released decisions, and what theory says of them; or what `program` makes of it, of the
            rule without constraints and of constants
 
-`Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not released, and its learner pays in
-every round. Here multipliers are constants, counts are released, and the regression oracle pays once.
+`Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not
+released, and its learner pays in every round. Here multipliers are constants, counts are released,
+and the regression oracle pays once.
 
 Guarantees (tests/learning/test_learning_game.py):
 1. A game's log is its plan, event for event.
@@ -49,29 +51,34 @@ TINY = 1e-9  # of a number of rows that divides
 
 
 PARTS_OF_MIXTURE = 1_000_000
-"""In which shares of a choice are told: rates of what is handed out are off by a millionth for each rule at most."""
+"""In which shares of a choice are told: rates of what is handed out are off by a millionth for each
+rule at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Game(DescribedGame):
     """A game that is planned and priced: public values alone. Made by `game_plan.plan`."""
 
-    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+    # -- init, step, stop, finish ------------------------------------------------------------------
 
     def init(self, curator: Curator) -> State:
         """Counts, and what the oracle needs."""
         counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
-        stated = None if self.ground.max_sample_weight is not None else self.ground.public_rows  # weights are counted, not rows
+        # weights are counted, not rows
+        stated = None if self.ground.max_sample_weight is not None else self.ground.public_rows
         rows = float(stated or max(self.floor or TINY, counts.sum() / per_row))
         fixed = None if self.system is None else self.system.at(counts, self.floor)
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
         noise = self._audit_noise(counts) if self.settles else None
-        return State(prepared, counts, rows, fixed, ExponentiatedGradientState(none), {}, seen, noise=noise)
+        return State(
+            prepared, counts, rows, fixed, ExponentiatedGradientState(none), {}, seen, noise=noise
+        )
 
     def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
-        """The unit of the learner's lag with all pressure on the first constraint: a scale, known before the first round."""
+        """The unit of the learner's lag with all pressure on the first constraint: a scale, known
+        before the first round."""
         if fixed is None or self.system is None:
             return 1.0
         duals = self.dual_bound * np.eye(1, len(self.system))[0]
@@ -83,20 +90,27 @@ class Game(DescribedGame):
         duals = self._duals(state)
         none = np.zeros((*state.counts.shape, self.ground.classes))
         cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
-        rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, cell_costs, state.rows)
+        rule, prepared = self.oracle.respond(
+            curator, self.ground, state.prepared, cell_costs, state.rows
+        )
         state = replace(state, prepared=prepared, round=state.round + 1)
         if state.fixed is None or self.system is None:
             return self._played(state, rule)
         costs = self.ground.costs(cell_costs, state.rows)
         rule, histogram = self._better(state, rule, *self._audited(curator, state, rule), costs)
-        fixed, state = state.fixed, replace(state, prepared=self.oracle.heard(state.prepared, rule, histogram))
+        fixed, state = (
+            state.fixed,
+            replace(state, prepared=self.oracle.heard(state.prepared, rule, histogram)),
+        )
         excess = fixed.values(histogram) - self.system.bounds
         state = self._played(state, rule)
         lag = state.seen.lag.after(*self.oracle.regret(self.ground, costs), self._doubt(costs))
         counted = state.round > self.oracle.burn_in * self.rounds
         pull = cell_costs[..., 1:] - cell_costs[..., :1] if self.ground.outputs == 1 else cell_costs
         variance = (self._audit_scale * float(np.linalg.norm(pull))) ** 2
-        seen = state.seen.after(duals, excess, histogram if counted else none, lag, variance, counted)
+        seen = state.seen.after(
+            duals, excess, histogram if counted else none, lag, variance, counted
+        )
         values = None
         if state.noise is not None:
             values = self.oracle.expected(state.prepared, fixed, state.noise)
@@ -106,15 +120,16 @@ class Game(DescribedGame):
         return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
 
     def _duals(self, state: State) -> Floats:
-        """The auditor's play, or prices that the oracle would rather answer: of what was released before this round."""
+        """The auditor's play, or prices that the oracle would rather answer: of what was released
+        before this round."""
         wished = None
         if state.fixed is not None and state.noise is not None:
             wished = self.oracle.prices(state.prepared, state.fixed, state.noise)
         return self.auditor.duals(state.leaning) if wished is None else wished
 
     def settle(self, curator: Curator, state: State) -> State:
-        """The mixture that the oracle makes, if it does, and how it decides, or the rule without constraints does: after the
-        last round."""
+        """The mixture that the oracle makes, if it does, and how it decides, or the rule without
+        constraints does: after the last round."""
         if self.compares:
             free = self.oracle.free_rule(state.prepared)
             (shown,) = audited(curator, self.ground, free, [self.free_multiplier], state.counts)
@@ -128,16 +143,23 @@ class Game(DescribedGame):
     def _played(self, state: State, rule: Rule) -> State:
         if state.round <= self.oracle.burn_in * self.rounds:
             return state
-        return replace(state, played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)})
+        return replace(
+            state,
+            played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)},
+        )
 
     def _audited(self, curator: Curator, state: State, rule: Rule) -> tuple[Floats, Floats]:
-        """How the rule decides, (cells, labels, classes), with noise: to compare, and to measure."""
+        """How the rule decides, (cells, labels, classes), with noise: to compare, and to
+        measure."""
         shown = audited(curator, self.ground, rule, self._multipliers, state.counts)
         return shown[0], shown[-1]
 
-    def _better(self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
-        """The rule, or the cheapest indicator of a group if released values say that it costs less: how those decide is in
-        the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
+    def _better(
+        self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats
+    ) -> tuple[Rule, Floats]:
+        """The rule, or the cheapest indicator of a group if released values say that it costs less:
+        how those decide is in the counts, and costs nothing (Theorem 4.6 needs them in the
+        class)."""
         best, cost = (rule, histogram), float((costs * noisy).sum())
         for other in self._indicators:
             decided = state.counts * (other.offsets > 0)
@@ -147,17 +169,25 @@ class Game(DescribedGame):
         return best
 
     def _doubt(self, costs: Floats) -> float:
-        """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made.
+        """How far a comparison with the indicators may be off by noise, but for a share of the
+        chance; 0 where none is made.
 
-        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The counts' was drawn before, and
-        costs follow it: its length bounds what it does to any of them.
+        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The
+        counts' was drawn before, and costs follow it: its length bounds what it does to any of
+        them.
         """
         if not self._indicators or self.ground.is_exact:
             return 0.0
         part = (1.0 - self.confidence) / PARTS / 2.0
-        audit = self._audit_scale * math.sqrt((1.0 - COMPARING) / COMPARING) * float(ndtri(1.0 - part / 2.0 / self.rounds))
+        audit = (
+            self._audit_scale
+            * math.sqrt((1.0 - COMPARING) / COMPARING)
+            * float(ndtri(1.0 - part / 2.0 / self.rounds))
+        )
         counts = self._count_scale * math.sqrt(float(chdtri(costs[..., 0].size, part)))
-        return float(np.linalg.norm(costs[..., 1] - costs[..., 0])) * max(audit + counts, 2.0 * counts)
+        return float(np.linalg.norm(costs[..., 1] - costs[..., 0])) * max(
+            audit + counts, 2.0 * counts
+        )
 
     def stop(self, state: State) -> Reason | None:
         """When the rounds of the plan are done."""
@@ -166,7 +196,11 @@ class Game(DescribedGame):
     def finish(self, state: State, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
         settled = state.settled
-        parts = tuple(state.played.values()) if settled is None else tuple(zip(settled.rules, settled.plays, strict=True))
+        parts = (
+            tuple(state.played.values())
+            if settled is None
+            else tuple(zip(settled.rules, settled.plays, strict=True))
+        )
         duals = state.seen.mean_duals if settled is None else settled.duals
         empty = np.zeros(0)
         if self.system is None or state.fixed is None:
@@ -216,16 +250,23 @@ class Game(DescribedGame):
             choice,
         )
 
-    def _guarantee(self, state: State, values: Floats, choice: Choice | None, looks: int) -> Guarantee:
-        """What theory says of these values: of the mean plays, of a mixture that was counted by itself, or of a choice."""
+    def _guarantee(
+        self, state: State, values: Floats, choice: Choice | None, looks: int
+    ) -> Guarantee:
+        """What theory says of these values: of the mean plays, of a mixture that was counted by
+        itself, or of a choice."""
         assert self.system is not None
         audit, noise = self._audit_noise(state.counts), None
         if state.settled is not None:
             noise = self._noise_of_values(state.counts, self._settled_scale)
         elif choice is not None and not choice.is_model:
             of_free = self._noise_of_values(state.counts, self._free_scale)
-            noise = choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
-            noise = noise + choice.constants @ constants.noise_of(self.system, state.counts, self.floor, self._count_scale)
+            noise = (
+                choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
+            )
+            noise = noise + choice.constants @ constants.noise_of(
+                self.system, state.counts, self.floor, self._count_scale
+            )
         return Guarantee.of(
             state.seen,
             self.system,
@@ -237,7 +278,9 @@ class Game(DescribedGame):
             mixture_noise=noise,
             count_noise=self._count_scale,
             rows_off=self._rows_off(state),
-            indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
+            indicated=self.ground.groups
+            if self._indicators and self.only_false_positives
+            else None,
             confidence=self.confidence,
             looks=looks,
         )
@@ -248,7 +291,10 @@ class Game(DescribedGame):
         played = sum(plays for _, plays in state.played.values())
         parts = [(rule, choice.model * plays / played) for rule, plays in state.played.values()]
         parts.append((state.free[0], choice.free))
-        parts += [(constant_rule(self.ground, k), share) for k, share in enumerate(choice.constants.tolist())]
+        parts += [
+            (constant_rule(self.ground, k), share)
+            for k, share in enumerate(choice.constants.tolist())
+        ]
         told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
         return tuple((rule, whole) for rule, whole in told if whole)
 
@@ -264,8 +310,11 @@ class Game(DescribedGame):
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
         cells, heard = len(state.counts), max(1, state.seen.counted)
         of_one = math.sqrt(cells) / per_row
-        totals = self.ground.sees_features and not self.ground.group_aware  # audits were put onto exact ones
-        scale = self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
+        # audits were put onto exact ones
+        totals = self.ground.sees_features and not self.ground.group_aware
+        scale = (
+            self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
+        )
         audit = 0.0 if totals else scale * of_one
         heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
 
@@ -279,7 +328,9 @@ class Game(DescribedGame):
         known = (self.system, state.counts, self.floor)
         doubts = constants.noise_of(*known, self._count_scale)
         drawn = constants.sampling_of(*known, self.ground.heaviest)
-        limits = Limits(values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn)
+        limits = Limits(
+            values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn
+        )
         return Comparison(table, state.rows, limits, self._free_of(state, table_of))
 
     def _free_of(self, state: State, table_of: Callable[[Floats, float], Table]) -> Free | None:
@@ -290,7 +341,10 @@ class Game(DescribedGame):
         assert isinstance(rule, LinearRule)
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
         values = self.system.exact_values(shown, state.counts, self.floor)
-        spread = np.hypot(self._noise_of_values(state.counts, self._free_scale), self._count_noise(state.counts, shown))
+        spread = np.hypot(
+            self._noise_of_values(state.counts, self._free_scale),
+            self._count_noise(state.counts, shown),
+        )
         table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
         return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
 
@@ -298,19 +352,32 @@ class Game(DescribedGame):
         """Between what the true number of rows lies, over the number that errors are divided by."""
         g = self.ground
         per_row = 1 if g.cells is None else g.cells.per_row
-        if g.promise.rows_are_public and g.max_sample_weight is None and state.rows == g.public_rows:
+        if (
+            g.promise.rows_are_public
+            and g.max_sample_weight is None
+            and state.rows == g.public_rows
+        ):
             return 1.0, 1.0
         total = float(state.counts.sum()) / per_row
         part = (1.0 - self.confidence) / PARTS / 2.0
         size = state.counts.size
-        away = 0.0 if g.sees_features else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
+        away = (
+            0.0
+            if g.sees_features
+            else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
+        )
         return (total - away / per_row) / state.rows, (total + away / per_row) / state.rows
 
 
 def play(
-    curator: Curator, game: Game, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
+    curator: Curator,
+    game: Game,
+    progress: Progress | None = None,
+    *,
+    watch: Callable[[State], None] | None = None,
 ) -> Equilibrium:
-    """Play a game to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+    """Play a game to its end with a curator that was made for its plan; the curator is closed
+    afterwards, come what may."""
     try:
         state = game.init(curator)
         while (reason := game.stop(state)) is None:

@@ -1,7 +1,7 @@
 """What a game asks, and at what price: made of public values alone, before any data are touched.
 
-The squared budget is shared by the counts, the oracle and the auditor; rounds and dual bound follow from the noise that this
-foretells.
+The squared budget is shared by the counts, the oracle and the auditor; rounds and dual bound follow
+from the noise that this foretells.
 """
 
 from __future__ import annotations
@@ -41,30 +41,49 @@ def plan(
 ) -> Game:
     """The game whose noise is the least that keeps the promise.
 
-    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round, or
-    none that asks, where what the oracle releases once is a rule already.
+    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without
+    constraints there is one round, or none that asks, where what the oracle releases once is a rule
+    already.
     """
     oracle.require(ground)
     constraints = 0 if ground.system is None else len(ground.system)
-    audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
+    audit_share = (
+        1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
+    )
     compares = compared(ground, oracle)
     prepares = oracle.knows_free and not constraints
     noise = _audit_noise(ground, audit_share) if constraints else 0.0
     usual = float(ground.groups) if ground.group_aware else _dual_bound(noise)  # Corollary 4.6.1
     bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
-    chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, noise)
+    chosen = (
+        _checks.whole(at_least=1, rounds=rounds)
+        if rounds is not None
+        else _rounds(ground, oracle, constraints, noise)
+    )
 
     def at(z: float) -> Game:
         once_share = 1.0 - counts_share if prepares else oracle.once_share
         once = z / math.sqrt(once_share) if once_share else 0.0
         share = oracle.rounds_share
         in_a_round = z * math.sqrt(chosen / share) if share and not prepares else 0.0
-        heard = audit_share * (1.0 - SETTLED if oracle.settles else 1.0 - COMPARED if compares else 1.0)
+        heard = audit_share * (
+            1.0 - SETTLED if oracle.settles else 1.0 - COMPARED if compares else 1.0
+        )
         audit = z * math.sqrt(chosen / heard) if constraints else 0.0
         settled = z / math.sqrt(audit_share * SETTLED) if constraints and oracle.settles else 0.0
         free = z / math.sqrt(audit_share * COMPARED) if compares else 0.0
         counts = z / math.sqrt(counts_share)
-        parts = (oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives, settled, free)
+        parts = (
+            oracle.at(once, in_a_round),
+            chosen,
+            bound,
+            counts,
+            audit,
+            confidence,
+            only_false_positives,
+            settled,
+            free,
+        )
         return Game(ground, *parts)
 
     if ground.is_exact:
@@ -78,7 +97,8 @@ def plan(
 
 
 def _audit_noise(ground: GameInstance, share: float) -> float:
-    """The noise of all audits together, in units of a rate of a cell of usual size: of one of T audits it is sqrt(T) of that.
+    """The noise of all audits together, in units of a rate of a cell of usual size: of one of T
+    audits it is sqrt(T) of that.
 
     Public facts alone; as much as a whole rate where the number of rows is not among them.
     """
@@ -89,7 +109,12 @@ def _audit_noise(ground: GameInstance, share: float) -> float:
     mu, rows = gaussian_mu(ground.promise.epsilon, ground.promise.delta), ground.public_rows
     if rows is None or mu <= 0:
         return 1.0
-    return math.sqrt(2.0) * ground.promise.rows_per_unit / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
+    return (
+        math.sqrt(2.0)
+        * ground.promise.rows_per_unit
+        / (mu * math.sqrt(share))
+        / _usual_cell(ground, rows)
+    )
 
 
 def _usual_cell(ground: GameInstance, rows: float) -> float:
@@ -97,17 +122,18 @@ def _usual_cell(ground: GameInstance, rows: float) -> float:
 
 
 def _dual_bound(noise: float) -> float:
-    """As large as leaves dual_bound x noise, which the auditor's regret is made of, below `PRESSURE`: the larger, the closer to
-    the bounds the game ends (Theorem 4.4)."""
+    """As large as leaves dual_bound x noise, which the auditor's regret is made of, below
+    `PRESSURE`: the larger, the closer to the bounds the game ends (Theorem 4.4)."""
     return min(max(PRESSURE / noise if noise > 0 else math.inf, LEAST_BOUND), MOST_BOUND)
 
 
 def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: float) -> int:
-    """How many rounds: the paper's balance of the two players' regrets, with the constants of this game's noise.
+    """How many rounds: the paper's balance of the two players' regrets, with the constants of this
+    game's noise.
 
-    With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K)) sqrt(1 / T + c^2):
-    T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in every round has a regret of r sqrt(T) dual_bound:
-    T = sqrt(ln(1 + K)) / r (the paper's formula).
+    With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K))
+    sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in
+    every round has a regret of r sqrt(T) dual_bound: T = sqrt(ln(1 + K)) / r (the paper's formula).
     """
     from ...privacy.accounting.routes import gaussian_mu
 
@@ -124,7 +150,9 @@ def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: 
         mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
         costs = np.zeros((ground.groups, ground.classes, ground.classes))
         costs[0, :, 0] = 1.0 / _usual_cell(ground, rows)
-        unit, known = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))).regret(ground, costs)
+        unit, known = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))).regret(
+            ground, costs
+        )
         if 0 < unit < math.inf:
             wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / (unit * (known + 1.0)))
     return int(min(max(wanted, FEWEST), most))

@@ -1,38 +1,45 @@
-"""Group objectives of a convex loss by private descent: the linear oracle of Bassily et al. for losses, a step a round.
+"""Group objectives of a convex loss by private descent: the linear oracle of Bassily et al. for
+losses, a step a round.
 
     min over weights v of a linear model:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),     l_k(v) = (1 / n0) sum of log losses in k
 
-l is convex in v, so where h grows with every loss h(l(.)) is convex, and one model is as good as a mixture (Jensen). Each round
-is one joint release on all rows: the gradient of sum_k w_k l_k, and the losses by group, cut at `MOST`. The weights
-w = f' + sum_j duals_j g_j' are made of what earlier rounds released, the duals by exponentiated gradient on the sums of
-excesses (`group_loop`).
+l is convex in v, so where h grows with every loss h(l(.)) is convex, and one model is as good as a
+mixture (Jensen). Each round is one joint release on all rows: the gradient of sum_k w_k l_k, and
+the losses by group, cut at `MOST`. The weights w = f' + sum_j duals_j g_j' are made of what earlier
+rounds released, the duals by exponentiated gradient on the sums of excesses (`group_loop`).
 
-*The clip follows the weights.* A row of the group that weighs most is shortened to `clip` before it is weighed, so its part
-of the sum is at most `clip` x the largest weight that listed groups can give a row (`_room`). That is the sensitivity; the
-noise grows with it, and its multiplier, so the price, is the same in every round. A clip of what is weighed already would
-take from the small group exactly what a bound on its loss gives it: w grows as dual / share, and the sum would stay as it was.
-Where features are public the part of w that all groups share is exact and unclipped; the rest is half the range of w at most.
+*The clip follows the weights.* A row of the group that weighs most is shortened to `clip` before it
+is weighed, so its part of the sum is at most `clip` x the largest weight that listed groups can
+give a row (`_room`). That is the sensitivity; the noise grows with it, and its multiplier, so the
+price, is the same in every round. A clip of what is weighed already would take from the small group
+exactly what a bound on its loss gives it: w grows as dual / share, and the sum would stay as it
+was. Where features are public the part of w that all groups share is exact and unclipped; the rest
+is half the range of w at most.
 
-*A weight is followed as far as noise lets a step follow it.* f' is 1 / share for the worst group: 360 for one of 94 rows in
-33,916, with 360 times the noise for everybody's model. So losses are what they are likely to be by their noise
-(`learning.likely`), the largest of several is softened by `WIDTH`, and what of a weight is above the one at which noise
-begins to take from the step size counts for everybody alike (`_followed`). The limit rises with epsilon, to none.
+*A weight is followed as far as noise lets a step follow it.* f' is 1 / share for the worst group:
+360 for one of 94 rows in 33,916, with 360 times the noise for everybody's model. So losses are what
+they are likely to be by their noise (`learning.likely`), the largest of several is softened by
+`WIDTH`, and what of a weight is above the one at which noise begins to take from the step size
+counts for everybody alike (`_followed`). The limit rises with epsilon, to none.
 
-*The model that weighs everybody alike is the floor.* The first half of the rounds finds it; the others go on from there. It is
-handed out where h of what late rounds released is less for it. The values that are reported were released apart.
+*The model that weighs everybody alike is the floor.* The first half of the rounds finds it; the
+others go on from there. It is handed out where h of what late rounds released is less for it. The
+values that are reported were released apart.
 
-*Excess inside its noise is not obeyed.* The duals hear the sum of a group's excesses as far as it is above one deviation of
-that sum's own noise (`BEYOND`), and an excess is divided by what its mean's noise is over `TOLERATED`: the small group's noise
-would else decide the model. Both vanish as epsilon grows, and constraints that are scaled have the same solutions.
+*Excess inside its noise is not obeyed.* The duals hear the sum of a group's excesses as far as it
+is above one deviation of that sum's own noise (`BEYOND`), and an excess is divided by what its
+mean's noise is over `TOLERATED`: the small group's noise would else decide the model. Both vanish
+as epsilon grows, and constraints that are scaled have the same solutions.
 
-`Differs:` the paper's constant is 2 where the gradient of a squared loss reaches 4, and its weights go up to 1 + G; here
-weights are of means by group and reach G / share, and the clip goes along. Its answer for "PK" coordinates is not needed:
-weights by cell are one array a round.
+`Differs:` the paper's constant is 2 where the gradient of a squared loss reaches 4, and its weights
+go up to 1 + G; here weights are of means by group and reach G / share, and the clip goes along. Its
+answer for "PK" coordinates is not needed: weights by cell are one array a round.
 
 Guarantees (tests/learning/test_learning_group_descent.py):
 1. The log is the plan, event for event, whatever the weights were.
 2. Weights, clips and model depend on the rows through the curator's answers alone.
-3. No neighbour moves a round's answers further, in units of their noise, than its event says: enumerated, for any weights.
+3. No neighbour moves a round's answers further, in units of their noise, than its event says:
+   enumerated, for any weights.
 """
 
 from __future__ import annotations
@@ -61,16 +68,19 @@ from .found import Found
 from .problem import Problem, ReleasedProblem
 
 MOST = 3.0  # of one row's log loss
-COUNTS_SHARE, LOSSES_SHARE, REPORT_SHARE = 0.05, 0.2, 0.05  # of the squared budget; gradients have the rest
+# of the squared budget; gradients have the rest
+COUNTS_SHARE, LOSSES_SHARE, REPORT_SHARE = 0.05, 0.2, 0.05
 ROUNDS, EXACT_ROUNDS = 100, 600
 RATE, MOMENTUM = 1.0, 0.9
 PENALTY = 5.0
 ALIKE = 0.5  # of the rounds, at the beginning: everybody weighs alike
-LATE, LATE_APART = 0.5, 0.75  # of those rounds, and of the others, at the end: the means of their models are what is found
+# of those rounds, and of the others, at the end: the means of their models are what is found
+LATE, LATE_APART = 0.5, 0.75
 STEADY = 0.3  # of a logit: how far noise may walk, by one step and what momentum makes of it
 WIDTH = 0.05  # of the loss: within it groups are about as bad as the worst
 BEYOND = 1.0  # deviations of a sum of excesses' noise, below which it presses nothing
-TOLERATED = 0.005  # noise of an excess's mean over all rounds, in units of the loss, that slows no dual
+# noise of an excess's mean over all rounds, in units of the loss, that slows no dual
+TOLERATED = 0.005
 FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is next to nothing
 
 
@@ -90,9 +100,10 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`: the sum of its plays;
-    `noise`: the deviation of each excess of one round; `late`: losses of the iterates that are averaged; `alike`: the model
-    that weighs everybody alike, once it is found; `pushed`: the mean of f's weights since."""
+    """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`:
+    the sum of its plays; `noise`: the deviation of each excess of one round; `late`: losses of the
+    iterates that are averaged; `alike`: the model that weighs everybody alike, once it is found;
+    `pushed`: the mean of f's weights since."""
 
     posed: ReleasedProblem
     walk: PrimalState
@@ -122,7 +133,9 @@ class LossDescent:
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
-        _checks.normalise(self, plan=self.events() if self.problem.ground.promise.is_private else None)
+        _checks.normalise(
+            self, plan=self.events() if self.problem.ground.promise.is_private else None
+        )
 
     def events(self) -> Event:
         """The whole run's events."""
@@ -130,23 +143,30 @@ class LossDescent:
         zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
         one = ground.event(self._asks(zeros, np.ones(ground.groups)))
         last = ground.event([Ask(self._losses(zeros), self.report_multiplier)])
-        return compose([counting_event(ground, self.counts_multiplier), Repeated(one, self.rounds), last])
+        return compose(
+            [counting_event(ground, self.counts_multiplier), Repeated(one, self.rounds), last]
+        )
 
     def _asks(self, v: Floats, weights: Floats) -> list[Ask]:
         cells = self.problem.ground.cells
-        gradient = GradientSum(Linear(v), self.clip * self._room(weights), cells, cell_weights=weights)
-        return [Ask(gradient, self.gradient_multiplier), Ask(self._losses(v), self.losses_multiplier)]
+        gradient = GradientSum(
+            Linear(v), self.clip * self._room(weights), cells, cell_weights=weights
+        )
+        return [
+            Ask(gradient, self.gradient_multiplier),
+            Ask(self._losses(v), self.losses_multiplier),
+        ]
 
     def _losses(self, v: Floats) -> Question:
         return GroupLosses(Linear(v), self.problem.ground.cells, "log", MOST)
 
     def _room(self, weights: Floats) -> float:
-        """What the clip is multiplied by: how much a row can weigh in any listed cells; where features are public, how far
-        from what all of them share."""
+        """What the clip is multiplied by: how much a row can weigh in any listed cells; where
+        features are public, how far from what all of them share."""
         most, apart = reach(weights, self.problem.ground.cells)
         return max(FAINT, float(apart / 2.0 if self.problem.ground.sees_features else most))
 
-    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+    # -- init, step, stop, finish ------------------------------------------------------------------
 
     def init(self, curator: Curator) -> State:
         """Counts."""
@@ -157,7 +177,16 @@ class LossDescent:
         none = np.zeros(len(posed.excesses(chance)))
         walk = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width))
         noise = self._noise_of_excesses(posed, chance)
-        return State(posed, walk, self._alike, ExponentiatedGradientState(none), none, chance, noise, Course(walk.average[0]))
+        return State(
+            posed,
+            walk,
+            self._alike,
+            ExponentiatedGradientState(none),
+            none,
+            chance,
+            noise,
+            Course(walk.average[0]),
+        )
 
     @property
     def _alike(self) -> Floats:
@@ -179,7 +208,9 @@ class LossDescent:
     def _pressed(self, leaning: ExponentiatedGradientState, noise: Floats, t: int) -> Floats:
         """The duals of sums of excesses, less what may be noise in them."""
         beyond = np.maximum(leaning.sums - BEYOND * math.sqrt(t) * noise, 0.0)
-        return self.auditor.duals(replace(leaning, sums=np.where(leaning.sums > 0.0, beyond, leaning.sums)))
+        return self.auditor.duals(
+            replace(leaning, sums=np.where(leaning.sums > 0.0, beyond, leaning.sums))
+        )
 
     @property
     def auditor(self) -> ExponentiatedGradient:
@@ -189,19 +220,33 @@ class LossDescent:
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
         posed, v = state.posed, state.walk.weights[0]
-        gradient, sums = curator.answer(self._asks(v, state.weights), purpose="gradient and losses of the groups")
+        gradient, sums = curator.answer(
+            self._asks(v, state.weights), purpose="gradient and losses of the groups"
+        )
         losses = np.clip(sums / posed.rows, 0.0, MOST * np.maximum(posed.shares[:, 0], posed.least))
         t, alike = state.round + 1, self._rounds_alike(posed)
-        mean = losses if t == 1 else state.mean + (losses - state.mean) * max(1.0 / t, 1.0 - MOMENTUM)
+        mean = (
+            losses if t == 1 else state.mean + (losses - state.mean) * max(1.0 / t, 1.0 - MOMENTUM)
+        )
         counted = self._late(t, alike)
-        walk = state.walk.step(gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights), MOMENTUM, count=counted)
+        walk = state.walk.step(
+            gradient[np.newaxis] / posed.rows,
+            self._rate(posed, state.weights),
+            MOMENTUM,
+            count=counted,
+        )
         late = state.late.heard(losses) if counted else state.late
         state = replace(state, walk=walk, late=late, mean=mean, round=t)
         if t < alike:
             return state
         if t == alike:
             found = walk.average
-            state = replace(state, alike=replace(late, weights=found[0]), walk=PrimalState.at(found), late=Course(found[0]))
+            state = replace(
+                state,
+                alike=replace(late, weights=found[0]),
+                walk=PrimalState.at(found),
+                late=Course(found[0]),
+            )
         return self._weighed(state, losses, t - alike)
 
     def _late(self, t: int, alike: int) -> bool:
@@ -211,30 +256,47 @@ class LossDescent:
         return t > (1.0 - LATE) * (alike or self.rounds)
 
     def _weighed(self, state: State, losses: Floats, heard: int) -> State:
-        """With the weights that follow from the losses of a round, the `heard`th from which duals follow."""
+        """With the weights that follow from the losses of a round, the `heard`th from which duals
+        follow."""
         posed, duals, leaning = state.posed, np.zeros_like(state.duals), state.leaning
         if heard > 0:
             slowed = 1.0 / np.maximum(1.0, state.noise / math.sqrt(self.rounds) / TOLERATED)
             leaning = self.auditor.step(leaning, slowed * posed.excesses(losses))
             duals = self._pressed(leaning, slowed * state.noise, heard)
-        noise = self._noise_of_losses(posed) * math.sqrt(max(1.0 / state.round, (1.0 - MOMENTUM) / (1.0 + MOMENTUM)))
+        noise = self._noise_of_losses(posed) * math.sqrt(
+            max(1.0 / state.round, (1.0 - MOMENTUM) / (1.0 + MOMENTUM))
+        )
         wanted = softened(posed.f, WIDTH).gradient(self._likely(posed, state.mean, noise))
         followed = self._followed(posed, wanted)
-        pushed = followed if state.pushed is None else state.pushed + (followed - state.pushed) / (1 + heard)
+        pushed = (
+            followed
+            if state.pushed is None
+            else state.pushed + (followed - state.pushed) / (1 + heard)
+        )
         weights = pushed + posed.pull(duals, state.mean)
-        return replace(state, weights=weights, pushed=pushed, leaning=leaning, duals=state.duals + duals)
+        return replace(
+            state, weights=weights, pushed=pushed, leaning=leaning, duals=state.duals + duals
+        )
 
     def _noise_of_losses(self, posed: ReleasedProblem) -> float:
         """Of one round's, each: a deviation, in shares of the rows."""
         ground = self.problem.ground
-        return 0.0 if ground.is_exact else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+        return (
+            0.0
+            if ground.is_exact
+            else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+        )
 
     def _likely(self, posed: ReleasedProblem, losses: Floats, noise: float) -> Floats:
-        """Losses of groups, with noise of that deviation, as they are likely to be: of each sensitive column by itself."""
+        """Losses of groups, with noise of that deviation, as they are likely to be: of each
+        sensitive column by itself."""
         sizes = np.maximum(posed.shares[:, 0], posed.least)
         means, deviations = losses / sizes, noise / sizes
         return np.asarray(
-            sizes * np.concatenate([likely(means[part], deviations[part]) for part in columns_of(self.problem.cells)])
+            sizes
+            * np.concatenate(
+                [likely(means[part], deviations[part]) for part in columns_of(self.problem.cells)]
+            )
         )
 
     def _followed(self, posed: ReleasedProblem, weights: Floats) -> Floats:
@@ -244,15 +306,16 @@ class LossDescent:
         return np.asarray(kept + float((weights - kept) @ posed.shares[:, 0]) * self._alike)
 
     def _wandering(self, posed: ReleasedProblem, weight: float) -> float:
-        """How far noise moves a logit at a rate of 1, with what momentum adds, where the heaviest row weighs so much."""
+        """How far noise moves a logit at a rate of 1, with what momentum adds, where the heaviest
+        row weighs so much."""
         layout = self.problem.ground.layout
         length = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
         largest = self.clip * weight * (self.problem.ground.max_sample_weight or 1.0)
         return self.gradient_multiplier * largest / posed.rows * length / (1.0 - MOMENTUM)
 
     def _rate(self, posed: ReleasedProblem, weights: Floats) -> float:
-        """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its share of it. Less where noise
-        would walk a logit or so."""
+        """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its
+        share of it. Less where noise would walk a logit or so."""
         usual = RATE / max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
         return min(usual, STEADY / max(FAINT, self._wandering(posed, self._room(weights))))
 
@@ -261,10 +324,13 @@ class LossDescent:
         return Reason.ROUNDS if state.round >= self.rounds else None
 
     def finish(self, curator: Curator, state: State, reason: Reason) -> Found:
-        """The mean of the late models, or the one that weighs everybody alike, and its losses, released once."""
+        """The mean of the late models, or the one that weighs everybody alike, and its losses,
+        released once."""
         ground, posed = self.problem.ground, state.posed
         v = self._chosen(state)
-        (sums,) = curator.answer([Ask(self._losses(v), self.report_multiplier)], purpose="losses of the answer")
+        (sums,) = curator.answer(
+            [Ask(self._losses(v), self.report_multiplier)], purpose="losses of the answer"
+        )
         exact = ground.is_exact
         return Found.of(
             posed,
@@ -283,11 +349,17 @@ class LossDescent:
         posed, noise = state.posed, self._noise_of_losses(state.posed)
         apart = replace(state.late, weights=state.walk.average[0])
         courses = [apart] if state.alike is None else [state.alike, apart]
-        heard = [self._likely(posed, one.losses, noise / math.sqrt(max(1, one.rounds))) for one in courses]
-        return min(zip(courses, heard, strict=True), key=lambda pair: float(posed.h.value(pair[1])))[0].weights
+        heard = [
+            self._likely(posed, one.losses, noise / math.sqrt(max(1, one.rounds)))
+            for one in courses
+        ]
+        return min(
+            zip(courses, heard, strict=True), key=lambda pair: float(posed.h.value(pair[1]))
+        )[0].weights
 
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
-        """Descend, with a curator that was made for the plan; the curator is closed afterwards, come what may."""
+        """Descend, with a curator that was made for the plan; the curator is closed afterwards,
+        come what may."""
         try:
             state = self.init(curator)
             while (reason := self.stop(state)) is None:
@@ -302,19 +374,33 @@ class LossDescent:
 
 
 def plan_descent(
-    problem: Problem, *, rounds: int | None = None, penalty: float | None = None, clip: float | None = None
+    problem: Problem,
+    *,
+    rounds: int | None = None,
+    penalty: float | None = None,
+    clip: float | None = None,
 ) -> LossDescent:
     """The descent whose noise is the least that keeps the promise."""
     ground = problem.ground
     problem.require_convex(monotone=True)
-    chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else EXACT_ROUNDS if ground.is_exact else ROUNDS
+    chosen = (
+        _checks.whole(at_least=1, rounds=rounds)
+        if rounds is not None
+        else EXACT_ROUNDS
+        if ground.is_exact
+        else ROUNDS
+    )
     pressed = PENALTY if penalty is None else _checks.positive(penalty=penalty)
     longest = usual_clip(ground.promise) if clip is None else clip
     gradients = 1.0 - COUNTS_SHARE - LOSSES_SHARE - REPORT_SHARE
 
     def at(z: float) -> LossDescent:
         each = z * math.sqrt(chosen)
-        shares = (z / math.sqrt(COUNTS_SHARE), each / math.sqrt(gradients), each / math.sqrt(LOSSES_SHARE))
+        shares = (
+            z / math.sqrt(COUNTS_SHARE),
+            each / math.sqrt(gradients),
+            each / math.sqrt(LOSSES_SHARE),
+        )
         return LossDescent(problem, chosen, pressed, longest, *shares, z / math.sqrt(REPORT_SHARE))
 
     if ground.is_exact:

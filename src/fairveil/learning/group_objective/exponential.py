@@ -1,25 +1,29 @@
-"""Exponential sampling from a finite list of decisions (Alabi, Algorithm 1 in the form of theory.md#objectives).
+"""Exponential sampling from a finite list of decisions (Alabi, Algorithm 1 in the form of
+theory.md#objectives).
 
     P(c) ~ exp(-epsilon u(c) / R),     u(c) = h(S(c) / n0) = f + G max(0, g),
 
-S(c) exact counts of decisions by cell, label and class, n0 the public (or released) number of rows, R the range over decisions
-of what one neighbour changes (`curator.ranges`): from the slopes of h, so rates are divided by *released* shares, which h
-carries. The choice is exact (no sampler's error), and epsilon-DP by itself. `Differs:` the paper's exponent has 2 D, D an L2
-Lipschitz constant times sqrt(K)/n, and for rates it takes them as averages, which they are not.
+S(c) exact counts of decisions by cell, label and class, n0 the public (or released) number of rows,
+R the range over decisions of what one neighbour changes (`curator.ranges`): from the slopes of h,
+so rates are divided by *released* shares, which h carries. The choice is exact (no sampler's
+error), and epsilon-DP by itself. `Differs:` the paper's exponent has 2 D, D an L2 Lipschitz
+constant times sqrt(K)/n, and for rates it takes them as averages, which they are not.
 
-Counts come first, the choice then, and last how the chosen decision falls, for the report. At delta = 0 counts have discrete
-Laplace noise, and all of it is pure.
+Counts come first, the choice then, and last how the chosen decision falls, for the report. At delta
+= 0 counts have discrete Laplace noise, and all of it is pure.
 
-**What is certain.** But for probability p, u(chosen) <= least u + e, e = R (ln m - ln p) / epsilon for m decisions, rounding
-of scores included. Hence (Lemma 4.1) f(chosen) <= f(best feasible) + e, and g(chosen) <= (e + span f) / G, span f the range
-of f. A tenth of 1 - confidence is for the released shares, of which span f is made, and nine tenths are p.
-G: Corollary 4.2's for the `alpha` asked for, where e is no more than alpha, so that the corollary says something; else the one
-for which the larger of the two bounds is least, were span f `USUAL` times what it is: what a constraint costs is mostly far
-below the whole range of f, and noise grows with G.
+**What is certain.** But for probability p, u(chosen) <= least u + e, e = R (ln m - ln p) / epsilon
+for m decisions, rounding of scores included. Hence (Lemma 4.1) f(chosen) <= f(best feasible) + e,
+and g(chosen) <= (e + span f) / G, span f the range of f. A tenth of 1 - confidence is for the
+released shares, of which span f is made, and nine tenths are p. G: Corollary 4.2's for the `alpha`
+asked for, where e is no more than alpha, so that the corollary says something; else the one for
+which the larger of the two bounds is least, were span f `USUAL` times what it is: what a constraint
+costs is mostly far below the whole range of f, and noise grows with G.
 
-**A convex set** is sampled on a grid that is fixed without the data, exactly: another mechanism than the continuous one, whose
-privacy is its own. A sampler that is only near its law needs a proved bound on the distance, which enters delta
-(`privacy.events.SamplerError`); diagnostics of a Markov chain prove none, so there is no such sampler here.
+**A convex set** is sampled on a grid that is fixed without the data, exactly: another mechanism
+than the continuous one, whose privacy is its own. A sampler that is only near its law needs a
+proved bound on the distance, which enters delta (`privacy.events.SamplerError`); diagnostics of a
+Markov chain prove none, so there is no such sampler here.
 
 Guarantees (tests/learning/test_learning_exponential.py):
 1. The log is the plan, event for event.
@@ -57,9 +61,10 @@ CHANCE = 0.9  # of 1 - confidence, for the choice; the rest is for the counts
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """What holds but for probability 1 - `confidence`: the chosen f is above the best feasible one by at most `f`, and its g
-    above 0 by at most `g`, or above the least that there is, where no decision is feasible. f and g are of exact counts over
-    released shares: a rate over exact shares differs by their noise, and rates that noise hides take no part."""
+    """What holds but for probability 1 - `confidence`: the chosen f is above the best feasible one
+    by at most `f`, and its g above 0 by at most `g`, or above the least that there is, where no
+    decision is feasible. f and g are of exact counts over released shares: a rate over exact shares
+    differs by their noise, and rates that noise hides take no part."""
 
     f: float
     g: float
@@ -68,7 +73,8 @@ class Certain:
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """An exponential sampling that is planned and priced: public values alone. Made by `plan_sampling`."""
+    """An exponential sampling that is planned and priced: public values alone. Made by
+    `plan_sampling`."""
 
     problem: Problem
     of: Class
@@ -96,10 +102,13 @@ class Sampling:
         asks = audit_asks(ground, rule, [self.audit_multiplier], self.noise)
         measured = ground.event(asks)
         choice = [] if ground.is_exact else [Exponential(self.epsilon)]
-        return compose([counting_event(ground, self.counts_multiplier, self.noise), *choice, measured])
+        return compose(
+            [counting_event(ground, self.counts_multiplier, self.noise), *choice, measured]
+        )
 
     def run(self, curator: Curator, progress: Progress | None = None) -> tuple[Found, Certain]:
-        """Choose, with a curator that was made for the plan; the curator is closed afterwards, come what may."""
+        """Choose, with a curator that was made for the plan; the curator is closed afterwards, come
+        what may."""
         try:
             found = self._run(curator, progress)
             curator.finish()
@@ -115,7 +124,9 @@ class Sampling:
         questions, rules = self.of.gather(curator, ground)
         score = self._score(posed)
         certain = self._certain(posed, *curator.describe_range(questions, score))
-        rule = rules[curator.choose(questions, self.epsilon, score=score, purpose="the choice of a decision")]
+        rule = rules[
+            curator.choose(questions, self.epsilon, score=score, purpose="the choice of a decision")
+        ]
         (measured,) = audited(curator, ground, rule, [self.audit_multiplier], counts, self.noise)
         if progress is not None:
             progress(1, 1)
@@ -129,7 +140,11 @@ class Sampling:
             measured[np.newaxis] / posed.rows,
             noise=scale,
             count_noise=of_counts,
-            duals=np.where((excesses == excesses.max(initial=-math.inf)) & (excesses >= 0.0), posed.h.penalty, 0.0),
+            duals=np.where(
+                (excesses == excesses.max(initial=-math.inf)) & (excesses >= 0.0),
+                posed.h.penalty,
+                0.0,
+            ),
             reason=Reason.CHOSEN,
             rounds=1,
         )
@@ -149,14 +164,25 @@ class Sampling:
         """R of the means: what one neighbour changes, over all decisions."""
         ground = self.ground
         low, high = replace(posed.h, penalty=penalty).slopes
-        worst = of_decisions(low, high, ground.cells, ground.promise, ground.layout, reads_groups=self.of.reads_groups)
+        worst = of_decisions(
+            low,
+            high,
+            ground.cells,
+            ground.promise,
+            ground.layout,
+            reads_groups=self.of.reads_groups,
+        )
         return float(worst) * (ground.heaviest or 1.0) / posed.rows
 
     def _excess(self, moves: float) -> float:
         """e of scores that one neighbour moves so far apart."""
         if self.ground.is_exact:
             return 0.0
-        return moves * (math.log(self.of.size) - math.log(CHANCE * (1.0 - self.confidence))) / self.epsilon
+        return (
+            moves
+            * (math.log(self.of.size) - math.log(CHANCE * (1.0 - self.confidence)))
+            / self.epsilon
+        )
 
     def _penalty(self, posed: ReleasedProblem) -> float:
         """G."""
@@ -169,20 +195,38 @@ class Sampling:
         if self.ground.is_exact:
             return float(PENALTIES[-1])
         cost = USUAL * self._wide(posed)
-        bounds = [max(e := self._excess(self._range(posed, G)), (e + cost) / G) for G in PENALTIES.tolist()]
+        bounds = [
+            max(e := self._excess(self._range(posed, G)), (e + cost) / G)
+            for G in PENALTIES.tolist()
+        ]
         return float(PENALTIES[int(np.argmin(bounds))])
 
     def _wide(self, posed: ReleasedProblem) -> float:
-        """A bound on the range of f, but for (1 - `CHANCE`) (1 - confidence): shares are released ones, and may be larger."""
-        per_row, tail = self.problem.cells.per_row, (1.0 - CHANCE) * (1.0 - self.confidence) / posed.shares.size
-        above = 0.0 if self.ground.is_exact else self._deviation(self.counts_multiplier, None) / posed.rows
-        above *= float(ndtri(1.0 - tail)) if self.noise == "gaussian" else -math.log(tail) / math.sqrt(2.0)
+        """A bound on the range of f, but for (1 - `CHANCE`) (1 - confidence): shares are released
+        ones, and may be larger."""
+        per_row, tail = (
+            self.problem.cells.per_row,
+            (1.0 - CHANCE) * (1.0 - self.confidence) / posed.shares.size,
+        )
+        above = (
+            0.0
+            if self.ground.is_exact
+            else self._deviation(self.counts_multiplier, None) / posed.rows
+        )
+        above *= (
+            float(ndtri(1.0 - tail))
+            if self.noise == "gaussian"
+            else -math.log(tail) / math.sqrt(2.0)
+        )
         shares = posed.shares + max(0.0, above)
         exact = self.ground.promise.rows_are_public and self.ground.max_sample_weight is None
-        return range_of(posed.f, shares, per_row) * (1.0 if exact else max(1.0, float(shares.sum()) / per_row))
+        return range_of(posed.f, shares, per_row) * (
+            1.0 if exact else max(1.0, float(shares.sum()) / per_row)
+        )
 
     def _certain(self, posed: ReleasedProblem, moves: float, step: float) -> Certain:
-        """Of scores on a grid: two are rounded by half a step each, and arithmetic loses less than an eighth."""
+        """Of scores on a grid: two are rounded by half a step each, and arithmetic loses less than
+        an eighth."""
         e = self._excess(moves) + (0.0 if self.ground.is_exact else 1.125 * step)
         g = 0.0 if posed.h.g is None else (e + self._wide(posed)) / posed.h.penalty
         return Certain(e, g, self.confidence)
@@ -193,10 +237,13 @@ class Sampling:
         if self.ground.is_exact:
             return 0.0, 0.0
         rule = LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
-        return self._deviation(self.audit_multiplier, rule), self._deviation(self.counts_multiplier, None)
+        return self._deviation(self.audit_multiplier, rule), self._deviation(
+            self.counts_multiplier, None
+        )
 
     def _deviation(self, multiplier: float, rule: Rule | None) -> float:
-        """The standard deviation of the noise in one number: of the counts, or of what a rule does."""
+        """The standard deviation of the noise in one number: of the counts, or of what a rule
+        does."""
         ground = self.ground
         question = ground.counts if rule is None else rule.decisions(ground.cells, ground.by_label)
         if self.noise == "gaussian":
@@ -226,7 +273,9 @@ def plan_sampling(
 
     def at(z: float) -> Sampling:
         if noise == "gaussian":
-            counts, audit = (1.0 / gaussian_mu(share * epsilon, delta) for share in (COUNTS_SHARE, rest))
+            counts, audit = (
+                1.0 / gaussian_mu(share * epsilon, delta) for share in (COUNTS_SHARE, rest)
+            )
         else:
             counts, audit = 1.0 / (COUNTS_SHARE * epsilon), 1.0 / (rest * epsilon)
         choice = CHOICE_SHARE * epsilon / z

@@ -1,20 +1,23 @@
-"""What a loop for a group objective hands out: the mixture that it found, or a mixture of it, a rule without constraints and
-constants.
+"""What a loop for a group objective hands out: the mixture that it found, or a mixture of it, a
+rule without constraints and constants.
 
-All were released with noise, in parts that steer and parts that measure; the choice is made of the first, so that what is
-reported of it has noise of its own. With q over {the mixture, the rule without constraints, each constant}
+All were released with noise, in parts that steer and parts that measure; the choice is made of the
+first, so that what is reported of it has noise of its own. With q over {the mixture, the rule
+without constraints, each constant}
 
     minimise    f(sum_a q_a l_a) + G max(0, g'(sum_a q_a l_a))
 
-where the bounds of g' are those that were asked for, or where the mixture is, if that is above by no more than its noise:
-excess that cannot be told from none is left alone. The mixture is kept unless that is less by more than `CLEARLY` deviations of
-the noise in f of what differs, and `ENOUGH` at least.
+where the bounds of g' are those that were asked for, or where the mixture is, if that is above by
+no more than its noise: excess that cannot be told from none is left alone. The mixture is kept
+unless that is less by more than `CLEARLY` deviations of the noise in f of what differs, and
+`ENOUGH` at least.
 
-Rates of groups are what they are likely to be (`learning.likely`), by their noise and the luck of the rows: the largest of many
-rates of small cells is mostly noise, and of the rule without constraints above all, which is released but once.
+Rates of groups are what they are likely to be (`learning.likely`), by their noise and the luck of
+the rows: the largest of many rates of small cells is mostly noise, and of the rule without
+constraints above all, which is released but once.
 
-*Mixing is the floor.* What has a share of the mixture gives way to the rule without constraints and constants alone, at the
-same largest excess, if those make f less by what was released.
+*Mixing is the floor.* What has a share of the mixture gives way to the rule without constraints and
+constants alone, at the same largest excess, if those make f less by what was released.
 
 Guarantees (tests/learning/test_learning_group_floor.py):
 1. Post-processing of released losses: nothing is asked.
@@ -42,12 +45,14 @@ CLEARLY = 1.0
 HIDDEN = 1.645  # deviations of an excess' noise, within which it is left alone
 ENOUGH = 1e-3  # of the objective
 NEGLIGIBLE = 1e-3  # a share below it is left out
-WELL_KEPT, CLOSE = 100.0, 1e-3  # what a point of excess is worth in points of f where a limit is kept, and how well it is
+# what a point of excess is worth in points of f where a limit is kept, and how well it is
+WELL_KEPT, CLOSE = 100.0, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """Losses that may be a part of what is handed out, and the deviation of the noise in each number of them, of rows."""
+    """Losses that may be a part of what is handed out, and the deviation of the noise in each
+    number of them, of rows."""
 
     losses: Floats
     noise: float
@@ -60,7 +65,8 @@ def shares_of(posed: ReleasedProblem, found: Stake, others: list[Stake]) -> Floa
 
 
 def likely_losses(posed: ReleasedProblem, stake: Stake) -> Floats:
-    """Losses whose rates are what they are likely to be, of each sensitive column's groups; exact ones are what they are."""
+    """Losses whose rates are what they are likely to be, of each sensitive column's groups; exact
+    ones are what they are."""
     if not stake.noise or stake.losses.ndim != 3:
         return stake.losses
     sizes = np.maximum(posed.shares, posed.least)[..., np.newaxis]
@@ -68,7 +74,9 @@ def likely_losses(posed: ReleasedProblem, stake: Stake) -> Floats:
     rows = sizes * posed.rows
     drawn = (rates * rows + 1.0) / (rows + 2.0)
     deviations = np.sqrt((stake.noise / rows) ** 2 + drawn * (1.0 - drawn) / rows)
-    out = np.concatenate([likely(rates[part], deviations[part]) for part in columns_of(posed.problem.cells)])
+    out = np.concatenate(
+        [likely(rates[part], deviations[part]) for part in columns_of(posed.problem.cells)]
+    )
     return posed.possible(sizes * out)
 
 
@@ -89,7 +97,8 @@ def _best(posed: ReleasedProblem, stakes: list[Stake]) -> Floats:
 
 
 def _floored(posed: ReleasedProblem, stakes: list[Stake], shares: Floats) -> Floats:
-    """These shares, or the rule without constraints and constants alone: no further above the bounds, and with a smaller f."""
+    """These shares, or the rule without constraints and constants alone: no further above the
+    bounds, and with a smaller f."""
     if not posed.constraints or not shares[0] or len(stakes) < 2:
         return shares
     atoms = np.array([one.losses for one in stakes])

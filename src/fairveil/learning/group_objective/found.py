@@ -18,12 +18,14 @@ from .problem import ReleasedProblem
 class Found:
     """What was found: released values only.
 
-    `rules` with their `weights`; `objective`: f of the mixture, with the deviation of its noise in `objective_noise`; `values`
-    of what is constrained, with `spread` of noise and `sampling` error; `duals`: how hard each was pressed.
-    `losses`: the mixture's, as released. `excess`: no mixture's h is lower by more, if the oracle is as good as without noise;
-    None where nothing is known. `constant`: the best decision that is the same for everybody, by the objective; None where
-    decisions are not counted by label, and of what was read from disk. `free`: the rule without constraints, beside it; None
-    where there is none, too. `kept`: of what is handed out, the share of the mixture that was found; 1 of what was read.
+    `rules` with their `weights`; `objective`: f of the mixture, with the deviation of its noise in
+    `objective_noise`; `values` of what is constrained, with `spread` of noise and `sampling` error;
+    `duals`: how hard each was pressed. `losses`: the mixture's, as released. `excess`: no mixture's
+    h is lower by more, if the oracle is as good as without noise; None where nothing is known.
+    `constant`: the best decision that is the same for everybody, by the objective; None where
+    decisions are not counted by label, and of what was read from disk. `free`: the rule without
+    constraints, beside it; None where there is none, too. `kept`: of what is handed out, the share
+    of the mixture that was found; 1 of what was read.
     """
 
     rules: tuple[Rule, ...]
@@ -74,12 +76,16 @@ class Found:
         free: tuple[Floats, float] | None = None,
         kept: float = 1.0,
     ) -> Found:
-        """From losses (rules, *shape) that were released with that noise, each number's, and independent of the weights.
+        """From losses (rules, *shape) that were released with that noise, each number's, and
+        independent of the weights.
 
-        `constant`: see `ReleasedProblem.spread`. `free`: losses of a rule without constraints, and their noise."""
+        `constant`: see `ReleasedProblem.spread`. `free`: losses of a rule without constraints, and
+        their noise."""
         losses = np.tensordot(weights, measured, axes=1)
         names, bounds, values = posed.values(losses)
-        of_objective, spread = posed.spread(losses, noise / posed.rows, count_noise / posed.rows, constant)
+        of_objective, spread = posed.spread(
+            losses, noise / posed.rows, count_noise / posed.rows, constant
+        )
         return Found(
             rules=tuple(rule.published() for rule in rules),
             weights=weights,
@@ -99,6 +105,8 @@ class Found:
             excess=excess,
             constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
             sampling=posed.sampling(losses),
-            free=None if free is None else posed.beside(losses, free[0], noise / posed.rows, free[1] / posed.rows),
+            free=None
+            if free is None
+            else posed.beside(losses, free[0], noise / posed.rows, free[1] / posed.rows),
             kept=kept,
         )

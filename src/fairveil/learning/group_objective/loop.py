@@ -1,10 +1,12 @@
-"""Constrained group-objective optimisation by a private linear oracle (Alabi, Algorithms 2 and 4, as in theory.md#objectives).
+"""Constrained group-objective optimisation by a private linear oracle (Alabi, Algorithms 2 and 4,
+as in theory.md#objectives).
 
     min over mixtures Q of decisions:   h(l(Q)) = f(l(Q)) + G max(0, g(l(Q)))
 
-Each round an oracle is asked for a decision with little w . l, w made of what was released before, and how that decision falls
-is released with noise. `Differs:` the published loop takes w = h'(l(c, D)) from the data themselves, which no accounting of its
-oracle covers: one row flips the indicator 1[g >= 0] (docs/group_objective.md has the counterexample).
+Each round an oracle is asked for a decision with little w . l, w made of what was released before,
+and how that decision falls is released with noise. `Differs:` the published loop takes w = h'(l(c,
+D)) from the data themselves, which no accounting of its oracle covers: one row flips the indicator
+1[g >= 0] (docs/group_objective.md has the counterexample).
 
     init    counts by cell and label, and what the oracle needs, released once; how its rule without constraints decides
     step    price w -> the oracle's rule -> its losses (noisy)
@@ -13,15 +15,17 @@ oracle covers: one row flips the indicator 1[g >= 0] (docs/group_objective.md ha
 
 Where w comes from, all from the mean of released losses, which damps their noise:
 
-- "auditor": f' at the mean, and duals on a simplex of size G for what is constrained, by exponentiated gradient on the sum of
-  excesses, as far as it is no noise (`group_hearing`): max over duals of duals . excess is G max(0, g), so this is a no-regret
-  player of h's subgradients (Remark 5.7), and the uniform mixture is Algorithm 2's answer. `Differs:` w at the last decision
-  alone, as published, flips for ever; and the answer's weights are the best for the released losses of blocks of rounds, which
-  noise makes long;
-- "leader": the dual prices of the best mixture so far (`master`), for losses with little noise or none;
+- "auditor": f' at the mean, and duals on a simplex of size G for what is constrained, by
+  exponentiated gradient on the sum of excesses, as far as it is no noise (`group_hearing`): max
+  over duals of duals . excess is G max(0, g), so this is a no-regret player of h's subgradients
+  (Remark 5.7), and the uniform mixture is Algorithm 2's answer. `Differs:` w at the last decision
+  alone, as published, flips for ever; and the answer's weights are the best for the released losses
+  of blocks of rounds, which noise makes long;
+- "leader": the dual prices of the best mixture so far (`master`), for losses with little noise or
+  none;
 - "last": where h is linear, so that prices never change: the last decision is the answer;
-- "frank-wolfe": h' at l <- (1 - s) l + s l_t (Algorithm 4), max(0, .) and largest ones being smoothed; s is 2/(t + 1), or what
-  makes h less (Lemma B.2 holds for that, too).
+- "frank-wolfe": h' at l <- (1 - s) l + s l_t (Algorithm 4), max(0, .) and largest ones being
+  smoothed; s is 2/(t + 1), or what makes h less (Lemma B.2 holds for that, too).
 
 Guarantees (tests/learning/test_learning_group_loop.py):
 1. A loop's log is its plan, event for event.
@@ -60,7 +64,8 @@ LEAST_STEP = 0.1
 SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
 
 
-BEYOND = 3.0  # deviations of a block's noise, by which g has to be above 0 for constants to take part
+# deviations of a block's noise, by which g has to be above 0 for constants to take part
+BEYOND = 3.0
 
 
 OPENING = 0.4  # of the rounds, where another objective than the error is to be small
@@ -98,7 +103,9 @@ class Loop:
         parts = self.oracle.first_events(ground, self.counts_multiplier)
         parts += [ground.event(asks)] if (asks := self.free_asks()) else []
         audit = ground.event(self.audit_asks())
-        return compose([*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)])
+        return compose(
+            [*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)]
+        )
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
@@ -106,11 +113,14 @@ class Loop:
 
     def free_asks(self) -> list[Ask]:
         """What is asked once of the rule without constraints, for plans."""
-        return audit_asks(self.ground, self._any_rule, self._free_multipliers) if self.compares else []
+        return (
+            audit_asks(self.ground, self._any_rule, self._free_multipliers) if self.compares else []
+        )
 
     @property
     def compares(self) -> bool:
-        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
+        """Whether the mixture may give way to the oracle's rule without constraints, which is
+        audited for it."""
         return compared(self.ground, self.oracle)
 
     @property
@@ -120,10 +130,13 @@ class Loop:
         return 0.0 if ground.is_exact else self.counts_multiplier * ground.move(ground.counts)
 
     def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
-        """Before there is a mixture: about the standard deviation of each number that will be reported of it, where its losses
-        are like these. Of one block of rounds, of the rules of a list that may weigh most, or of one rule alone."""
+        """Before there is a mixture: about the standard deviation of each number that will be
+        reported of it, where its losses are like these. Of one block of rounds, of the rules of a
+        list that may weigh most, or of one rule alone."""
         size, t = self.size_of(posed, losses), self.rounds
-        squares = {"auditor": blocks_of(size, t) / t, "frank-wolfe": 4.0 / (3.0 * t)}.get(self.step_by, 1.0)
+        squares = {"auditor": blocks_of(size, t) / t, "frank-wolfe": 4.0 / (3.0 * t)}.get(
+            self.step_by, 1.0
+        )
         if self.step_by == "auditor" and self.oracle.in_turn:
             squares = crowd_of(size, t)
         return self._noise(self._multipliers[1]) * math.sqrt(min(1.0, squares))
@@ -141,7 +154,7 @@ class Loop:
     def _free_multipliers(self) -> tuple[float, float]:
         return halves(self.free_multiplier)
 
-    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+    # -- init, step, stop, finish ------------------------------------------------------------------
 
     def init(self, curator: Curator) -> State:
         """Counts, and what the oracle needs; the first price is that of decisions by chance."""
@@ -156,24 +169,47 @@ class Loop:
         if self.opening:
             price = posed.rows * self.ground.costs(np.zeros_like(price), posed.rows)
         elif self.step_by == "auditor":
-            price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(ExponentiatedGradientState(none)), chance)
-        ear = Heard(noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds)
+            price = posed.f.gradient(chance) + posed.pull(
+                self.auditor.duals(ExponentiatedGradientState(none)), chance
+            )
+        ear = Heard(
+            noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds
+        )
         fixed = constants(posed) if self.oracle.any_linear and self.step_by != "last" else []
         played: dict[Hashable, Played] = {one.rule.key: one for one in fixed}
         if self.compares:
             rule = self.oracle.free_rule(prepared)
             shown = audited(curator, self.ground, rule, self._free_multipliers, counts)
             times = (self.audit_multiplier / self.free_multiplier) ** 2
-            played[FREE] = Played(rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times)
+            played[FREE] = Played(
+                rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times
+            )
         zeros = np.zeros(len(played))
-        return State(posed, prepared, master, played, zeros, chance, price, base, ExponentiatedGradientState(none), none, ear)
+        return State(
+            posed,
+            prepared,
+            master,
+            played,
+            zeros,
+            chance,
+            price,
+            base,
+            ExponentiatedGradientState(none),
+            none,
+            ear,
+        )
 
     @property
     def opening(self) -> int:
-        """Rounds at the start whose price is the error's: where linear rules are to make another objective small, and nothing
-        is constrained. What they find is handed out unless the others are better by more than noise. None where a rule
-        without constraints is there already."""
-        opens = self.step_by == "auditor" and self.oracle.any_linear and not self.problem.is_linear and not self.ground.is_exact
+        """Rounds at the start whose price is the error's: where linear rules are to make another
+        objective small, and nothing is constrained. What they find is handed out unless the others
+        are better by more than noise. None where a rule without constraints is there already."""
+        opens = (
+            self.step_by == "auditor"
+            and self.oracle.any_linear
+            and not self.problem.is_linear
+            and not self.ground.is_exact
+        )
         opens = opens and not self.compares
         return int(OPENING * self.rounds) if opens and self.problem.is_free else 0
 
@@ -186,13 +222,19 @@ class Loop:
         """One round."""
         posed = state.posed
         costs = state.price / posed.rows - self.ground.costs(np.zeros_like(state.price), posed.rows)
-        rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, costs, posed.rows)
+        rule, prepared = self.oracle.respond(
+            curator, self.ground, state.prepared, costs, posed.rows
+        )
         shown = audited(curator, self.ground, rule, self._multipliers, posed.counts)
         steering, measuring = posed.possible(shown[0] / posed.rows), shown[1] / posed.rows
         least = state.base + float((state.price * steering).sum())
         if state.round > 0:
             known = state.least
-            least = max(known, least) if self.ground.is_exact else known + (least - known) / (state.round + 1)
+            least = (
+                max(known, least)
+                if self.ground.is_exact
+                else known + (least - known) / (state.round + 1)
+            )
         old = state.played.get(rule.key)
         new = Played(rule, steering, measuring) if old is None else old.again(steering, measuring)
         place = len(state.played) if old is None else list(state.played).index(rule.key)
@@ -216,18 +258,27 @@ class Loop:
         return self._averaging(state, place, steering)
 
     def _leading(self, state: State) -> State:
-        """The best mixture of what was released, and its prices. Without noise a rule that comes again closes the program."""
+        """The best mixture of what was released, and its prices. Without noise a rule that comes
+        again closes the program."""
         atoms = np.array([one.steering for one in state.played.values()])
         last = state.repeated and self.ground.is_exact
         weights, price, base = state.master.solve(atoms, passes=LAST_PASSES if last else PASSES)
-        return replace(state, weights=weights, mean=np.tensordot(weights, atoms, axes=1), price=price, base=base)
+        return replace(
+            state,
+            weights=weights,
+            mean=np.tensordot(weights, atoms, axes=1),
+            price=price,
+            base=base,
+        )
 
     def _averaging(self, state: State, place: int, steering: Floats) -> State:
         """The mean of what was released moves to the new decision's losses, and prices with it."""
         if self.step_by == "frank-wolfe":
             place, steering = self._cheapest(state, place, steering)
         share = 1.0 / state.round if self.step_by == "auditor" else self._share(state, steering)
-        weights = np.append(state.weights, np.zeros(len(state.played) - len(state.weights))) * (1.0 - share)
+        weights = np.append(state.weights, np.zeros(len(state.played) - len(state.weights))) * (
+            1.0 - share
+        )
         weights[place] += share
         mean = (1.0 - share) * state.mean + share * steering
         state = replace(state, weights=weights, mean=mean)
@@ -238,10 +289,15 @@ class Loop:
         return replace(state, price=price, base=float(h.value(mean)) - float((price * mean).sum()))
 
     def _cheapest(self, state: State, place: int, steering: Floats) -> tuple[int, Floats]:
-        """The oracle's answer, or a constant that costs less by what was released; in the first round, at which h is less."""
+        """The oracle's answer, or a constant that costs less by what was released; in the first
+        round, at which h is less."""
 
         def cost(losses: Floats) -> float:
-            return float(state.master.h.value(losses)) if state.round == 1 else float((state.price * losses).sum())
+            return (
+                float(state.master.h.value(losses))
+                if state.round == 1
+                else float((state.price * losses).sum())
+            )
 
         least, found = cost(steering), (place, steering)
         for j, one in enumerate(state.played.values()):
@@ -250,8 +306,8 @@ class Loop:
         return found
 
     def _share(self, state: State, steering: Floats) -> float:
-        """How far Frank-Wolfe moves: 2/(t + 1), or what is better for the released losses; no less than `LEAST_STEP` / t where
-        these have noise, which a mean of many damps."""
+        """How far Frank-Wolfe moves: 2/(t + 1), or what is better for the released losses; no less
+        than `LEAST_STEP` / t where these have noise, which a mean of many damps."""
         usual = 2.0 / (state.round + 1)
         if state.round == 1:
             return 1.0
@@ -259,22 +315,30 @@ class Loop:
         if not self.ground.is_exact:
             shares = np.geomspace(LEAST_STEP / state.round, usual, 20)
         across = shares.reshape(-1, *(1,) * steering.ndim)
-        return float(shares[state.master.h.value((1.0 - across) * state.mean + across * steering).argmin()])
+        return float(
+            shares[state.master.h.value((1.0 - across) * state.mean + across * steering).argmin()]
+        )
 
     def _pressing(self, state: State) -> State:
-        """The auditor hears what this round added to the sum of excesses, as far as it is no noise."""
+        """The auditor hears what this round added to the sum of excesses, as far as it is no
+        noise."""
         posed, t = state.posed, state.round
         if t < self.opening:
             return state
         leaning = state.ear.step(self.auditor, state.leaning, t * posed.excesses(state.mean))
         duals = state.ear.duals(self.auditor, leaning, t)
         price = posed.f.gradient(state.mean) + posed.pull(duals, state.mean)
-        base = float(posed.f.value(state.mean)) + float(duals @ posed.excesses(state.mean)) - float((price * state.mean).sum())
+        base = (
+            float(posed.f.value(state.mean))
+            + float(duals @ posed.excesses(state.mean))
+            - float((price * state.mean).sum())
+        )
         return replace(state, leaning=leaning, duals=state.duals + duals, price=price, base=base)
 
     def stop(self, state: State) -> Reason | None:
-        """When the rounds of the plan are done; without noise, when no decision is better: to `ENOUGH` of h's scale, or to
-        `NEAR` where the leader's oracle can name no other decision than those that are mixed."""
+        """When the rounds of the plan are done; without noise, when no decision is better: to
+        `ENOUGH` of h's scale, or to `NEAR` where the leader's oracle can name no other decision
+        than those that are mixed."""
         if self.ground.is_exact and self.oracle.looks_for_the_least and state.round > 0:
             value = float(state.master.h.value(state.mean))
             enough = NEAR if state.repeated and self.step_by == "leader" else ENOUGH
@@ -285,11 +349,18 @@ class Loop:
     def finish(self, state: State, reason: Reason) -> Found:
         """The mixture, with its losses from the releases that took no part in choosing it."""
         if self.step_by == "auditor":
-            state = replace(state, weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state))
+            state = replace(
+                state,
+                weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state),
+            )
         kept_share = 1.0
         if self.compares:
             state, kept_share = self._floored(state)
-        kept = [(one, float(weight)) for one, weight in zip(state.played.values(), state.weights, strict=True) if weight > 0.0]
+        kept = [
+            (one, float(weight))
+            for one, weight in zip(state.played.values(), state.weights, strict=True)
+            if weight > 0.0
+        ]
         weights = np.array([weight for _, weight in kept])
         times = np.array([one.times for one, _ in kept])
         constant = np.zeros(self.ground.classes)
@@ -307,7 +378,9 @@ class Loop:
             reason=reason,
             rounds=state.round,
             constant=constant,
-            free=None if (free := state.played.get(FREE)) is None else (free.measuring, self._noise_after(free.times, 1)),
+            free=None
+            if (free := state.played.get(FREE)) is None
+            else (free.measuring, self._noise_after(free.times, 1)),
             excess=self._excess(state, weights, np.array([one.measuring for one, _ in kept])),
             kept=kept_share,
         )
@@ -321,8 +394,9 @@ class Loop:
         return float(h.value(np.tensordot(weights, atoms, axes=1))) - state.least + over
 
     def _by_blocks(self, state: State) -> Floats:
-        """The best mixture of blocks of rounds that followed each other, whose prices and so whose rules are alike; with
-        constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest."""
+        """The best mixture of blocks of rounds that followed each other, whose prices and so whose
+        rules are alike; with constants, where these leave g above 0 by more than noise. Rule by
+        rule the best would be the luckiest."""
         played, posed, t = list(state.played.values()), state.posed, state.round
         size = self.size_of(posed, state.mean)
         first, t = np.arange(self.opening // 2, self.opening), t - self.opening
@@ -339,8 +413,12 @@ class Loop:
                 return np.bincount(places[first], minlength=len(played)) / len(first)
         free = [j for j, one in enumerate(played) if math.isinf(one.times)]
         g = posed.h.g
-        if g is not None and float(g.value(np.tensordot(shares, atoms, axes=1))) > BEYOND * size / math.sqrt(t / len(blocks)):
-            shares = Master(h).solve(np.concatenate([atoms, *([played[j].steering[np.newaxis] for j in free])]))[0]
+        if g is not None and float(
+            g.value(np.tensordot(shares, atoms, axes=1))
+        ) > BEYOND * size / math.sqrt(t / len(blocks)):
+            shares = Master(h).solve(
+                np.concatenate([atoms, *([played[j].steering[np.newaxis] for j in free])])
+            )[0]
         weights = np.zeros(len(played))
         for block, share in zip(blocks, shares[: len(blocks)], strict=True):
             np.add.at(weights, places[block], share / len(block))
@@ -349,10 +427,12 @@ class Loop:
         return weights
 
     def _floored(self, state: State) -> tuple[State, float]:
-        """With the weights of what is handed out: of the mixture, the rule without constraints, and constants; and the share of
-        the mixture."""
+        """With the weights of what is handed out: of the mixture, the rule without constraints, and
+        constants; and the share of the mixture."""
         fixed = constants(state.posed)
-        played = state.played | {one.rule.key: one for one in fixed if one.rule.key not in state.played}
+        played = state.played | {
+            one.rule.key: one for one in fixed if one.rule.key not in state.played
+        }
         listed = list(played.values())
         weights = np.append(state.weights, np.zeros(len(listed) - len(state.weights)))
         times = np.array([one.times for one in listed])
@@ -361,7 +441,10 @@ class Loop:
             self._noise(self._multipliers[0]) * math.sqrt(float((weights**2 / times).sum())),
         )
         free = played[FREE]
-        others = [Stake(free.steering, self._noise_after(free.times, 0)), *(Stake(one.steering, 0.0) for one in fixed)]
+        others = [
+            Stake(free.steering, self._noise_after(free.times, 0)),
+            *(Stake(one.steering, 0.0) for one in fixed),
+        ]
         shares = shares_of(state.posed, found, others)
         weights = shares[0] * weights
         for key, share in zip([FREE, *(one.rule.key for one in fixed)], shares[1:], strict=True):
@@ -369,24 +452,28 @@ class Loop:
         return replace(state, played=played, weights=weights), float(shares[0])
 
     def _noise_after(self, times: float, part: int) -> float:
-        """The deviation of each number of what was released so often: to steer by (0), to measure (1)."""
+        """The deviation of each number of what was released so often: to steer by (0), to measure
+        (1)."""
         return self._noise(self._multipliers[part]) / math.sqrt(times)
 
     def _in_turn(self, state: State) -> Floats:
-        """The best mixture of a list that was looked at, none above a few fair shares, or what leaves its noise tolerable."""
+        """The best mixture of a list that was looked at, none above a few fair shares, or what
+        leaves its noise tolerable."""
         atoms = np.array([one.steering for one in state.played.values()])
         share = crowd_of(self.size_of(state.posed, state.mean), state.round)
         most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
         return Master(state.posed.h).solve(atoms, most)[0]
 
     def size_of(self, posed: ReleasedProblem, losses: Floats) -> float:
-        """The noise of what steers, in one round, in the objective or in what is constrained, whichever has more."""
+        """The noise of what steers, in one round, in the objective or in what is constrained,
+        whichever has more."""
         noise = self._noise(self._multipliers[0]) / posed.rows
         of_objective, spread = posed.spread(losses, noise, 0.0)
         return max(of_objective, float(spread.max(initial=0.0)))
 
     def _pressed(self, state: State) -> Floats:
-        """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope at the end."""
+        """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope
+        at the end."""
         if self.step_by == "auditor":
             return np.asarray(state.duals / max(1, state.round))
         excesses = state.posed.excesses(state.mean)
@@ -396,4 +483,8 @@ class Loop:
     def _noise(self, multiplier: float) -> float:
         """The standard deviation of each number of an audit."""
         ground = self.ground
-        return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
+        return (
+            0.0
+            if ground.is_exact
+            else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
+        )

@@ -1,4 +1,5 @@
-"""What a search for a group objective asks, and at what price: made of public values alone, before any data are touched."""
+"""What a search for a group objective asks, and at what price: made of public values alone, before
+any data are touched."""
 
 from __future__ import annotations
 
@@ -18,14 +19,17 @@ from .problem import Problem
 from .public_features import SETTLED, PublicSearch
 
 COUNTS_SHARE = 0.05
-"""Of the squared budget, for the counts; the oracle's shares are its own, and the rest is for what rules turn out to do."""
+"""Of the squared budget, for the counts; the oracle's shares are its own, and the rest is for what
+rules turn out to do."""
 COMPARED = 0.15
 """Of the rest, for how the oracle's rule without constraints decides, where it has one."""
 ROUNDS, LEADING = 100, 20
-SETTLING = 50  # rounds of an oracle that comes nearer from round to round, where one decision is the answer
+# rounds of an oracle that comes nearer from round to round, where one decision is the answer
+SETTLING = 50
 CLEAR = 0.006
-"""Noise of one round's rates, in a cell of usual size, below which the leader's prices are followed: they move at once, and few
-rounds do. More, and the auditor's are, which noise moves less."""
+"""Noise of one round's rates, in a cell of usual size, below which the leader's prices are
+followed: they move at once, and few rounds do. More, and the auditor's are, which noise moves
+less."""
 ON_PUBLIC_ROWS = 60
 MOST = 500  # rounds without noise
 PENALTY, SMOOTH_PENALTY = 20.0, 5.0  # the second of Frank-Wolfe, whose steps it makes smaller
@@ -41,7 +45,8 @@ def plan_loop(
     penalty: float | None = None,
     width: float | None = None,
 ) -> Loop:
-    """The loop whose noise is the least that keeps the promise. `step_by`: None for the auditor, without noise the leader."""
+    """The loop whose noise is the least that keeps the promise. `step_by`: None for the auditor,
+    without noise the leader."""
     ground = problem.ground
     oracle.require(ground)
     audit_share = 1.0 - COUNTS_SHARE - oracle.once_share - oracle.rounds_share
@@ -62,7 +67,9 @@ def plan_loop(
         heard = audit_share * (1.0 - COMPARED if compares else 1.0)
         counts, audit = z / math.sqrt(COUNTS_SHARE), z * math.sqrt(chosen / heard)
         free = z / math.sqrt(audit_share * COMPARED) if compares else 0.0
-        return Loop(problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit, free)
+        return Loop(
+            problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit, free
+        )
 
     if ground.is_exact:
         return at(0.0)
@@ -101,8 +108,8 @@ def plan_public(
 
 
 def _noise(ground: GameInstance, share: float, rounds: int) -> float:
-    """The noise that steers in one of so many rounds, in units of a rate of a cell of usual size. Public facts alone: infinite
-    where the number of rows is not among them."""
+    """The noise that steers in one of so many rounds, in units of a rate of a cell of usual size.
+    Public facts alone: infinite where the number of rows is not among them."""
     from ...privacy.accounting.routes import gaussian_mu
 
     if ground.is_exact:
@@ -111,4 +118,9 @@ def _noise(ground: GameInstance, share: float, rounds: int) -> float:
     if ground.public_rows is None or mu <= 0:
         return math.inf
     usual = ground.public_rows / (ground.groups * ground.classes)
-    return math.sqrt(2.0 * rounds / (share * (1.0 - MEASURING))) * ground.promise.rows_per_unit / mu / usual
+    return (
+        math.sqrt(2.0 * rounds / (share * (1.0 - MEASURING)))
+        * ground.promise.rows_per_unit
+        / mu
+        / usual
+    )

@@ -1,4 +1,5 @@
-"""What a loop holds between rounds: rules with their losses as they were released, and how much one rule may weigh."""
+"""What a loop holds between rounds: rules with their losses as they were released, and how much one
+rule may weigh."""
 
 from __future__ import annotations
 
@@ -26,16 +27,19 @@ MEASURING = 0.3
 
 
 CROWD = 2.0
-"""How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would pick the luckiest noise."""
+"""How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would
+pick the luckiest noise."""
 
 
 TOLERATED = 0.015
-"""Noise of a rate, or of the objective, that is put up with in a list that a mixture is chosen from."""
+"""Noise of a rate, or of the objective, that is put up with in a list that a mixture is chosen
+from."""
 
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """A rule with its losses as they were released: to steer by, and to measure; the mean of `times` releases each.
+    """A rule with its losses as they were released: to steer by, and to measure; the mean of
+    `times` releases each.
 
     `always`: the class that it decides for, whatever the row."""
 
@@ -50,18 +54,24 @@ class Played:
         n = self.times
         if math.isinf(n):
             return self
-        return Played(self.rule, (n * self.steering + steering) / (n + 1), (n * self.measuring + measuring) / (n + 1), n + 1)
+        return Played(
+            self.rule,
+            (n * self.steering + steering) / (n + 1),
+            (n * self.measuring + measuring) / (n + 1),
+            n + 1,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class State:
     """Between rounds: released values only.
 
-    `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of that mixture. `price`: what the
-    next decision is asked to be cheap at, and `base`: no mixture is below base + the cheapest decision's price, of which
-    `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays; `ear`: how
-    it hears excesses. `heard`: what each round released of its rule, to steer by, and `places` the rules' places in `played`.
-    `repeated`: the last answer was a rule that was there already.
+    `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of
+    that mixture. `price`: what the next decision is asked to be cheap at, and `base`: no mixture is
+    below base + the cheapest decision's price, of which `least` is the largest so far, or, with
+    noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays; `ear`: how it hears
+    excesses. `heard`: what each round released of its rule, to steer by, and `places` the rules'
+    places in `played`. `repeated`: the last answer was a rule that was there already.
     """
 
     posed: ReleasedProblem
@@ -83,12 +93,14 @@ class State:
 
 
 def crowd_of(size: float, rounds: int) -> float:
-    """The most that one rule of a list may weigh, where one round's steering has noise of this size."""
+    """The most that one rule of a list may weigh, where one round's steering has noise of this
+    size."""
     return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
 
 
 def constants(posed: ReleasedProblem) -> list[Played]:
-    """The rules that decide alike for everybody, a class each: their losses are in the counts, without noise of their own."""
+    """The rules that decide alike for everybody, a class each: their losses are in the counts,
+    without noise of their own."""
     ground = posed.problem.ground
     out = []
     for k in range(ground.classes):
@@ -99,7 +111,8 @@ def constants(posed: ReleasedProblem) -> list[Played]:
 
 
 def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
-    """Whether a loop on this ground audits the oracle's rule without constraints: where records are protected."""
+    """Whether a loop on this ground audits the oracle's rule without constraints: where records are
+    protected."""
     return oracle.knows_free and not ground.sees_features
 
 

@@ -1,4 +1,5 @@
-"""Minimise f(group losses) subject to g(group losses) <= 0: what is public of a problem, and what it is with cells counted.
+"""Minimise f(group losses) subject to g(group losses) <= 0: what is public of a problem, and what
+it is with cells counted.
 
 Guarantees (tests/learning/test_learning_group_loop.py):
 1. What a problem is once posed depends on the rows through released counts alone.
@@ -34,7 +35,8 @@ TINY = 1e-9
 class Problem:
     """Public facts alone: what decisions are about, what is to be small, and what must stay small.
 
-    `loss`: "zero_one", how decisions fall, or "log", the log loss of a model's probabilities, a number by group.
+    `loss`: "zero_one", how decisions fall, or "log", the log loss of a model's probabilities, a
+    number by group.
     """
 
     ground: GameInstance
@@ -54,17 +56,32 @@ class Problem:
         max_sample_weight: float | None = None,
         loss: str = "zero_one",
     ) -> Problem:
-        """The problem, which counts groups where it tells them apart; an error where groups that it needs are not there."""
+        """The problem, which counts groups where it tells them apart; an error where groups that it
+        needs are not there."""
         apart = objective.needs_groups or constraint.needs_groups
         if apart and cells is None:
             what = objective if objective.needs_groups else constraint
             remedy = "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X."
             raise InputError(
-                complaint(expected=f"groups, which {what} compares", of="sensitive_features", got=None, remedy=remedy)
+                complaint(
+                    expected=f"groups, which {what} compares",
+                    of="sensitive_features",
+                    got=None,
+                    remedy=remedy,
+                )
             )
         kept = cells if apart else None
         _require_loss(constraint, loss)
-        ground = GameInstance(promise, layout, None, kept, loss == "zero_one", public_rows, max_sample_weight, priced=True)
+        ground = GameInstance(
+            promise,
+            layout,
+            None,
+            kept,
+            loss == "zero_one",
+            public_rows,
+            max_sample_weight,
+            priced=True,
+        )
         problem = Problem(ground, objective, constraint, loss)
         problem.functions(problem._even_shares, TINY)
         return problem
@@ -88,13 +105,17 @@ class Problem:
         """f, and the constraints' functions, where cells and labels have these shares."""
         by_label = self.ground.by_label
         frame = Frame(
-            self.cells, self.ground.layout.classes or () if by_label else (), shares if by_label else shares[:, 0], least
+            self.cells,
+            self.ground.layout.classes or () if by_label else (),
+            shares if by_label else shares[:, 0],
+            least,
         )
         return self.objective.at(frame), self.constraint.at(frame)
 
     @property
     def is_linear(self) -> bool:
-        """Whether nothing but a sum of losses is asked to be small: prices never change then, and one decision is best."""
+        """Whether nothing but a sum of losses is asked to be small: prices never change then, and
+        one decision is best."""
         f, constraints = self.functions(self._even_shares, TINY)
         return not constraints and isinstance(f.outer, outer.Total)
 
@@ -104,18 +125,36 @@ class Problem:
         return not self.functions(self._even_shares, TINY)[1]
 
     def require_convex(self, *, monotone: bool = False) -> None:
-        """An error where a search that trusts slopes may end anywhere: f or g is not convex; or, of losses that are convex in
-        a model's weights, falls where one grows."""
+        """An error where a search that trusts slopes may end anywhere: f or g is not convex; or, of
+        losses that are convex in a model's weights, falls where one grows."""
         f, constraints = self.functions(self._even_shares, TINY)
-        for what, function in [(self.objective, f), *((self.constraint, one) for one in constraints)]:
+        for what, function in [
+            (self.objective, f),
+            *((self.constraint, one) for one in constraints),
+        ]:
             if not function.convex:
-                remedy = "Pass method='exponential', which needs no convexity, or its convex form (smooth='exponential')."
-                raise InputError(complaint(expected="a convex function", of=str(what), got="one that is not", remedy=remedy))
+                remedy = (
+                    "Pass method='exponential', which needs no convexity, or its convex form "
+                    "(smooth='exponential')."
+                )
+                raise InputError(
+                    complaint(
+                        expected="a convex function",
+                        of=str(what),
+                        got="one that is not",
+                        remedy=remedy,
+                    )
+                )
             if monotone and not function.monotone:
                 remedy = "Bound errors instead: loss='zero_one'."
                 got = "one that falls where a group's loss grows"
                 raise InputError(
-                    complaint(expected="a function that grows with every loss", of=str(what), got=got, remedy=remedy)
+                    complaint(
+                        expected="a function that grows with every loss",
+                        of=str(what),
+                        got=got,
+                        remedy=remedy,
+                    )
                 )
 
     def pose(self, counts: Floats, multiplier: float, penalty: float) -> ReleasedProblem:
@@ -126,19 +165,28 @@ class Problem:
         shares, least = counts / rows, floor / rows
         f, asked = self.functions(shares, least)
         lower, others = self.functions(shares, least / 2.0)
-        told = tuple(above_floor(one, two) for one, two in zip([f, *asked], [lower, *others], strict=True))
+        told = tuple(
+            above_floor(one, two) for one, two in zip([f, *asked], [lower, *others], strict=True)
+        )
         f = with_lines(f, told[0])
-        constraints = tuple(with_lines(one, lines) for one, lines in zip(asked, told[1:], strict=True) if lines.any())
+        constraints = tuple(
+            with_lines(one, lines)
+            for one, lines in zip(asked, told[1:], strict=True)
+            if lines.any()
+        )
         g = Worst(constraints) if constraints else None
-        return ReleasedProblem(self, counts, rows, least, told, tuple(asked), f, constraints, Joint(f, g, penalty))
+        return ReleasedProblem(
+            self, counts, rows, least, told, tuple(asked), f, constraints, Joint(f, g, penalty)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedProblem:
     """A problem with its cells counted: released values. h = f + G max(0, g).
 
-    Rates of so few rows that noise cannot tell them from none take no part: an empty group would rule the others. `told`: the
-    lines that do, of f and of each constraint in `asked`; values of others are NaN.
+    Rates of so few rows that noise cannot tell them from none take no part: an empty group would
+    rule the others. `told`: the lines that do, of f and of each constraint in `asked`; values of
+    others are NaN.
     """
 
     problem: Problem
@@ -163,11 +211,15 @@ class ReleasedProblem:
         return np.repeat(self.shares[..., np.newaxis] / classes, classes, axis=-1)
 
     def possible(self, losses: Floats) -> Floats:
-        """Noisy frequencies as frequencies could be: none below 0, and of a cell and label together its share."""
+        """Noisy frequencies as frequencies could be: none below 0, and of a cell and label together
+        its share."""
         positive = np.maximum(losses, 0.0)
         total = positive.sum(axis=-1, keepdims=True)
         even = np.full_like(positive, 1.0 / positive.shape[-1])
-        return np.asarray(self.shares[..., np.newaxis] * np.where(total > 0, positive / np.where(total > 0, total, 1.0), even))
+        return np.asarray(
+            self.shares[..., np.newaxis]
+            * np.where(total > 0, positive / np.where(total > 0, total, 1.0), even)
+        )
 
     def values(self, losses: Floats) -> tuple[tuple[str, ...], Floats, Floats]:
         """(names, bounds, values) of what is constrained, a line a comparison."""
@@ -180,8 +232,16 @@ class ReleasedProblem:
         found: list[tuple[int, ...]] = []
         groups = self.problem.ground.groups
         for function in self.asked:
-            sizes = np.asarray(abs(function.lines).toarray()).reshape(function.lines.shape[0], groups, -1).sum(axis=2)
-            lines = sizes if isinstance(function.outer, outer.Largest) else sizes.sum(axis=0)[np.newaxis]
+            sizes = (
+                np.asarray(abs(function.lines).toarray())
+                .reshape(function.lines.shape[0], groups, -1)
+                .sum(axis=2)
+            )
+            lines = (
+                sizes
+                if isinstance(function.outer, outer.Largest)
+                else sizes.sum(axis=0)[np.newaxis]
+            )
             found += [tuple(np.flatnonzero(line).tolist()) for line in lines]
         return tuple(found)
 
@@ -201,7 +261,8 @@ class ReleasedProblem:
         return out
 
     def excesses(self, losses: Floats) -> Floats:
-        """How far each comparison is above its bound, or each constraint where it is none: their largest is g."""
+        """How far each comparison is above its bound, or each constraint where it is none: their
+        largest is g."""
         parts = [each_value(function, losses) for function in self.constraints]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -218,22 +279,30 @@ class ReleasedProblem:
             at += count
         return out
 
-    def spread(self, losses: Floats, noise: float, count_noise: float, constant: Floats | None = None) -> tuple[float, Floats]:
-        """The standard deviations, by noise of this size in each released number, of f and of the constraints' values.
+    def spread(
+        self, losses: Floats, noise: float, count_noise: float, constant: Floats | None = None
+    ) -> tuple[float, Floats]:
+        """The standard deviations, by noise of this size in each released number, of f and of the
+        constraints' values.
 
-        `constant`: how much of the mixture decides for each class whatever the row: those losses are counts. Where features
-        are public, releases were put onto totals over groups, and so are the slopes here. Counts are the number of rows, too,
-        where that is not public.
+        `constant`: how much of the mixture decides for each class whatever the row: those losses
+        are counts. Where features are public, releases were put onto totals over groups, and so are
+        the slopes here. Counts are the number of rows, too, where that is not public.
         """
         function, ground = self._numbers(self.shares), self.problem.ground
         at = function(losses)
         known = np.zeros(losses.shape[-1]) if constant is None else constant
         counted = np.array([1.0 - known[1], known[1]]) if self._pairs else known
-        slopes, of_counts = np.zeros((*losses.shape, len(at))), np.zeros((*self.shares.shape, len(at)))
+        slopes, of_counts = (
+            np.zeros((*losses.shape, len(at))),
+            np.zeros((*self.shares.shape, len(at))),
+        )
         for place in np.ndindex(losses.shape):
             if self._pairs and place[-1] == 0:
                 continue
-            step = STEP * max(float(self.shares[place[:2] if losses.ndim == 3 else (*place, 0)]), self.least)
+            step = STEP * max(
+                float(self.shares[place[:2] if losses.ndim == 3 else (*place, 0)]), self.least
+            )
             bumped = losses.copy()
             bumped[place] += step
             if self._pairs:
@@ -248,17 +317,25 @@ class ReleasedProblem:
             more = 1.0 if self.problem.stated_rows else 1.0 + step / self.problem.cells.per_row
             of_counts[place] = (self._numbers(shares / more)(bumped / more) - at) / step
         if ground.sees_features and not ground.is_exact:
-            slopes, of_counts = (ground.onto_totals(one, np.zeros(one.shape[1:])) for one in (slopes, of_counts))
-        moves = np.concatenate([part.reshape(-1, len(at)) for part in (slopes * noise, of_counts * count_noise)])
+            slopes, of_counts = (
+                ground.onto_totals(one, np.zeros(one.shape[1:])) for one in (slopes, of_counts)
+            )
+        moves = np.concatenate(
+            [part.reshape(-1, len(at)) for part in (slopes * noise, of_counts * count_noise)]
+        )
         deviations = np.linalg.norm(moves, axis=0)
         return float(deviations[0]), deviations[1:]
 
     def best_constant(self, losses: Floats, noise: float, count_noise: float) -> Constant | None:
-        """Of deciding for one class, whatever the row, the one that makes f least, among those that keep what is constrained as
-        well as these losses do, if there are any. Its losses are in the counts."""
+        """Of deciding for one class, whatever the row, the one that makes f least, among those that
+        keep what is constrained as well as these losses do, if there are any. Its losses are in the
+        counts."""
         if not self.problem.ground.by_label or losses.ndim != 3:
             return None
-        value, most = float(self.f.value(losses)), max(0.0, float(self.excesses(losses).max(initial=-np.inf)))
+        value, most = (
+            float(self.f.value(losses)),
+            max(0.0, float(self.excesses(losses).max(initial=-np.inf))),
+        )
         found = []
         for k in range(losses.shape[-1]):
             alike = np.zeros_like(losses)
@@ -268,11 +345,14 @@ class ReleasedProblem:
             known[k] = 1.0
             of_counts = self.spread(alike, 0.0, count_noise, known)[0]
             told = float(self.f.value(alike))
-            found.append(Constant(told, value - told, float(np.hypot(noise, of_counts)), admitted, k))
+            found.append(
+                Constant(told, value - told, float(np.hypot(noise, of_counts)), admitted, k)
+            )
         return min(found, key=lambda one: (not one.admitted, one.error))
 
     def beside(self, losses: Floats, other: Floats, noise: float, noise_of_other: float) -> Rival:
-        """Another rule by the objective, from releases of its own: numbers of that noise, and these losses'."""
+        """Another rule by the objective, from releases of its own: numbers of that noise, and these
+        losses'."""
         value, told = float(self.f.value(losses)), float(self.f.value(other))
         parts = self.spread(losses, noise, 0.0)[0], self.spread(other, noise_of_other, 0.0)[0]
         most = max(0.0, float(self.excesses(losses).max(initial=-np.inf)))
@@ -280,14 +360,17 @@ class ReleasedProblem:
         return Rival(told, value - told, math.hypot(*parts), admitted)
 
     def sampling(self, losses: Floats) -> Floats:
-        """The standard deviation of each constraint's value over draws of the rows, from released losses of decisions: one more
-        row in a place moves its frequency and its share. NaN for losses that are numbers, whose spread is not released.
+        """The standard deviation of each constraint's value over draws of the rows, from released
+        losses of decisions: one more row in a place moves its frequency and its share. NaN for
+        losses that are numbers, whose spread is not released.
 
         Rates of few rows are moved towards each other, as in `fairness.sampling`."""
         if losses.ndim != 3:
             return np.full(len(self.defined), np.nan)
         shares, added = self.shares[..., np.newaxis], sampling.ADDED / self.rows
-        drawn = shares * (np.clip(losses, 0.0, shares) + added) / (shares + losses.shape[-1] * added)
+        drawn = (
+            shares * (np.clip(losses, 0.0, shares) + added) / (shares + losses.shape[-1] * added)
+        )
         at, moves = self._numbers(self.shares)(drawn), []
         for place in np.ndindex(losses.shape):
             step = STEP * max(float(self.shares[place[:2]]), self.least)
@@ -298,7 +381,11 @@ class ReleasedProblem:
         influence, weights = np.array(moves), drawn.ravel()[:, np.newaxis]
         per_row, heaviest = self.problem.cells.per_row, self.problem.ground.heaviest or 1.0
         centre = (weights * influence).sum(axis=0) ** 2 if per_row == 1 else 0.0
-        variance = np.maximum((weights * influence**2).sum(axis=0) * per_row - centre, 0.0) * heaviest / self.rows
+        variance = (
+            np.maximum((weights * influence**2).sum(axis=0) * per_row - centre, 0.0)
+            * heaviest
+            / self.rows
+        )
         return np.asarray(np.sqrt(variance))
 
     @property
@@ -310,7 +397,9 @@ class ReleasedProblem:
         """f and the constraints' values of losses, where cells and labels have these shares."""
         f, asked = self.problem.functions(shares, self.least)
         told, shown = with_lines(f, self.told[0]), shown_of(asked, self.told[1:])
-        return lambda losses: np.concatenate([[float(told.value(losses))], measured_values(shown, losses)])
+        return lambda losses: np.concatenate(
+            [[float(told.value(losses))], measured_values(shown, losses)]
+        )
 
 
 def _require_loss(constraint: Constraint, loss: str) -> None:
@@ -318,7 +407,21 @@ def _require_loss(constraint: Constraint, loss: str) -> None:
     for notion in constraint.notions:
         if isinstance(notion, BoundedGroupLoss) and notion.loss != loss:
             remedy = f"Pass loss={notion.loss!r}, or BoundedGroupLoss(..., loss={loss!r})."
-            raise InputError(complaint(expected=f"bounds on the {loss} loss", of="constraint", got=notion.loss, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"bounds on the {loss} loss",
+                    of="constraint",
+                    got=notion.loss,
+                    remedy=remedy,
+                )
+            )
         if loss != "zero_one" and not isinstance(notion, BoundedGroupLoss):
             remedy = "Rates are of decisions: leave loss='zero_one'."
-            raise InputError(complaint(expected=f"bounds on the {loss} loss", of="constraint", got=str(notion), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"bounds on the {loss} loss",
+                    of="constraint",
+                    got=str(notion),
+                    remedy=remedy,
+                )
+            )

@@ -1,19 +1,22 @@
-"""A group objective where features and labels are public: rules are searched on public rows, and their mixture is counted once.
+"""A group objective where features and labels are public: rules are searched on public rows, and
+their mixture is counted once.
 
     min over mixtures Q of linear rules:   h(l(Q)) = f(l(Q)) + G max(0, g(l(Q)))
 
-The oracle is the game's (`responses`): sums that are released once say who may be in which group, so what any rule costs is
-foretold, and several searches answer a round all but free. Losses are linear in the mixture and h is convex, so the best
-mixture of all rules that were met, and its prices, are the `master`'s.
+The oracle is the game's (`responses`): sums that are released once say who may be in which group,
+so what any rule costs is foretold, and several searches answer a round all but free. Losses are
+linear in the mixture and h is convex, so the best mixture of all rules that were met, and its
+prices, are the `master`'s.
 
     init    counts by cell and label, and sums of features, released once
     step    prices of the best mixture so far -> the oracle's rule -> its losses, released; they say how far off what is
             foretold is, and all rounds together say it with little noise
     finish  the best mixture of the rules and the constants, and how it decides, released once: noise that no choice has seen
 
-What is foretold is moved by the mean over rounds of what was counted less what was foretold, as a part of its cell, times
-(variance of such parts) / (that + their noise's): a small cell is taken to be like the others unless it is clear that it is
-not (empirical Bayes). Bounds are aimed at from inside (`group_hearing`).
+What is foretold is moved by the mean over rounds of what was counted less what was foretold, as a
+part of its cell, times (variance of such parts) / (that + their noise's): a small cell is taken to
+be like the others unless it is clear that it is not (empirical Bayes). Bounds are aimed at from
+inside (`group_hearing`).
 
 Guarantees (tests/learning/test_learning_group_public.py):
 1. The log is the plan, event for event, and it costs what was promised.
@@ -53,8 +56,8 @@ FEWEST_PARTS = 5  # of PARTS: a rule that weighs less than that is left out of t
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values and public rows. `price`: what the next rule is asked to be cheap at; `master`: tangents
-    of what is aimed at."""
+    """Between rounds: released values and public rows. `price`: what the next rule is asked to be
+    cheap at; `master`: tangents of what is aimed at."""
 
     posed: ReleasedProblem
     told: ResponseState
@@ -65,7 +68,8 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class PublicSearch:
-    """A search that is planned and priced: public values alone. Made by `group_plan.plan_public`."""
+    """A search that is planned and priced: public values alone. Made by
+    `group_plan.plan_public`."""
 
     problem: Problem
     oracle: Responses
@@ -88,7 +92,13 @@ class PublicSearch:
         """The whole search's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        return compose([*parts, Repeated(ground.event(self.audit_asks()), self.rounds), ground.event(self.last_asks())])
+        return compose(
+            [
+                *parts,
+                Repeated(ground.event(self.audit_asks()), self.rounds),
+                ground.event(self.last_asks()),
+            ]
+        )
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of its rule: for plans, which depend on shapes alone."""
@@ -102,25 +112,38 @@ class PublicSearch:
 
     def _noise(self, asks: list[Ask]) -> float:
         """The standard deviation of each number of such an answer."""
-        return 0.0 if self.ground.is_exact else float(asks[0].multiplier) * self.ground.move(asks[0].question)
+        return (
+            0.0
+            if self.ground.is_exact
+            else float(asks[0].multiplier) * self.ground.move(asks[0].question)
+        )
 
     @property
     def noise_of_counts(self) -> float:
         """The standard deviation of each released count."""
-        return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
+        return (
+            0.0
+            if self.ground.is_exact
+            else self.counts_multiplier * self.ground.move(self.ground.counts)
+        )
 
     def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The standard deviation of each number that is reported of the mixture."""
         return self._noise(self.last_asks())
 
-    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+    # -- init, step, stop, finish ------------------------------------------------------------------
 
     def init(self, curator: Curator) -> State:
-        """Counts, and what the oracle needs; the first price is that of the rule without constraints and the constants."""
+        """Counts, and what the oracle needs; the first price is that of the rule without
+        constraints and the constants."""
         counts, told = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
-        noise = noise_of_excesses(posed, posed.chance, self._noise(self.audit_asks()) / math.sqrt(self.rounds))
-        state = State(posed, told, Master(aimed(posed, posed.chance, noise)), np.zeros_like(posed.chance))
+        noise = noise_of_excesses(
+            posed, posed.chance, self._noise(self.audit_asks()) / math.sqrt(self.rounds)
+        )
+        state = State(
+            posed, told, Master(aimed(posed, posed.chance, noise)), np.zeros_like(posed.chance)
+        )
         return self._priced(state)
 
     def step(self, curator: Curator, state: State) -> State:
@@ -129,11 +152,15 @@ class PublicSearch:
         costs = state.price / posed.rows - ground.costs(np.zeros_like(state.price), posed.rows)
         rule, told = self.oracle.respond(curator, ground, state.told, costs, posed.rows)
         (shown,) = audited(curator, ground, rule, [self.audit_multiplier], posed.counts)
-        return self._priced(replace(state, told=self.oracle.heard(told, rule, shown), round=state.round + 1))
+        return self._priced(
+            replace(state, told=self.oracle.heard(told, rule, shown), round=state.round + 1)
+        )
 
     def _priced(self, state: State) -> State:
         """Prices of the best mixture so far."""
-        return replace(state, price=state.master.solve(np.array(list(self.foretold(state).values())))[1])
+        return replace(
+            state, price=state.master.solve(np.array(list(self.foretold(state).values())))[1]
+        )
 
     def foretold(self, state: State) -> dict[Hashable, Floats]:
         """About how each rule that was met decides, as shares of all rows."""
@@ -162,7 +189,11 @@ class PublicSearch:
         parts = np.rint(PARTS * weights).astype(int)
         parts[parts < FEWEST_PARTS] = 0
         parts[int(parts.argmax())] += PARTS - int(parts.sum())
-        return [(atom.rule, int(part)) for atom, part in zip(state.told.atoms.values(), parts, strict=True) if part > 0]
+        return [
+            (atom.rule, int(part))
+            for atom, part in zip(state.told.atoms.values(), parts, strict=True)
+            if part > 0
+        ]
 
     def finish(self, curator: Curator, state: State, reason: Reason) -> Found:
         """The mixture, and how it decides, released once."""
@@ -170,7 +201,11 @@ class PublicSearch:
         rules = self.settle(state)
         pressed = np.zeros(len(posed.excesses(posed.chance)))
         found = counted(curator, ground, rules, pressed, self.settled_multiplier, posed.counts)
-        table = found.histogram if ground.outputs > 1 else ground.by_class(found.histogram[..., 1:], posed.counts)
+        table = (
+            found.histogram
+            if ground.outputs > 1
+            else ground.by_class(found.histogram[..., 1:], posed.counts)
+        )
         return Found.of(
             posed,
             found.rules,
@@ -184,7 +219,8 @@ class PublicSearch:
         )
 
     def _pressed(self, state: State) -> Floats:
-        """How hard each comparison was pressed, about: of the last prices, what each excess's slope explains."""
+        """How hard each comparison was pressed, about: of the last prices, what each excess's slope
+        explains."""
         posed = state.posed
         at = posed.chance
         lines = np.array([posed.pull(one, at).ravel() for one in np.eye(len(posed.excesses(at)))])
@@ -194,7 +230,8 @@ class PublicSearch:
         return np.asarray(nnls(lines.T, left)[0])
 
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
-        """Search, with a curator that was made for the plan; the curator is closed afterwards, come what may."""
+        """Search, with a curator that was made for the plan; the curator is closed afterwards, come
+        what may."""
         try:
             state = self.init(curator)
             while (reason := self.stop(state)) is None:

@@ -12,9 +12,14 @@ from .played import State
 
 
 def run(
-    curator: Curator, search: Any, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
+    curator: Curator,
+    search: Any,
+    progress: Progress | None = None,
+    *,
+    watch: Callable[[State], None] | None = None,
 ) -> Found:
-    """Run a loop to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+    """Run a loop to its end with a curator that was made for its plan; the curator is closed
+    afterwards, come what may."""
     try:
         state = search.init(curator)
         while (reason := search.stop(state)) is None:

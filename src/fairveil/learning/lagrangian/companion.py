@@ -1,12 +1,16 @@
-"""What is asked once a model is there: its values anew, if they chose its threshold, and what a model without constraints does.
+"""What is asked once a model is there: its values anew, if they chose its threshold, and what a
+model without constraints does.
 
-A threshold that was picked by noisy values has the luckiest of them; those of a release of its own are what is reported. A
-companion without constraints tells what fairness cost, and what mixing would. It begins where the constrained model ended, so
-that few rounds are enough, and asks for the gradient of the loss alone. Where features are public the opening rounds have found
-it exactly, for free, and nothing is asked but how it decides by group.
+A threshold that was picked by noisy values has the luckiest of them; those of a release of its own
+are what is reported. A companion without constraints tells what fairness cost, and what mixing
+would. It begins where the constrained model ended, so that few rounds are enough, and asks for the
+gradient of the loss alone. Where features are public the opening rounds have found it exactly, for
+free, and nothing is asked but how it decides by group.
 
-Guarantees (tests/learning/test_learning_comparison.py; neighbours in tests/learning/test_learning_rate_constrained.py):
-1. Its releases are in the plan of the model that it stands beside, priced with it, and the log equals the plan.
+Guarantees (tests/learning/test_learning_comparison.py; neighbours in
+tests/learning/test_learning_rate_constrained.py):
+1. Its releases are in the plan of the model that it stands beside, priced with it, and the log
+   equals the plan.
 2. The weights that are handed out do not depend on it; its values of them are unbiased.
 """
 
@@ -41,8 +45,9 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Companion(Search[Course, list[Outcome]]):
-    """The search that follows on `found`. `begin`: weights (models, outputs, 1 + width) in the units that rows have inside;
-    `standard`: their centre and scale; `rate`: of its steps, a number a model."""
+    """The search that follows on `found`. `begin`: weights (models, outputs, 1 + width) in the
+    units that rows have inside; `standard`: their centre and scale; `rate`: of its steps, a number
+    a model."""
 
     planned: Plan
     found: tuple[Outcome, ...]
@@ -88,10 +93,15 @@ class Companion(Search[Course, list[Outcome]]):
 
     def _settled(self, answers: Answers) -> list[Outcome]:
         """With the values of models whose thresholds were put before these were released."""
-        tables = self.planned.read_compare(answers[1:], len(self.found), self.planned.compare_multiplier)
+        tables = self.planned.read_compare(
+            answers[1:], len(self.found), self.planned.compare_multiplier
+        )
         values, spread, drawn = self._values(answers[0], self.planned.report_multiplier)
         told = zip(self.found, values, spread, drawn, strict=True)
-        fresh = [replace(one, values=value, spread=noise, sampling=error, looks=1) for one, value, noise, error in told]
+        fresh = [
+            replace(one, values=value, spread=noise, sampling=error, looks=1)
+            for one, value, noise, error in told
+        ]
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(fresh)]
 
     def _beside(self, found: list[Outcome], state: Course, answers: Answers) -> list[Outcome]:
@@ -110,14 +120,21 @@ class Companion(Search[Course, list[Outcome]]):
         return out
 
     def _values(self, answer: Floats, multiplier: float) -> tuple[Floats, Floats, Floats]:
-        """The constraints' values of decisions that were released at that multiplier, their noise and their sampling error."""
+        """The constraints' values of decisions that were released at that multiplier, their noise
+        and their sampling error."""
         planned, system = self.planned, self.planned.system
         assert system is not None
         counts = np.stack([one.counts for one in self.found])
         decided = self._each(answer).reshape(len(counts), *system.shape[:2], -1)
         values = system.exact_values(planned.by_class(decided, counts), counts, planned.floor)
-        spread = np.stack([planned.noise_of(*pair, multiplier)(0) for pair in zip(counts, decided, strict=True)])
-        return values, spread, np.stack([planned.sampling_of(*pair) for pair in zip(counts, decided, strict=True)])
+        spread = np.stack(
+            [planned.noise_of(*pair, multiplier)(0) for pair in zip(counts, decided, strict=True)]
+        )
+        return (
+            values,
+            spread,
+            np.stack([planned.sampling_of(*pair) for pair in zip(counts, decided, strict=True)]),
+        )
 
     def _linear(self, weights: Floats) -> Linear:
         return Linear(weights if self.many else weights[0], 1.0 / self.planned.settings.temperature)
@@ -133,6 +150,11 @@ def compared(planned: Plan, found: Outcome, table: Table) -> Outcome:
     limits = None
     if planned.system is not None:
         known = (planned.system, found.counts, planned.floor)
-        noise, drawn = constants.noise_of(*known, planned.count_noise), constants.sampling_of(*known, planned.max_sample_weight)
-        limits = Limits(found.values, found.bounds, found.spread, constants.values_of(*known), noise, drawn)
+        noise, drawn = (
+            constants.noise_of(*known, planned.count_noise),
+            constants.sampling_of(*known, planned.max_sample_weight),
+        )
+        limits = Limits(
+            found.values, found.bounds, found.spread, constants.values_of(*known), noise, drawn
+        )
     return replace(found, comparison=Comparison(table, found.rows, limits))

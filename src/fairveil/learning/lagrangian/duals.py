@@ -1,7 +1,8 @@
 """Dual players: how strongly each constraint is pressed, from released constraint values alone.
 
-The Lagrangian is linear in the duals, so ascent follows the *excess* e_j = value_j - bound_j: press harder while a constraint
-is broken, let go while it holds. Everything here is post-processing of noisy histograms.
+The Lagrangian is linear in the duals, so ascent follows the *excess* e_j = value_j - bound_j: press
+harder while a constraint is broken, let go while it holds. Everything here is post-processing of
+noisy histograms.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ TELLABLE = 0.04
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AscentState:
-    """The state of the dual player: arrays (models, constraints), and per model what its step is scaled by."""
+    """The state of the dual player: arrays (models, constraints), and per model what its step is
+    scaled by."""
 
     duals: Floats
     integral: Floats
@@ -47,17 +49,20 @@ class ProjectedAscent:
         smooth   <- ema_nu * smooth + (1 - ema_nu) * p e
         duals    =  project(integral + f * kp * smooth / r)
 
-    p_j is how far excess j is trusted (1 where nothing has noise). Where all are noise, r is about what can just be told,
-    much more than p e: a search whose constraints cannot be heard is one without constraints.
+    p_j is how far excess j is trusted (1 where nothing has noise). Where all are noise, r is about
+    what can just be told, much more than p e: a search whose constraints cannot be heard is one
+    without constraints.
 
-    The integral alone is the projected gradient ascent of RaCO-DP (its eq. 11). `Differs:` its step is divided by the typical
-    excess r, so that one default serves gaps of 0.2 and of 0.01, and a proportional part damps the swing that ascent and
-    momentum start together (a proportional-integral controller). Its noise is averaged over about 1 / (1 - ema_nu) rounds. Both
-    fade, so that what swings comes to rest while the late iterates are averaged.
+    The integral alone is the projected gradient ascent of RaCO-DP (its eq. 11). `Differs:` its step
+    is divided by the typical excess r, so that one default serves gaps of 0.2 and of 0.01, and a
+    proportional part damps the swing that ascent and momentum start together (a
+    proportional-integral controller). Its noise is averaged over about 1 / (1 - ema_nu) rounds.
+    Both fade, so that what swings comes to rest while the late iterates are averaged.
 
-    `unit`: r is the largest excess, or the length of all of them ("length"). With many groups several are broken at once, and
-    all of their duals rise. In units of the largest their sum rises as many times faster, above what holds the bounds, and does
-    not come down again in the rounds that are left; in units of the length it rises as with two groups.
+    `unit`: r is the largest excess, or the length of all of them ("length"). With many groups
+    several are broken at once, and all of their duals rise. In units of the largest their sum rises
+    as many times faster, above what holds the bounds, and does not come down again in the rounds
+    that are left; in units of the length it rises as with two groups.
     """
 
     rounds: int
@@ -70,17 +75,25 @@ class ProjectedAscent:
 
     def step(self, state: AscentState, excess: Floats, trust: Floats | float = 1.0) -> AscentState:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
-        e = excess if np.isfinite(excess).all() else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
+        e = (
+            excess
+            if np.isfinite(excess).all()
+            else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
+        )
         pressing = (e > 0) | (state.duals > 0)
         broken = trust * e * e * pressing
         largest = self.unit == "largest"
         squares = state.squares + (
-            np.maximum.reduce(broken, axis=-1, initial=0.0) if largest else np.add.reduce(broken, axis=-1)
+            np.maximum.reduce(broken, axis=-1, initial=0.0)
+            if largest
+            else np.add.reduce(broken, axis=-1)
         )
         rounds = state.rounds + 1
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
         e = trust * e
-        unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
+        unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[
+            :, np.newaxis
+        ]
         integral = self._projected(state.integral + self.ki / self.rounds * unit * e)
         smooth = self.ema_nu * state.smooth + (1.0 - self.ema_nu) * e
         duals = self._projected(integral + self.kp * unit * smooth)
@@ -92,7 +105,8 @@ class ProjectedAscent:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ExponentiatedGradientState:
-    """The state of the auditor: the sum of excesses so far, and the sum of their largest squares."""
+    """The state of the auditor: the sum of excesses so far, and the sum of their largest
+    squares."""
 
     sums: Floats
     squares: float = 0.0
@@ -100,15 +114,17 @@ class ExponentiatedGradientState:
 
 @dataclass(frozen=True, slots=True)
 class ExponentiatedGradient:
-    """The auditor: duals on a simplex of size `bound`, by exponentiated gradient (Jagielski et al., Algorithm 3).
+    """The auditor: duals on a simplex of size `bound`, by exponentiated gradient (Jagielski et al.,
+    Algorithm 3).
 
         duals_k = bound exp(rate sums_k) / (idle + sum_j exp(rate sums_j)),     sums = sum over rounds of excesses
         rate    = step_size sqrt(ln(idle + K) / sum over rounds of max_k excess_k^2)
 
-    The corner of no pressure has the weight of `idle` constraints. `Differs:` in the paper idle is 1, and the rate
-    1/2 sqrt(ln(1 + K) / T), which is right for excesses of size 1 without noise. Here the rate is of the excesses' own size,
-    noise included (it serves any number of rounds), and the game begins near no pressure: duals that suffice are mostly far
-    below the bound, and all rounds in which they are too large stay in the mixture. After T rounds the best fixed duals are
+    The corner of no pressure has the weight of `idle` constraints. `Differs:` in the paper idle is
+    1, and the rate 1/2 sqrt(ln(1 + K) / T), which is right for excesses of size 1 without noise.
+    Here the rate is of the excesses' own size, noise included (it serves any number of rounds), and
+    the game begins near no pressure: duals that suffice are mostly far below the bound, and all
+    rounds in which they are too large stay in the mixture. After T rounds the best fixed duals are
     ahead of those played by O(bound sqrt(ln(idle + K) sum of squares) / T) a round.
     """
 
@@ -119,7 +135,9 @@ class ExponentiatedGradient:
     def duals(self, state: ExponentiatedGradientState) -> Floats:
         """The auditor's play."""
         pace = math.log(self.idle + len(state.sums))
-        theta = state.sums * (self.step_size * math.sqrt(pace / state.squares) if state.squares > 0 else 0.0)
+        theta = state.sums * (
+            self.step_size * math.sqrt(pace / state.squares) if state.squares > 0 else 0.0
+        )
         top = max(float(theta.max(initial=0.0)), 0.0)
         powers = np.exp(theta - top)
         return np.asarray(self.bound * powers / (self.idle * math.exp(-top) + powers.sum()))
@@ -127,7 +145,9 @@ class ExponentiatedGradient:
     def step(self, state: ExponentiatedGradientState, excess: Floats) -> ExponentiatedGradientState:
         """One round, given noisy excesses; undefined ones count as zero."""
         e = np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
-        return ExponentiatedGradientState(state.sums + e, state.squares + float(np.max(e * e, initial=0.0)))
+        return ExponentiatedGradientState(
+            state.sums + e, state.squares + float(np.max(e * e, initial=0.0))
+        )
 
 
 def weights_of(spread: Floats) -> Floats:

@@ -1,28 +1,37 @@
-"""Private descent for linear models against a max player, any number of them side by side: RaCO-DP and DP-FERMI, corrected.
+"""Private descent for linear models against a max player, any number of them side by side: RaCO-DP
+and DP-FERMI, corrected.
 
     min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
 
-is RaCO-DP's problem (theory.md#raco); `fermi` says what DP-FERMI puts in the duals' place. A round is one joint answer: the sum
-of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the histogram of predictions by cell (*hard*
-decisions for constraints). The model steps along the first, the max player along the second; nothing else is read. Counts of
-the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers are scaled
-where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last, and its
-threshold is moved where they do not hold.
+is RaCO-DP's problem (theory.md#raco); `fermi` says what DP-FERMI puts in the duals' place. A round
+is one joint answer: the sum of gradients of the rows' own Lagrangians, each shortened to norm
+`clip`, and the histogram of predictions by cell (*hard* decisions for constraints). The model steps
+along the first, the max player along the second; nothing else is read. Counts of the cells do not
+change over rounds, so they are released once, before the first, with the moments by which numbers
+are scaled where a schema bounds them. The constraints of the model that is handed out are measured
+once more, after the last, and its threshold is moved where they do not hold.
 
 Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
 1. The plan costs at most the promise, under its relation, and is made of public values alone.
 2. The log equals the plan; all noise of a round is one event on one batch.
-3. Nothing that is asked depends on a row except through released answers: costs, averages and step sizes use released counts.
+3. Nothing that is asked depends on a row except through released answers: costs, averages and step
+   sizes use released counts.
 4. A model's bits do not depend on the models beside it.
 
-`Differs:` from the paper on rate constraints (eq. 6-12, alg. 1); for DP-FERMI see `fermi` and `players`:
-- Gaussian noise for the histogram, jointly with the gradient: one event. The paper samples two mechanisms as if independently.
+`Differs:` from the paper on rate constraints (eq. 6-12, alg. 1); for DP-FERMI see `fermi` and
+`players`:
+- Gaussian noise for the histogram, jointly with the gradient: one event. The paper samples two
+  mechanisms as if independently.
 - Full batches unless a sampling rate is given; the paper draws Poisson batches.
-- Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
-- The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of `duals.ProjectedAscent`.
-- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less the loss pulls, and the
-  clip does not shorten what constraints add (the paper's sec. E.6 finds that it does).
-- The handed-out model is the average of the late iterates, not the best on exact training statistics.
+- Averages divide by a released or public number of rows, never by the batch; under replace-one all
+  scales are doubled.
+- The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of
+  `duals.ProjectedAscent`.
+- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less
+  the loss pulls, and the clip does not shorten what constraints add (the paper's sec. E.6 finds
+  that it does).
+- The handed-out model is the average of the late iterates, not the best on exact training
+  statistics.
 """
 
 from __future__ import annotations
@@ -58,12 +67,14 @@ CURVATURE_ROUNDS = 12
 
 
 WARM_ROUNDS = 60
-"""Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
+"""Exact rounds without constraints before the first noisy one, where features and labels are
+public: they are free."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearDescent(Search[State, list[Outcome]]):
-    """The search for one model, or for many that differ in the bounds of their constraints or in their noise alone.
+    """The search for one model, or for many that differ in the bounds of their constraints or in
+    their noise alone.
 
     `plan`: what is asked, and at what price (`plans.make`). `bounds` (models, constraints).
     """
@@ -75,15 +86,26 @@ class LinearDescent(Search[State, list[Outcome]]):
 
     def __post_init__(self) -> None:
         if self.many and not self.planned.is_shared:
-            remedy = "Fit one after another: each has a scale or a clip of its own, made of what is released for it alone."
-            raise InputError(complaint(expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy))
+            remedy = (
+                "Fit one after another: each has a scale or a clip of its own, made of what is "
+                "released for it alone."
+            )
+            raise InputError(
+                complaint(
+                    expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy
+                )
+            )
         s = self.settings
         if self.player is None and self.system is not None:
             _checks.normalise(self, player=constraints_of(self.planned, self.bounds))
-        _checks.normalise(self, plan=self.planned.events(self.models if self.many else None), batch=self.planned.batch)
+        _checks.normalise(
+            self,
+            plan=self.planned.events(self.models if self.many else None),
+            batch=self.planned.batch,
+        )
         _checks.normalise(self, rounds=s.most_rounds if self.planned.is_exact else s.rounds)
 
-    # -- what it is made of ------------------------------------------------------------------------------------------------
+    # -- what it is made of ------------------------------------------------------------------------
 
     @property
     def settings(self) -> Settings:
@@ -109,7 +131,7 @@ class LinearDescent(Search[State, list[Outcome]]):
     def _shape(self) -> tuple[int, int, int]:
         return (self.models, self.planned.outputs, 1 + self.planned.layout.width)
 
-    # -- the search --------------------------------------------------------------------------------------------------------
+    # -- the search --------------------------------------------------------------------------------
 
     def first(self) -> list[Ask]:
         return self.planned.first(self.models if self.many else None)
@@ -117,10 +139,15 @@ class LinearDescent(Search[State, list[Outcome]]):
     def init(self, answers: Answers) -> State:
         counts, rows = self.planned.read_counts(answers, self.models)
         standard = self.planned.standard(answers, counts, rows)
-        walk, play = PrimalState.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
+        walk, play = (
+            PrimalState.begin(self._shape),
+            None if self.player is None else self.player.begin(counts, rows),
+        )
         rate = self.planned.rate(rows)
         clip = self.planned.clip_at(float(rows[0]))  # the same of all models
-        state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard)
+        state = State(
+            walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard
+        )
         if self.planned.sees_features:
             warming = not self.planned.is_exact
             state = replace(state, probe=start_of(self._shape[2], self.models), warming=warming)
@@ -138,7 +165,16 @@ class LinearDescent(Search[State, list[Outcome]]):
     def asks(self, state: State) -> list[Ask]:
         if state.probe is not None:
             zero = np.zeros_like(state.probe)
-            return [Ask(GradientSum(self._linear(zero if state.pull is None else state.probe), None, loss="squared"), 0.0)]
+            return [
+                Ask(
+                    GradientSum(
+                        self._linear(zero if state.pull is None else state.probe),
+                        None,
+                        loss="squared",
+                    ),
+                    0.0,
+                )
+            ]
         model = self._linear(state.walk.weights)
         if state.warming:
             return [Ask(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
@@ -156,7 +192,9 @@ class LinearDescent(Search[State, list[Outcome]]):
         if state.warming:
             return self._warm(state, self._each(answers[0]) / rows)
         gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
-        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(t)
+        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(
+            t
+        )
         play = state.play
         if self.player is not None:
             histogram = self._histogram(answers[1:], state)
@@ -171,7 +209,10 @@ class LinearDescent(Search[State, list[Outcome]]):
             still = still & self.player.rests(state.play, play, histogram, t, s.tolerance)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         before = stopped > 0  # these stay where they were, whatever becomes of the others
-        walk = replace(walk, weights=np.where(before[:, np.newaxis, np.newaxis], state.walk.weights, walk.weights))
+        walk = replace(
+            walk,
+            weights=np.where(before[:, np.newaxis, np.newaxis], state.walk.weights, walk.weights),
+        )
         if self.player is not None:
             play = self.player.keep(state.play, play, before)
         stopped = np.where(~before & still, t + 1.0, stopped)
@@ -190,7 +231,10 @@ class LinearDescent(Search[State, list[Outcome]]):
     def sequel(self, state: State, result: list[Outcome]) -> Companion | None:
         if not self.planned.follows:
             return None
-        begin, rounds = self._found(state) if state.opened is None else state.opened, self.planned.free_rounds
+        begin, rounds = (
+            self._found(state) if state.opened is None else state.opened,
+            self.planned.free_rounds,
+        )
         rate = state.rate
         if rounds and not self.planned.is_exact:
             rate = self.planned.rate_of(state.rows, free=True)
@@ -205,14 +249,27 @@ class LinearDescent(Search[State, list[Outcome]]):
         if self.system is not None:
             names = self.system.names
             if self.planned.has_thresholds:
-                found, values, spread, sampling, looks = self._moved(found, [self._each(one) for one in answers], state)
+                found, values, spread, sampling, looks = self._moved(
+                    found, [self._each(one) for one in answers], state
+                )
             else:
                 values = self._values(self._each(answers[0]), state)
                 histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
                 pairs = zip(state.counts, histograms, strict=True)
-                spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
-                sampling = np.stack([self.planned.sampling_of(*pair) for pair in zip(state.counts, histograms, strict=True)])
-        duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
+                spread = np.stack(
+                    [self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs]
+                )
+                sampling = np.stack(
+                    [
+                        self.planned.sampling_of(*pair)
+                        for pair in zip(state.counts, histograms, strict=True)
+                    ]
+                )
+        duals = (
+            np.zeros((self.models, 0))
+            if self.player is None
+            else self.player.duals(state.play, len(names))
+        )
         weights = in_coded_units(found, state.standard)
         noise = self.planned.weight_noise(state.rows, np.broadcast_to(state.rate, state.rows.shape))
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
@@ -257,30 +314,40 @@ class LinearDescent(Search[State, list[Outcome]]):
         weights, velocity, total, counted = (arrays[name] for name in WALK)
         held = {name: arrays.get(name) for name in ARRAYS}
         counts, rows = arrays["counts"], arrays["rows"]
-        kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
+        kept = {
+            name.removeprefix("play_"): value
+            for name, value in arrays.items()
+            if name.startswith("play_")
+        }
         return State(
             PrimalState(weights, velocity, total, int(counted)),
             None if self.player is None else self.player.thaw(kept, counts, rows),
-            round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
+            # rounds that were lost are not asked again
+            round=int(arrays["step"]) + round - int(arrays["frozen_at"]),
             warming=bool(arrays["warming"]),
             clip=self.planned.clip_at(float(rows[0])),
             standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
             **held,  # type: ignore[arg-type]  # what every state has is there
         )
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _compared(self, found: list[Outcome], answers: Answers, state: State) -> list[Outcome]:
         """With what was released to compare models whose thresholds stay."""
         asked = self.planned.compare_asks(self._linear(state.walk.weights), 0.0)
         if not asked or self.planned.has_thresholds:
             return found
-        tables = self.planned.read_compare(answers[-len(asked) :], self.models, self.planned.compare_multiplier)
+        tables = self.planned.read_compare(
+            answers[-len(asked) :], self.models, self.planned.compare_multiplier
+        )
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
 
-    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, Floats, list[int]]:
-        """Models with their thresholds where the constraints hold, if they do not at zero; their values, their noise and
-        sampling error, and from how many thresholds each was picked by them."""
+    def _moved(
+        self, found: Floats, answers: list[Floats], state: State
+    ) -> tuple[Floats, Floats, Floats, Floats, list[int]]:
+        """Models with their thresholds where the constraints hold, if they do not at zero; their
+        values, their noise and sampling error, and from how many thresholds each was picked by
+        them."""
         assert self.system is not None
         shape = self.system.shape[:2]
         per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
@@ -300,22 +367,28 @@ class LinearDescent(Search[State, list[Outcome]]):
             )
             weights[m, 0, 0] -= chosen.at
             values.append(chosen.values)
-            spread.append(self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins))
+            spread.append(
+                self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins)
+            )
             sampling.append(self.planned.sampling_of(counts, chosen.decisions[..., np.newaxis]))
             looks.append(chosen.looks)
         return weights, np.stack(values), np.stack(spread), np.stack(sampling), looks
 
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
-        """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""
+        """Constraint values (thresholds, constraints) of decisions for the second class
+        (thresholds, cells, labels)."""
         assert self.system is not None
         histogram = self.planned.by_class(decisions, np.broadcast_to(counts, decisions.shape))
         return self.system.exact_values(histogram, counts, self.planned.floor)
 
     def _found(self, state: State) -> Floats:
-        """The models to hand out: the average of the late iterates; where the search converged, where it stands."""
+        """The models to hand out: the average of the late iterates; where the search converged,
+        where it stands."""
         if state.stopped is None:
             return state.walk.average
-        return np.where(state.stopped[:, np.newaxis, np.newaxis] > 0, state.walk.weights, state.walk.average)
+        return np.where(
+            state.stopped[:, np.newaxis, np.newaxis] > 0, state.walk.weights, state.walk.average
+        )
 
     def _linear(self, weights: Floats) -> Linear:
         return self._origin.at(weights if self.many else weights[0])
@@ -329,14 +402,18 @@ class LinearDescent(Search[State, list[Outcome]]):
         """A round's asks at zero: every round of a run asks the same of other weights and costs."""
         if clip not in self._rounds:
             zeros = self._linear(np.zeros(self._shape))
-            self._rounds[clip] = self.planned.round_asks(zeros, self.models if self.many else None, clip)
+            self._rounds[clip] = self.planned.round_asks(
+                zeros, self.models if self.many else None, clip
+            )
         return self._rounds[clip]
 
     @cached_property
     def _rounds(self) -> dict[float, list[Ask]]:
         return {}
 
-    def _again(self, ask: Ask, model: Linear, costs: Floats | None, loss_scale: Floats | None) -> Ask:
+    def _again(
+        self, ask: Ask, model: Linear, costs: Floats | None, loss_scale: Floats | None
+    ) -> Ask:
         """An ask of the first round about another round's model."""
         question = ask.question
         if isinstance(question, GradientSum):
@@ -349,23 +426,33 @@ class LinearDescent(Search[State, list[Outcome]]):
         return answer if self.many else answer[np.newaxis]
 
     def _histogram(self, answers: Answers, state: State) -> Floats:
-        """A round's histogram by class, in units of all rows; put onto its exact totals where they were asked for."""
+        """A round's histogram by class, in units of all rows; put onto its exact totals where they
+        were asked for."""
         histogram = self._each(answers[0]) / self.planned.sampling_rate
         if len(answers) > 1:
-            histogram = self.planned.onto_totals(histogram, self._each(answers[1]) / self.planned.sampling_rate)
+            histogram = self.planned.onto_totals(
+                histogram, self._each(answers[1]) / self.planned.sampling_rate
+            )
         return self.planned.by_class(histogram, state.counts)
 
     def _values(self, answer: Floats, state: State) -> Floats:
         """Each constraint's value from a histogram of the decisions of all rows."""
         assert self.system is not None
-        return self.system.exact_values(self.planned.by_class(answer, state.counts), state.counts, self.planned.floor)
+        return self.system.exact_values(
+            self.planned.by_class(answer, state.counts), state.counts, self.planned.floor
+        )
 
-    def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[PrimalState, Floats]:
-        """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
+    def _accelerate(
+        self, state: State, gradient: Floats, *, count: bool
+    ) -> tuple[PrimalState, Floats]:
+        """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points
+        uphill."""
         age = np.zeros(self.models) if state.age is None else state.age
         walk, age = restarted(state.walk, gradient, age)
         momentum = ((age + 1.0) / (age + 4.0))[:, np.newaxis, np.newaxis]
-        return walk.step(gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count), age + 1.0
+        return walk.step(
+            gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count
+        ), age + 1.0
 
     def _warm(self, state: State, gradient: Floats) -> State:
         """A round that presses no constraint."""
@@ -376,10 +463,11 @@ class LinearDescent(Search[State, list[Outcome]]):
         return replace(state, walk=rested, age=None, round=0, warming=False, opened=walk.weights)
 
     def _look(self, state: State, gradient: Floats) -> State:
-        """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public features.
+        """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public
+        features.
 
-        The gradient of the squared loss at v is X'(Xv - y); at zero it is -X'y. The log loss is at most a quarter as curved
-        (half with several classes).
+        The gradient of the squared loss at v is X'(Xv - y); at zero it is -X'y. The log loss is at
+        most a quarter as curved (half with several classes).
         """
         if state.pull is None:
             return replace(state, pull=gradient)

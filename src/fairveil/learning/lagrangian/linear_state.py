@@ -10,7 +10,8 @@ import numpy as np
 from ..._types import Floats
 from .primal import PrimalState
 
-ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")  # of a state; some may be None
+# of a state; some may be None
+ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")
 
 
 WALK = ("weights", "velocity", "total", "counted")
@@ -29,12 +30,15 @@ class State:
     clip: float  # of every round, at the released or public number of rows
     round: int = 0
     age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
-    stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
+    # where all is exact: the round after which each model moved no more; 0 while it does
+    stopped: Floats | None = None
     probe: Floats | None = None  # power iteration: the direction, while it runs
     pull: Floats | None = None  # and the gradient at zero
     warming: bool = False
-    standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
-    opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
+    # centre and scale of each number, while it is searched
+    standard: tuple[Floats, Floats] | None = None
+    # the models that the opening rounds found, which know no constraint
+    opened: Floats | None = None
 
     def after(self, walk: PrimalState, play: object) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
@@ -48,7 +52,9 @@ def restarted(walk: PrimalState, gradient: Floats, age: Floats) -> tuple[PrimalS
     uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
     if not uphill.any():
         return walk, age
-    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)), np.where(uphill, 0.0, age)
+    return replace(
+        walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)
+    ), np.where(uphill, 0.0, age)
 
 
 def start_of(width: int, models: int) -> Floats:

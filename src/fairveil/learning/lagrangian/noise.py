@@ -1,4 +1,5 @@
-"""What is public of a planned descent: its batches and clips, and how much noise its multipliers leave in what is released."""
+"""What is public of a planned descent: its batches and clips, and how much noise its multipliers
+leave in what is released."""
 
 from __future__ import annotations
 
@@ -48,36 +49,43 @@ _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 
 
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
-"""Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
+"""Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of
+it."""
 
 
 TINY = 1e-12
 
 
 CONSTRAINED = 1.5
-"""How much longer a row's gradient may be where costs stand beside the loss, both are in one clip, and costs are heard."""
+"""How much longer a row's gradient may be where costs stand beside the loss, both are in one clip,
+and costs are heard."""
 
 
 ROOMY = 0.06
-"""Of the largest step size: where noise leaves room for a larger one, half of the room (in logarithms) goes to the clip."""
+"""Of the largest step size: where noise leaves room for a larger one, half of the room (in
+logarithms) goes to the clip."""
 
 
 ROOMY_OF_TWO = 0.5
-"""The same where two groups alone are told apart, and are likely to be large: there a longer clip is noise first."""
+"""The same where two groups alone are told apart, and are likely to be large: there a longer clip
+is noise first."""
 
 
 ROOM_TO_SPARE, QUIET_MOMENTUM = 4.0, 0.7
-"""From that many times the least clip on, where noise is next to nothing, momentum falls: to this, at the square of it."""
+"""From that many times the least clip on, where noise is next to nothing, momentum falls: to this,
+at the square of it."""
 
 
 LOSS_CLIP = 2.0
-"""Where features and labels are public and groups are not: the largest norm of one row's exact gradient of the loss. It needs
-no clip for privacy; a row that is far off is kept from ruling the model, which errs less on other people's rows."""
+"""Where features and labels are public and groups are not: the largest norm of one row's exact
+gradient of the loss. It needs no clip for privacy; a row that is far off is kept from ruling the
+model, which errs less on other people's rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedNoise:
-    """What is public of a descent, and how noisy it will be. Abstract: see `Plan`, which says what is asked."""
+    """What is public of a descent, and how noisy it will be. Abstract: see `Plan`, which says what
+    is asked."""
 
     promise: Promise
     layout: RowLayout
@@ -109,20 +117,27 @@ class PlannedNoise:
         return 1 if classes <= 2 else classes
 
     def counts_iterate(self, round: int) -> bool:
-        """Whether the iterate of this round is one of those that the model handed out is the average of."""
+        """Whether the iterate of this round is one of those that the model handed out is the
+        average of."""
         s = self.settings
         if s.iterate == "average":
             return round >= (1.0 - s.averaged) * s.rounds
         return round == (s.rounds - 1 if s.iterate == "last" else s.iterate)
 
     def fading(self, round: int) -> float:
-        """What the step size of a round is multiplied by: where the last iterate is handed out, its noise is made to settle."""
+        """What the step size of a round is multiplied by: where the last iterate is handed out, its
+        noise is made to settle."""
         s = self.settings
-        return 1.0 if s.iterate != "last" else min(1.0, (s.rounds - round) / max(1.0, s.averaged * s.rounds))
+        return (
+            1.0
+            if s.iterate != "last"
+            else min(1.0, (s.rounds - round) / max(1.0, s.averaged * s.rounds))
+        )
 
     @cached_property
     def batch(self) -> Batch:
-        """All rows, or Poisson batches; for a network on public features, the first of the parts that take turns."""
+        """All rows, or Poisson batches; for a network on public features, the first of the parts
+        that take turns."""
         rate = self.settings.sampling_rate
         if rate is None or (self.is_exact and self.skeleton is None):
             return FULL
@@ -130,9 +145,14 @@ class PlannedNoise:
 
     @property
     def parts(self) -> int:
-        """How many fixed parts of the rows take turns (theory.md#t8); 0 where rows are drawn, or all asked."""
+        """How many fixed parts of the rows take turns (theory.md#t8); 0 where rows are drawn, or
+        all asked."""
         rate = self.settings.sampling_rate
-        return 0 if rate is None or self.skeleton is None or not self.sees_features else max(1, round(1.0 / rate))
+        return (
+            0
+            if rate is None or self.skeleton is None or not self.sees_features
+            else max(1, round(1.0 / rate))
+        )
 
     def batch_of(self, round: int) -> Batch:
         """The batch of a round."""
@@ -150,17 +170,20 @@ class PlannedNoise:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing that is asked gets noise: without privacy, or where no question reads what is protected."""
+        """Whether nothing that is asked gets noise: without privacy, or where no question reads
+        what is protected."""
         return self.sees_features and (not self.promise.is_private or self.cells is None)
 
     @property
     def is_shared(self) -> bool:
-        """Whether many models can be looked for in one pass: not where each has noisy moments, and so a scale, of its own."""
+        """Whether many models can be looked for in one pass: not where each has noisy moments, and
+        so a scale, of its own."""
         return (not self.scales or self.sees_features) and not self.clips_late
 
     @property
     def clip(self) -> float:
-        """The largest norm of what one row adds to a gradient with noise; the least that `clip_at` gives."""
+        """The largest norm of what one row adds to a gradient with noise; the least that `clip_at`
+        gives."""
         return self.settings.clip or usual_clip(self.promise)
 
     @property
@@ -169,11 +192,13 @@ class PlannedNoise:
         return self.public_rows is None and self._clip_grows
 
     def clip_at(self, rows: float) -> float:
-        """The clip where averages divide by so many rows: under constraints it grows with the room that noise leaves.
+        """The clip where averages divide by so many rows: under constraints it grows with the room
+        that noise leaves.
 
-        With little noise a clip is a bias and no more, and takes most from small groups. Multipliers are of the plan, and noise
-        is in proportion to the clip, so the price is the same. A network's clip, and one that was passed, stay what they are.
-        Without constraints a short clip is no loss: it keeps rows that are far off from ruling the model.
+        With little noise a clip is a bias and no more, and takes most from small groups.
+        Multipliers are of the plan, and noise is in proportion to the clip, so the price is the
+        same. A network's clip, and one that was passed, stay what they are. Without constraints a
+        short clip is no loss: it keeps rows that are far off from ruling the model.
         """
         if not self._clip_grows or (self.public_rows is None and not rows > self.floor):
             return self.clip
@@ -187,14 +212,17 @@ class PlannedNoise:
         return clip * float(min(max(1.0, math.sqrt(room)), s.clip_growth))
 
     def momentum_at(self, clip: float) -> float:
-        """Less where noise left room for a clip `ROOM_TO_SPARE` times its least and more: duals swing with what the model is
-        late by, and nothing needs averaging there."""
+        """Less where noise left room for a clip `ROOM_TO_SPARE` times its least and more: duals
+        swing with what the model is late by, and nothing needs averaging there."""
         s = self.settings
         grown = math.log(max(1.0, clip / self.clip / ROOM_TO_SPARE)) if self._clip_grows else 0.0
-        return s.momentum - min(1.0, grown / math.log(ROOM_TO_SPARE)) * max(0.0, s.momentum - QUIET_MOMENTUM)
+        return s.momentum - min(1.0, grown / math.log(ROOM_TO_SPARE)) * max(
+            0.0, s.momentum - QUIET_MOMENTUM
+        )
 
     def _heard(self, rows: float) -> float:
-        """How far the search would follow a constraint if all cells and labels had as many rows: from public facts alone."""
+        """How far the search would follow a constraint if all cells and labels had as many rows:
+        from public facts alone."""
         assert self.system is not None
         cells, labels = self.system.shape[:2]
         each = rows / (cells * labels) * (1 if self.cells is None else self.cells.per_row)
@@ -211,54 +239,75 @@ class PlannedNoise:
         """The largest norm of one row's exact gradient of the loss; None: any."""
         return LOSS_CLIP if self.sees_features and self.promise.is_private else None
 
-    def histogram(self, model: Form, decisions: str = "hard") -> PredictionHistogram | NetworkHistogram:
+    def histogram(
+        self, model: Form, decisions: str = "hard"
+    ) -> PredictionHistogram | NetworkHistogram:
         """The question about a model's decisions."""
         if isinstance(model, Network):
             return NetworkHistogram(model, self.cells, decisions, by_label=self.by_label)
         return PredictionHistogram(model, self.cells, decisions, by_label=self.by_label)
 
     def start(self, models: int | None = None) -> Form:
-        """The model, or models, where descent starts: a network as it was handed in, linear models at zero."""
+        """The model, or models, where descent starts: a network as it was handed in, linear models
+        at zero."""
         if self.skeleton is not None:
             return Network(self.skeleton, self.skeleton.start, 1.0 / self.settings.temperature)
         shape = (self.outputs, 1 + self.layout.width)
-        return Linear(np.zeros(shape if models is None else (models, *shape)), 1.0 / self.settings.temperature)
+        return Linear(
+            np.zeros(shape if models is None else (models, *shape)), 1.0 / self.settings.temperature
+        )
 
     @property
     def counts_for_moments(self) -> bool:
-        """Moments divide by a count of the rows that they are of: a public number may be about right only."""
+        """Moments divide by a count of the rows that they are of: a public number may be about
+        right only."""
         return self.scales and not self.sees_features and not self.promise.rows_are_public
 
     @property
     def _moments(self) -> NumberMoments:
-        """Numbers within [-1, 1], and their squares, have norm sqrt(2 numbers) at most; where they are public, no bound."""
+        """Numbers within [-1, 1], and their squares, have norm sqrt(2 numbers) at most; where they
+        are public, no bound."""
         return NumberMoments(None if self.sees_features else math.sqrt(2.0 * self.layout.numbers))
 
     @property
     def free_rounds(self) -> int:
-        """How many rounds the companion takes; none where features are public: the opening rounds have found it."""
+        """How many rounds the companion takes; none where features are public: the opening rounds
+        have found it."""
         s = self.settings
         if not self.companion:
             return 0
-        return 0 if self.sees_features and not self.is_exact else s.free_rounds if not self.is_exact else s.dual_horizon
+        return (
+            0
+            if self.sees_features and not self.is_exact
+            else s.free_rounds
+            if not self.is_exact
+            else s.dual_horizon
+        )
 
     def _scores(self, model: Linear) -> ScoreHistogram:
         return ScoreHistogram(model, EDGES, self.cells, by_label=True)
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
-        """A histogram (models, cells, labels, classes); with two classes the first's is what the second's leaves."""
+        """A histogram (models, cells, labels, classes); with two classes the first's is what the
+        second's leaves."""
         assert self.system is not None
         histogram = answer.reshape(len(counts), *self.system.shape[:2], self.outputs)
-        return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1) if self.outputs == 1 else histogram
+        return (
+            np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1)
+            if self.outputs == 1
+            else histogram
+        )
 
     def onto_totals(self, noisy: Floats, totals: Floats) -> Floats:
-        """Histograms (models, cells, ...) whose sums over each column's groups are those of everyone (models, 1, ...)."""
+        """Histograms (models, cells, ...) whose sums over each column's groups are those of
+        everyone (models, 1, ...)."""
         assert self.cells is not None
         return onto_totals(noisy, totals, self.cells, axis=1)
 
     @cached_property
     def floor(self) -> float:
-        """The least number of rows that a group is taken to have: two standard deviations of its count's noise, at least 1.
+        """The least number of rows that a group is taken to have: two standard deviations of its
+        count's noise, at least 1.
 
         Next to nothing without noise: sample weights may be of any size.
         """
@@ -271,11 +320,13 @@ class PlannedNoise:
         return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
     def rate(self, rows: Floats) -> Floats:
-        """The step size, a number a model: rate_most, or less where the noise of the averaged gradient is large.
+        """The step size, a number a model: rate_most, or less where the noise of the averaged
+        gradient is large.
 
-        With steps of rate r and momentum m a weight of little curvature walks r T / (1 - m) standard deviations s of the
-        averaged run's noise, and a row of norm R has R times that in its score: r is such that this is rate_noise at most.
-        R is taken as that of numbers of variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
+        With steps of rate r and momentum m a weight of little curvature walks r T / (1 - m)
+        standard deviations s of the averaged run's noise, and a row of norm R has R times that in
+        its score: r is such that this is rate_noise at most. R is taken as that of numbers of
+        variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
         """
         return self.rate_of(rows)
 
@@ -284,20 +335,25 @@ class PlannedNoise:
         if self.is_exact:
             return np.full(len(rows), math.inf)
         multiplier, rounds = (
-            (self.free_multiplier, self.free_rounds) if free else (self.gradient_multiplier, self.settings.rounds)
+            (self.free_multiplier, self.free_rounds)
+            if free
+            else (self.gradient_multiplier, self.settings.rounds)
         )
         clips = np.array([self.clip if free else self.clip_at(float(count)) for count in rows])
         most = math.inf if self.sees_features else self.settings.rate_most
         rate = np.minimum(most, self._quiet_rate(rows, multiplier, rounds, clips))
-        # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
+        # Where the number of rows was bought and cannot be told from none, a model would be noise
+        # alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
     def weight_noise(self, rows: Floats, rates: Floats) -> Floats:
-        """A bound on the standard deviation that the gradients' noise leaves in one coefficient, a number a model.
+        """A bound on the standard deviation that the gradients' noise leaves in one coefficient, a
+        number a model.
 
-        With momentum m and step r a round's noise s moves a coefficient by r s / (1 - m) in the end; the average of the last K
-        of T iterates holds (T - K) + sum_j (j / K)^2 of its squares. Curvature, which pulls coefficients back, is left out, so
-        that the true deviation is at most this, to first order (tests/estimators/test_curves.py).
+        With momentum m and step r a round's noise s moves a coefficient by r s / (1 - m) in the
+        end; the average of the last K of T iterates holds (T - K) + sum_j (j / K)^2 of its squares.
+        Curvature, which pulls coefficients back, is left out, so that the true deviation is at most
+        this, to first order (tests/estimators/test_curves.py).
         """
         if self.is_exact or not self.gradient_multiplier:
             return np.zeros(len(rows))
@@ -306,15 +362,23 @@ class PlannedNoise:
         squares = s.rounds - late + float(np.square(np.arange(1, late + 1) / late).sum())
         clips = np.array([self.clip_at(float(count)) for count in rows])
         each = self.gradient_multiplier * self.unit_of(clips) / (self.sampling_rate * rows)
-        return np.asarray(np.where(np.isfinite(rates), rates, 0.0) * each / (1.0 - s.momentum) * math.sqrt(squares))
+        return np.asarray(
+            np.where(np.isfinite(rates), rates, 0.0)
+            * each
+            / (1.0 - s.momentum)
+            * math.sqrt(squares)
+        )
 
     def unit_of(self, clip: Floats | float) -> Floats | float:
-        """What noise of a sum of gradients is a multiple of: what one row moves it by; of a secret batch, adds to it."""
+        """What noise of a sum of gradients is a multiple of: what one row moves it by; of a secret
+        batch, adds to it."""
         once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
         rows = self.promise.rows_per_unit if self.sees_features else 1  # else the sum is clipped
         return clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0) * rows
 
-    def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
+    def _quiet_rate(
+        self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float
+    ) -> Floats:
         """The step size at which noise leaves `rate_noise` in a row's score."""
         s = self.settings
         noise = multiplier * self.unit_of(clip) / (self.sampling_rate * rows * math.sqrt(rounds))
@@ -325,20 +389,29 @@ class PlannedNoise:
     def bin_noise(self) -> float:
         """The standard deviation of the noise of one bin of scores."""
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
-        return 0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
+        return (
+            0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
+        )
 
-    def noise_of(self, counts: Floats, decisions: Floats, multiplier: float | None = None) -> Callable[[int], Floats]:
-        """The standard deviation of each constraint's value from the released decisions (cells, labels, outputs) and counts, to
-        first order, as a function of how many bins of scores the threshold was moved across. `multiplier`: of the decisions,
-        the last ones' unless it is given."""
+    def noise_of(
+        self, counts: Floats, decisions: Floats, multiplier: float | None = None
+    ) -> Callable[[int], Floats]:
+        """The standard deviation of each constraint's value from the released decisions (cells,
+        labels, outputs) and counts, to first order, as a function of how many bins of scores the
+        threshold was moved across. `multiplier`: of the decisions, the last ones' unless it is
+        given."""
         if self.is_exact or self.system is None:
             return lambda bins: np.zeros(0 if self.system is None else len(self.system))
         of_counts = self.count_noise * self._slopes(counts, decisions)
         sizes = slopes_of_decisions(self.system, counts, self.floor, self.outputs)
-        noise = (self.report_multiplier if multiplier is None else multiplier) * self._unit(self.histogram(self.start()))
+        noise = (self.report_multiplier if multiplier is None else multiplier) * self._unit(
+            self.histogram(self.start())
+        )
 
         def spread(bins: int) -> Floats:
-            of_bins = math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
+            of_bins = (
+                math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
+            )
             return np.asarray(np.hypot(math.hypot(noise, of_bins) * sizes, of_counts))
 
         return spread
@@ -346,21 +419,32 @@ class PlannedNoise:
     @cached_property
     def count_noise(self) -> float:
         """The standard deviation of the noise of one count."""
-        return 0.0 if self.is_exact else self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label))
+        return (
+            0.0
+            if self.is_exact
+            else self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label))
+        )
 
     @cached_property
     def blur(self) -> float:
-        """The standard deviation of the noise of one number of a round's histogram, in units of all rows."""
+        """The standard deviation of the noise of one number of a round's histogram, in units of all
+        rows."""
         if self.is_exact or self.system is None:
             return 0.0
-        return self.histogram_multiplier * self._unit(self.histogram(self.start(), self.decisions)) / self.sampling_rate
+        return (
+            self.histogram_multiplier
+            * self._unit(self.histogram(self.start(), self.decisions))
+            / self.sampling_rate
+        )
 
     def sampling_of(self, counts: Floats, decisions: Floats) -> Floats:
-        """The standard deviation of each constraint's value over draws of the rows, from the released decisions (cells, labels,
-        outputs) and counts."""
+        """The standard deviation of each constraint's value over draws of the rows, from the
+        released decisions (cells, labels, outputs) and counts."""
         assert self.system is not None
         histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
-        return sampling.deviations(self.system, histogram, counts, heaviest=heaviest(self.promise, self.max_sample_weight))
+        return sampling.deviations(
+            self.system, histogram, counts, heaviest=heaviest(self.promise, self.max_sample_weight)
+        )
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
         assert self.system is not None
@@ -369,9 +453,10 @@ class PlannedNoise:
 
 
 def usual_clip(promise: Promise) -> float:
-    """The largest norm of one row's gradient: loss and costs together, or the costs' part alone where the loss's is exact. Of
-    persons that of the sum over their rows: far below so many clips, as few persons have so many rows, and theirs differ. On
-    panels (benchmarks/persons.py) 2 to 8 serves from 5 rows to 30; the fourth root is between them."""
+    """The largest norm of one row's gradient: loss and costs together, or the costs' part alone
+    where the loss's is exact. Of persons that of the sum over their rows: far below so many clips,
+    as few persons have so many rows, and theirs differ. On panels (benchmarks/persons.py) 2 to 8
+    serves from 5 rows to 30; the fourth root is between them."""
     if promise.protects == "sensitive_features":
         return 1.0
     return 2.0 * math.sqrt(math.sqrt(promise.rows_per_unit))

@@ -1,8 +1,10 @@
-"""What a descent against a max player asks, and at what price: made of public values alone, before any data are touched.
+"""What a descent against a max player asks, and at what price: made of public values alone, before
+any data are touched.
 
     mu^2 = counts + report + rounds (1 / z_histogram^2 + 1 / z_gradient^2)          (full batches; theory.md#t1)
 
-Shares of the budget, step sizes, clip and rounds have defaults from public facts; none is tuned to a data set.
+Shares of the budget, step sizes, clip and rounds have defaults from public facts; none is tuned to
+a data set.
 """
 
 from __future__ import annotations
@@ -53,18 +55,23 @@ FREE_REPORT = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Plan(PlannedNoise):
-    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart, the least that will do.
+    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart,
+    the least that will do.
 
-    `scales`: whether numbers are scaled by their released moments, inside the curator, before the first round. `decisions`:
-    what the histograms of the rounds are of; the last one is of hard decisions. `uses_totals`: whether their sums over groups
-    are asked for too, exactly, where features are public. `skeleton`: of a network; None for a linear model.
+    `scales`: whether numbers are scaled by their released moments, inside the curator, before the
+    first round. `decisions`: what the histograms of the rounds are of; the last one is of hard
+    decisions. `uses_totals`: whether their sums over groups are asked for too, exactly, where
+    features are public. `skeleton`: of a network; None for a linear model.
     """
 
     def first(self, models: int | None) -> list[Ask]:
-        """Counts of the cells, or the number of rows where it is private; then the moments of numbers that are scaled."""
+        """Counts of the cells, or the number of rows where it is private; then the moments of
+        numbers that are scaled."""
         out: list[Ask] = []
         if self.system is not None:
-            out.append(Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier))
+            out.append(
+                Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier)
+            )
         elif self.public_rows is None or self.counts_for_moments:
             out.append(Ask(RowCount(copies=models), self.counts_multiplier))
         if self.scales:
@@ -72,14 +79,17 @@ class Plan(PlannedNoise):
         return out
 
     def events(self, models: int | None) -> Event | None:
-        """The whole run's events, for one model (None) or several side by side; None without privacy."""
+        """The whole run's events, for one model (None) or several side by side; None without
+        privacy."""
         if not self.promise.is_private:
             return None
         return self._events(self.start(models), models)
 
     def _events(self, model: Form, models: int | None) -> Event:
         def event(asks: list[Ask], batch: Batch = FULL) -> Event:
-            return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight)
+            return describe(
+                asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight
+            )
 
         parts = [event(first)] if (first := self.first(models)) else []
         parts += self._rounds(lambda batch: event(self.round_asks(model, models), batch))
@@ -87,12 +97,17 @@ class Plan(PlannedNoise):
             parts.append(event(last))
         if self.follows:
             assert isinstance(model, Linear)
-            parts += [Repeated(event(self.free_asks(model)), self.free_rounds)] if self.free_rounds else []
+            parts += (
+                [Repeated(event(self.free_asks(model)), self.free_rounds)]
+                if self.free_rounds
+                else []
+            )
             parts.append(event([*self.settled_asks(model), *self.free_last(model)]))
         return compose(parts)
 
     def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
-        """All rounds: the same again and again, or parts that take turns, and what is left of a turn."""
+        """All rounds: the same again and again, or parts that take turns, and what is left of a
+        turn."""
         if not self.parts or self.is_exact:  # what is free is not told apart by part
             return [Repeated(event(self.batch), self.settings.rounds)]
         turn = [event(self.batch_of(j)) for j in range(self.parts)]
@@ -101,13 +116,20 @@ class Plan(PlannedNoise):
 
     @property
     def has_thresholds(self) -> bool:
-        """Whether the threshold of the model handed out may be moved: two classes, and constraints."""
+        """Whether the threshold of the model handed out may be moved: two classes, and
+        constraints."""
         linear = self.skeleton is None
-        return linear and self.system is not None and self.outputs == 1 and self.settings.thresholds_share > 0
+        return (
+            linear
+            and self.system is not None
+            and self.outputs == 1
+            and self.settings.thresholds_share > 0
+        )
 
     def last(self, model: Form) -> list[Ask]:
-        """The decisions of the model that was found, and how its scores fall between other thresholds; or, where its threshold
-        stays, how it decides by label, which is what constants are compared with."""
+        """The decisions of the model that was found, and how its scores fall between other
+        thresholds; or, where its threshold stays, how it decides by label, which is what constants
+        are compared with."""
         out: list[Ask] = []
         if self.system is not None:
             out.append(Ask(self.histogram(model), self.report_multiplier))
@@ -123,17 +145,22 @@ class Plan(PlannedNoise):
 
     @property
     def settles(self) -> bool:
-        """Whether a model with its threshold put is measured anew: of the values that chose it, it has the luckiest."""
+        """Whether a model with its threshold put is measured anew: of the values that chose it, it
+        has the luckiest."""
         return self.has_thresholds and self.settings.compare_share > 0
 
     def settled_asks(self, model: Linear) -> list[Ask]:
         """What is asked of the model that is handed out, once nothing of it moves."""
         if not self.settles:
             return []
-        return [Ask(self.histogram(model), self.report_multiplier), *self.compare_asks(model, self.compare_multiplier)]
+        return [
+            Ask(self.histogram(model), self.report_multiplier),
+            *self.compare_asks(model, self.compare_multiplier),
+        ]
 
     def compare_asks(self, model: Form, multiplier: float) -> list[Ask]:
-        """How a model decides by label, whatever the group: one table, each row in one place of it."""
+        """How a model decides by label, whatever the group: one table, each row in one place of
+        it."""
         if not self.settings.compare_share:
             return []
         if isinstance(model, Network):
@@ -146,7 +173,8 @@ class Plan(PlannedNoise):
         return [Ask(asked, multiplier), *counts]
 
     def read_compare(self, answers: Answers, models: int, multiplier: float) -> Tables:
-        """What `compare_asks` were answered: tables (models, labels, classes), and the noise of each number of them."""
+        """What `compare_asks` were answered: tables (models, labels, classes), and the noise of
+        each number of them."""
         classes = len(self.layout.classes or ())
         noise = 0.0
         if not self.sees_features:
@@ -156,7 +184,10 @@ class Plan(PlannedNoise):
         if table.shape[-1] == classes:
             return Tables(table, np.full((classes, classes), noise))
         totals = np.asarray(answers[1], np.float64).reshape(1, classes, 1)
-        return Tables(np.concatenate([totals - table, table], axis=-1), np.array([[math.sqrt(2.0) * noise, noise]] * classes))
+        return Tables(
+            np.concatenate([totals - table, table], axis=-1),
+            np.array([[math.sqrt(2.0) * noise, noise]] * classes),
+        )
 
     def free_asks(self, model: Linear) -> list[Ask]:
         """What a round of the companion asks: the gradient of the loss alone."""
@@ -168,25 +199,40 @@ class Plan(PlannedNoise):
         if not self.companion:
             return []
         out = Ask(self.histogram(model), self.free_report_multiplier)
-        return [out, *self.compare_asks(model, 0.0 if self.sees_features else self.free_report_multiplier)]
+        return [
+            out,
+            *self.compare_asks(model, 0.0 if self.sees_features else self.free_report_multiplier),
+        ]
 
     def round_asks(self, model: Form, models: int | None, clip: float | None = None) -> list[Ask]:
-        """A round's asks at zero costs: for plans, which depend on shapes alone. `clip`: of a linear model; None: the least."""
+        """A round's asks at zero costs: for plans, which depend on shapes alone. `clip`: of a
+        linear model; None: the least."""
         if isinstance(model, Network):
             return self._network_asks(model)
         costs = None
         if self.system is not None:
             cells, labels, classes = self.system.shape
-            costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
+            costs = np.zeros(
+                (cells, labels, classes) if models is None else (models, cells, labels, classes)
+            )
         loss_scale = np.ones(models or 1) if self.system is not None else 1.0
-        asked = GradientSum(model, clip or self.clip, self.cells, costs, loss_weight=loss_scale, loss_clip=self.loss_clip)
+        asked = GradientSum(
+            model,
+            clip or self.clip,
+            self.cells,
+            costs,
+            loss_weight=loss_scale,
+            loss_clip=self.loss_clip,
+        )
         out = [Ask(asked, self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 
     def _network_asks(self, model: Network) -> list[Ask]:
-        """Where features are public, the gradient of the loss and of the costs' centre is exact, and a question of its own.
+        """Where features are public, the gradient of the loss and of the costs' centre is exact,
+        and a question of its own.
 
-        It is shortened all the same, so that one step size serves every protection. Without privacy nothing is.
+        It is shortened all the same, so that one step size serves every protection. Without privacy
+        nothing is.
         """
         costs = None if self.system is None else np.zeros(self.system.shape)
         weight = np.ones(1)
@@ -194,10 +240,18 @@ class Plan(PlannedNoise):
             centre = np.zeros((1, *costs.shape[1:])) if costs is not None else None
             out = [
                 Ask(NetworkGradient(model, self.clip, None, centre, loss_weight=weight), 0.0),
-                Ask(NetworkGradient(model, self.clip, self.cells, costs, "none"), self.gradient_multiplier),
+                Ask(
+                    NetworkGradient(model, self.clip, self.cells, costs, "none"),
+                    self.gradient_multiplier,
+                ),
             ]
         else:
-            out = [Ask(NetworkGradient(model, self.clip, self.cells, costs, loss_weight=weight), self.gradient_multiplier)]
+            out = [
+                Ask(
+                    NetworkGradient(model, self.clip, self.cells, costs, loss_weight=weight),
+                    self.gradient_multiplier,
+                )
+            ]
         return out if self.system is None else [*out, *self._histograms(model)]
 
     def _histograms(self, model: Form) -> list[Ask]:
@@ -207,17 +261,22 @@ class Plan(PlannedNoise):
             out.append(Ask(replace(asked, cells=None), 0.0))
         return out
 
-    # -- what answers mean -------------------------------------------------------------------------------------------------
+    # -- what answers mean -------------------------------------------------------------------------
 
     def read_counts(self, answers: Answers, models: int) -> tuple[Floats, Floats]:
         """Rows by (model, cell, label), and the number of rows that averages divide by."""
         if self.system is None:
             asked = self.public_rows is None or self.counts_for_moments
-            counts = np.asarray(answers[0]).reshape(-1, 1, 1) if asked else np.full((1, 1, 1), self.public_rows)
+            counts = (
+                np.asarray(answers[0]).reshape(-1, 1, 1)
+                if asked
+                else np.full((1, 1, 1), self.public_rows)
+            )
             counts = np.broadcast_to(counts, (models, 1, 1)).astype(np.float64)
         else:
             counts = np.broadcast_to(
-                np.asarray(answers[0]).reshape(-1, *self.system.shape[:2]), (models, *self.system.shape[:2])
+                np.asarray(answers[0]).reshape(-1, *self.system.shape[:2]),
+                (models, *self.system.shape[:2]),
             )
         if self.public_rows is not None:
             return counts, np.full(models, float(self.public_rows))
@@ -225,21 +284,30 @@ class Plan(PlannedNoise):
         rows = counts.reshape(models, -1).sum(axis=1) / per_row
         return counts, np.maximum(rows, self.floor)
 
-    def standard(self, answers: Answers, counts: Floats, rows: Floats) -> tuple[Floats, Floats] | None:
-        """Centre and scale of each number, from its moments: mean and standard deviation. None where numbers are left alone.
+    def standard(
+        self, answers: Answers, counts: Floats, rows: Floats
+    ) -> tuple[Floats, Floats] | None:
+        """Centre and scale of each number, from its moments: mean and standard deviation. None
+        where numbers are left alone.
 
-        Many models share one scale, so it is made of what they share: the public number of rows, where that is exact.
-        A noisy variance is taken to be no less than the noise of a mean, and no more than 1, as numbers lie in [-1, 1].
+        Many models share one scale, so it is made of what they share: the public number of rows,
+        where that is exact. A noisy variance is taken to be no less than the noise of a mean, and
+        no more than 1, as numbers lie in [-1, 1].
         """
         if not self.scales:
             return None
         total = float(rows[0])
         if self.counts_for_moments:
-            total = max(self.floor, float(counts[0].sum()) / (1 if self.cells is None else self.cells.per_row))
+            total = max(
+                self.floor,
+                float(counts[0].sum()) / (1 if self.cells is None else self.cells.per_row),
+            )
         mean, square = np.asarray(answers[-1]) / total
         if self.sees_features:
             variance = square - mean * mean
-            return mean, np.where(variance > 1e-12 * square, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+            return mean, np.where(
+                variance > 1e-12 * square, np.sqrt(np.maximum(variance, 0.0)), 1.0
+            )
         mean = np.clip(mean, -1.0, 1.0)
         noise = self.moments_multiplier * self._unit(self._moments) / total
         return mean, np.sqrt(np.clip(square - mean * mean, min(noise, 1.0), 1.0))
@@ -262,10 +330,12 @@ def make(
 ) -> Plan:
     """The plan of one model's run, its noise the least that keeps the promise.
 
-    `cells`: the groups that `notions` are about, None where rows have no sensitive column. `public_rows`: the number of rows
-    where it is public or was stated; None has it bought. `max_sample_weight`: the cap, where rows have weights. `scalable`:
-    numbers are dense, and known to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
-    `companion`: whether a model without constraints is wanted, to compare with: of one linear model, on all rows.
+    `cells`: the groups that `notions` are about, None where rows have no sensitive column.
+    `public_rows`: the number of rows where it is public or was stated; None has it bought.
+    `max_sample_weight`: the cap, where rows have weights. `scalable`: numbers are dense, and known
+    to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
+    `companion`: whether a model without constraints is wanted, to compare with: of one linear
+    model, on all rows.
     """
     settings = settings or Settings()
     system = system_of(notions, cells, layout)
@@ -274,11 +344,30 @@ def make(
     if system is not None:
         system = system if by_label else system.without_labels()
         system = system if kept is not None else system.without_groups()
-    plan = Plan(promise, layout, settings, system, kept, by_label, 0.0, 0.0, 0.0, 0.0, public_rows, max_sample_weight)
+    plan = Plan(
+        promise,
+        layout,
+        settings,
+        system,
+        kept,
+        by_label,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        public_rows,
+        max_sample_weight,
+    )
     scales = scalable and layout.numbers > 0 and settings.moments_share > 0
-    plan = replace(plan, scales=scales, decisions=decisions, uses_totals=uses_totals, skeleton=skeleton)
-    wanted = companion and system is not None and skeleton is None and settings.sampling_rate is None
-    plan = replace(plan, companion=wanted and settings.free_share > 0 and settings.compare_share > 0)
+    plan = replace(
+        plan, scales=scales, decisions=decisions, uses_totals=uses_totals, skeleton=skeleton
+    )
+    wanted = (
+        companion and system is not None and skeleton is None and settings.sampling_rate is None
+    )
+    plan = replace(
+        plan, companion=wanted and settings.free_share > 0 and settings.compare_share > 0
+    )
     return plan if plan.is_exact else _priced(plan)
 
 
@@ -297,7 +386,9 @@ def _priced(plan: Plan) -> Plan:
         plan = replace(plan, thresholds_multiplier=1.0 / (mu * math.sqrt(s.thresholds_share)))
     compared = 0 if plan.sees_features else len(plan.compare_asks(plan.start(), 0.0))
     if compared:
-        plan = replace(plan, compare_multiplier=math.sqrt(compared) / (mu * math.sqrt(s.compare_share)))
+        plan = replace(
+            plan, compare_multiplier=math.sqrt(compared) / (mu * math.sqrt(s.compare_share))
+        )
     beside: list[Gaussian] = []
     if plan.companion:
         shown = 1 + compared  # tables of the companion, as dear as a quarter of its rounds are
@@ -310,7 +401,11 @@ def _priced(plan: Plan) -> Plan:
 
     def at(z: float) -> Plan:
         gradient = z / math.sqrt(1.0 - share) * (1.0 + 1e-12)
-        return replace(plan, gradient_multiplier=gradient, histogram_multiplier=z / math.sqrt(share) if constrained else 0.0)
+        return replace(
+            plan,
+            gradient_multiplier=gradient,
+            histogram_multiplier=z / math.sqrt(share) if constrained else 0.0,
+        )
 
     def events(z: float) -> Event:
         found = at(z).events(None)
@@ -319,7 +414,15 @@ def _priced(plan: Plan) -> Plan:
 
     if s.sampling_rate is not None and not (plan.parts and s.rounds % plan.parts == 0):
         return at(calibrate(promise, events).multiplier)
-    once = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier, plan.thresholds_multiplier]
+    once = [ask.multiplier for ask in plan.first(None)] + [
+        plan.report_multiplier,
+        plan.thresholds_multiplier,
+    ]
     once += [plan.compare_multiplier] * compared + [plan.report_multiplier] * plan.settles
-    rounds = s.rounds // plan.parts if plan.parts else s.rounds  # each part costs as often as its turn comes
-    return at(full_batch(promise, rounds, [*(Gaussian(multiplier) for multiplier in once if multiplier), *beside]))
+    # each part costs as often as its turn comes
+    rounds = s.rounds // plan.parts if plan.parts else s.rounds
+    return at(
+        full_batch(
+            promise, rounds, [*(Gaussian(multiplier) for multiplier in once if multiplier), *beside]
+        )
+    )

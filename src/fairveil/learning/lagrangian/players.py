@@ -1,8 +1,10 @@
-"""The max player of private descent: what it makes a prediction cost, and how it answers a released histogram.
+"""The max player of private descent: what it makes a prediction cost, and how it answers a released
+histogram.
 
-Descent minimises over models what the max player makes as large as it can. RaCO-DP's holds the duals of constraints on hard
-decisions; DP-FERMI's holds the matrix W of the mutual information of soft ones. Either is post-processing of histograms by
-cell, label and class, in units of all rows; what it hands the gradient is a cost of each prediction in each cell.
+Descent minimises over models what the max player makes as large as it can. RaCO-DP's holds the
+duals of constraints on hard decisions; DP-FERMI's holds the matrix W of the mutual information of
+soft ones. Either is post-processing of histograms by cell, label and class, in units of all rows;
+what it hands the gradient is a cost of each prediction in each cell.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class Player(ABC, Generic[P]):
 
     @abstractmethod
     def costs(self, state: P) -> tuple[Floats, Floats]:
-        """What a prediction costs one row (models, cells, labels, classes), and the weight of the row's loss beside it."""
+        """What a prediction costs one row (models, cells, labels, classes), and the weight of the
+        row's loss beside it."""
 
     @abstractmethod
     def step(self, state: P, histogram: Floats, round: int) -> P:
@@ -58,7 +61,8 @@ class Player(ABC, Generic[P]):
 
     @abstractmethod
     def duals(self, state: P, constraints: int) -> Floats:
-        """How hard each constraint is pressed, (models, constraints): nothing where there are none."""
+        """How hard each constraint is pressed, (models, constraints): nothing where there are
+        none."""
 
     @abstractmethod
     def freeze(self, state: P) -> Mapping[str, Value]:
@@ -71,7 +75,8 @@ class Player(ABC, Generic[P]):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ConstraintState:
-    """The duals of constraints, at counts that do not change. `trust`: what each excess is multiplied by."""
+    """The duals of constraints, at counts that do not change. `trust`: what each excess is
+    multiplied by."""
 
     pressure: AscentState
     fixed: FixedCounts
@@ -81,12 +86,14 @@ class ConstraintState:
 
 @dataclass(frozen=True, eq=False)
 class Constraints(Player[ConstraintState]):
-    """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + loss_scale x the sum of the duals.
+    """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + loss_scale x the
+    sum of the duals.
 
-    `bounds` (models, constraints). The duals begin after `start` rounds. `blur`: the standard deviation of the noise of a
-    number of a round's histogram. `Differs:` the ascent follows excesses by their precision (`weights_of`): noise of
-    s in the mean of AVERAGED rounds leaves TELLABLE^2 / (TELLABLE^2 + s^2) of one, so that the noise of a cell of few rows
-    does not drive the search, and what is known well is followed as before.
+    `bounds` (models, constraints). The duals begin after `start` rounds. `blur`: the standard
+    deviation of the noise of a number of a round's histogram. `Differs:` the ascent follows
+    excesses by their precision (`weights_of`): noise of s in the mean of AVERAGED rounds leaves
+    TELLABLE^2 / (TELLABLE^2 + s^2) of one, so that the noise of a cell of few rows does not drive
+    the search, and what is known well is followed as before.
     """
 
     system: ConstraintSystem
@@ -103,13 +110,18 @@ class Constraints(Player[ConstraintState]):
 
     def begin(self, counts: Floats, rows: Floats) -> ConstraintState:
         return ConstraintState(
-            AscentState.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows, self._trust(counts)
+            AscentState.begin(*self.bounds.shape),
+            self.system.at(counts, self.floor),
+            rows,
+            self._trust(counts),
         )
 
     def costs(self, state: ConstraintState) -> tuple[Floats, Floats]:
         duals = state.pressure.duals
         loss_scale = 1.0 / (1.0 + self.loss_scale * np.add.reduce(duals, axis=1))
-        return state.fixed.cell_costs(duals) * (state.rows * loss_scale)[:, np.newaxis, np.newaxis, np.newaxis], loss_scale
+        return state.fixed.cell_costs(duals) * (state.rows * loss_scale)[
+            :, np.newaxis, np.newaxis, np.newaxis
+        ], loss_scale
 
     def step(self, state: ConstraintState, histogram: Floats, round: int) -> ConstraintState:
         if round < self.start:
@@ -117,12 +129,21 @@ class Constraints(Player[ConstraintState]):
         pressure = self.ascent.step(state.pressure, self._excess(state, histogram), state.trust)
         return ConstraintState(pressure, state.fixed, state.rows, state.trust)
 
-    def rests(self, before: ConstraintState, after: ConstraintState, histogram: Floats, round: int, tolerance: float) -> Mask:
+    def rests(
+        self,
+        before: ConstraintState,
+        after: ConstraintState,
+        histogram: Floats,
+        round: int,
+        tolerance: float,
+    ) -> Mask:
         settled = (round > self.ascent.rounds) | ~after.pressure.duals.any(axis=1)
         worst = np.nan_to_num(self._excess(after, histogram)).max(axis=1)
         return np.asarray(settled & (worst <= tolerance))
 
-    def keep(self, before: ConstraintState, after: ConstraintState, stopped: Mask) -> ConstraintState:
+    def keep(
+        self, before: ConstraintState, after: ConstraintState, stopped: Mask
+    ) -> ConstraintState:
         duals = np.where(stopped[:, np.newaxis], before.pressure.duals, after.pressure.duals)
         return replace(after, pressure=replace(after.pressure, duals=duals))
 
@@ -131,10 +152,18 @@ class Constraints(Player[ConstraintState]):
 
     def freeze(self, state: ConstraintState) -> Mapping[str, Value]:
         p = state.pressure
-        return {"duals": p.duals, "integral": p.integral, "smooth": p.smooth, "squares": p.squares, "rounds": p.rounds}
+        return {
+            "duals": p.duals,
+            "integral": p.integral,
+            "smooth": p.smooth,
+            "squares": p.squares,
+            "rounds": p.rounds,
+        }
 
     def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> ConstraintState:
-        duals, integral, smooth, squares = (values[name] for name in ("duals", "integral", "smooth", "squares"))
+        duals, integral, smooth, squares = (
+            values[name] for name in ("duals", "integral", "smooth", "squares")
+        )
         pressure = AscentState(duals, integral, smooth, squares, int(values["rounds"]))
         return replace(self.begin(counts, rows), pressure=pressure)
 
@@ -143,7 +172,9 @@ class Constraints(Player[ConstraintState]):
         if not self.blur:
             return 1.0
         outputs = 1 if self.system.shape[2] == 2 else self.system.shape[2]
-        slopes = np.stack([slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts])
+        slopes = np.stack(
+            [slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts]
+        )
         return weights_of(self.blur * slopes / math.sqrt(AVERAGED))
 
     def _excess(self, state: ConstraintState, histogram: Floats) -> Floats:
@@ -160,16 +191,19 @@ class PenaltyState:
 
 @dataclass(frozen=True, eq=False)
 class Penalty(Player[PenaltyState]):
-    """DP-FERMI's: E[loss] + strength x mean psi(W), divided by 1 + loss_scale x strength. `strengths` (models,).
+    """DP-FERMI's: E[loss] + strength x mean psi(W), divided by 1 + loss_scale x strength.
+    `strengths` (models,).
 
         W <- project(W + pace (W*(H) - W)),     W*(H)[r, j] = H[r, j] / (sqrt(p[r]) H[j])
 
-    which is ascent along the gradient of Lemma D.1 with steps of pace / (2 strength H[j] / rows): its exact curvature, so no
-    step size is to be found for it, and one pace serves every strength. `radius`: of the ball of W, a Frobenius norm, label by
-    label. `floor`: the least number of rows that a prediction is taken to have.
+    which is ascent along the gradient of Lemma D.1 with steps of pace / (2 strength H[j] / rows):
+    its exact curvature, so no step size is to be found for it, and one pace serves every strength.
+    `radius`: of the ball of W, a Frobenius norm, label by label. `floor`: the least number of rows
+    that a prediction is taken to have.
 
-    `Differs:` from Algorithm 1, whose noise is added to W's gradient (theory.md#fermi, H2: without the strength): here it is in
-    the released histogram, of which the gradient is made, so it is multiplied by strength as the gradient is.
+    `Differs:` from Algorithm 1, whose noise is added to W's gradient (theory.md#fermi, H2: without
+    the strength): here it is in the released histogram, of which the gradient is made, so it is
+    multiplied by strength as the gradient is.
     """
 
     dependence: Dependence
@@ -192,13 +226,24 @@ class Penalty(Player[PenaltyState]):
 
     def step(self, state: PenaltyState, histogram: Floats, round: int) -> PenaltyState:
         best = state.fixed.best(histogram, self.floor)
-        return PenaltyState(projected(state.w + self.pace * (best - state.w), self.radius), state.fixed)
+        return PenaltyState(
+            projected(state.w + self.pace * (best - state.w), self.radius), state.fixed
+        )
 
-    def rests(self, before: PenaltyState, after: PenaltyState, histogram: Floats, round: int, tolerance: float) -> Mask:
+    def rests(
+        self,
+        before: PenaltyState,
+        after: PenaltyState,
+        histogram: Floats,
+        round: int,
+        tolerance: float,
+    ) -> Mask:
         return np.asarray(np.abs(after.w - before.w).max(axis=(1, 2, 3)) <= tolerance)
 
     def keep(self, before: PenaltyState, after: PenaltyState, stopped: Mask) -> PenaltyState:
-        return replace(after, w=np.where(stopped[:, np.newaxis, np.newaxis, np.newaxis], before.w, after.w))
+        return replace(
+            after, w=np.where(stopped[:, np.newaxis, np.newaxis, np.newaxis], before.w, after.w)
+        )
 
     def duals(self, state: PenaltyState, constraints: int) -> Floats:
         return np.zeros((self.models, constraints))
@@ -222,7 +267,18 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
     assert planned.system is not None
     s = planned.settings
-    to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
+    # a search that stops when it has converged
+    to_the_end = planned.is_exact and planned.skeleton is None
     horizon = s.dual_horizon if to_the_end else s.rounds
-    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade, s.dual_unit)
-    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
+    ascent = ProjectedAscent(
+        horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade, s.dual_unit
+    )
+    return Constraints(
+        planned.system,
+        bounds,
+        ascent,
+        planned.floor,
+        s.dual_start * horizon,
+        s.dual_ease,
+        planned.blur,
+    )

@@ -1,7 +1,9 @@
-"""The primal player: Nesterov's momentum and the average of the late iterates. Pure functions of released gradients.
+"""The primal player: Nesterov's momentum and the average of the late iterates. Pure functions of
+released gradients.
 
-Averaging is what makes many noisy rounds as good as few: for a fixed budget the noise of a round grows as the square root of
-the number of rounds, and the average of the iterates loses it again. Both are post-processing.
+Averaging is what makes many noisy rounds as good as few: for a fixed budget the noise of a round
+grows as the square root of the number of rounds, and the average of the iterates loses it again.
+Both are post-processing.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from ..._types import Floats
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PrimalState:
-    """Where the walk is: weights, velocity, and the sum of the `counted` iterates that the average is made of.
+    """Where the walk is: weights, velocity, and the sum of the `counted` iterates that the average
+    is made of.
 
-    Arrays have the shape (models, outputs, 1 + width); no operation mixes models, so each walks as it would alone.
+    Arrays have the shape (models, outputs, 1 + width); no operation mixes models, so each walks as
+    it would alone.
     """
 
     weights: Floats
@@ -35,12 +39,17 @@ class PrimalState:
         """At rest."""
         return PrimalState(weights, np.zeros_like(weights), np.zeros_like(weights))
 
-    def step(self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool) -> PrimalState:
-        """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead point itself)."""
+    def step(
+        self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool
+    ) -> PrimalState:
+        """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead
+        point itself)."""
         push = rate * gradient
         velocity = momentum * self.velocity - push
         weights = self.weights + momentum * velocity - push
-        return PrimalState(weights, velocity, self.total + weights if count else self.total, self.counted + count)
+        return PrimalState(
+            weights, velocity, self.total + weights if count else self.total, self.counted + count
+        )
 
     @property
     def average(self) -> Floats:

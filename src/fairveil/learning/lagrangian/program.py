@@ -1,31 +1,35 @@
-"""What is handed out: the model that was found, or what a linear program makes of it, of a model without constraints and of
-constants.
+"""What is handed out: the model that was found, or what a linear program makes of it, of a model
+without constraints and of constants.
 
-All of them were measured, by cell and by label, and errors and constraint values of a mixture are mixtures of theirs:
+All of them were measured, by cell and by label, and errors and constraint values of a mixture are
+mixtures of theirs:
 
     minimise    sum_a q_a error_a + WORTH t
     such that   sum_a q_a value_aj <= limit_j + t  for every constraint j,   q, t >= 0,   sum_a q_a = 1
 
-`limit_j` is the bound, and what of the model's own excess over it is within the noise of that value: excess that cannot be told
-from none is left alone. A point of excess beyond is worth `WORTH` points of error, as where the threshold is put. The floor of
-every fit is in it: a model without constraints, some of whose answers are replaced by a constant.
+`limit_j` is the bound, and what of the model's own excess over it is within the noise of that
+value: excess that cannot be told from none is left alone. A point of excess beyond is worth `WORTH`
+points of error, as where the threshold is put. The floor of every fit is in it: a model without
+constraints, some of whose answers are replaced by a constant.
 
-The numbers are noisy and a program takes the luckiest. So values are what they are likely to be (`learning.likely`), by their
-noise and the luck of the rows: the largest of many rates of small cells is mostly noise, of the free model's above all. The
-model is given up only for what is better by more than noise explains: `BEYOND` deviations of the errors, and `ENOUGH` at least.
-What is handed out instead may not break a bound beyond its own noise, which is often less than the model's; where it does, the
-bounds themselves are the limits.
+The numbers are noisy and a program takes the luckiest. So values are what they are likely to be
+(`learning.likely`), by their noise and the luck of the rows: the largest of many rates of small
+cells is mostly noise, of the free model's above all. The model is given up only for what is better
+by more than noise explains: `BEYOND` deviations of the errors, and `ENOUGH` at least. What is
+handed out instead may not break a bound beyond its own noise, which is often less than the model's;
+where it does, the bounds themselves are the limits.
 
-*Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants alone, at the same largest
-excess, if those err less by more than noise explains. Of 1,500 rows two errors differ by 2 points of noise: the lesser one of
-the two would often be that of the worse.
+*Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants
+alone, at the same largest excess, if those err less by more than noise explains. Of 1,500 rows two
+errors differ by 2 points of noise: the lesser one of the two would often be that of the worse.
 
 Guarantees (tests/learning/test_learning_program.py):
 1. Post-processing of released values: nothing is asked.
-2. Without noise no mixture of these has a smaller error plus WORTH x the largest excess, but for `ENOUGH`.
+2. Without noise no mixture of these has a smaller error plus WORTH x the largest excess, but for
+   `ENOUGH`.
 3. A model that is as good as all else, up to noise, and no worse than mixing, is handed out itself.
-4. By the released errors and the likely values, nothing that is handed out is above mixing at its own largest excess by more
-   than `CLEARLY` deviations of their noise.
+4. By the released errors and the likely values, nothing that is handed out is above mixing at its
+   own largest excess by more than `CLEARLY` deviations of their noise.
 """
 
 from __future__ import annotations
@@ -48,11 +52,12 @@ ENOUGH = 0.003
 """Of an error, or of a constraint's value: less is not worth another rule."""
 BEYOND, CLEARLY = 1.645, 1.0
 LOOKS = 2
-"""How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free one's value in their
-deviations s_1, s_2; both have the noise of the released counts in them, so they are not independent. A mixture of shares q is
-stated with the deviation q_1 s_1 + q_2 s_2, which is no less than its own, and is off by q_1 s_1 e_1 + q_2 s_2 e_2: by more
-than z of it only where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence. A constant whose value
-is noisy (shares of labels, where errors are compared) is one more: `looks_at`."""
+"""How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free
+one's value in their deviations s_1, s_2; both have the noise of the released counts in them, so
+they are not independent. A mixture of shares q is stated with the deviation q_1 s_1 + q_2 s_2,
+which is no less than its own, and is off by q_1 s_1 e_1 + q_2 s_2 e_2: by more than z of it only
+where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence. A constant
+whose value is noisy (shares of labels, where errors are compared) is one more: `looks_at`."""
 NEGLIGIBLE = 1e-3  # a share below it is left out
 WELL_KEPT = 1e3  # points of error that a point of excess is worth, where a limit is to be kept
 CLOSE = 1e-6  # of a value: what leaving such shares out and the solver may add
@@ -78,12 +83,19 @@ class Choice:
 
     def mixed(self, model: Floats, free: Floats | None, constants: Floats) -> Floats:
         """Of what each of them has, the mixture's."""
-        parts = [(self.model, model), (self.free, free), *zip(self.constants.tolist(), constants, strict=True)]
-        return np.asarray(sum(share * values for share, values in parts if share and values is not None))
+        parts = [
+            (self.model, model),
+            (self.free, free),
+            *zip(self.constants.tolist(), constants, strict=True),
+        ]
+        return np.asarray(
+            sum(share * values for share, values in parts if share and values is not None)
+        )
 
 
 def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: bool = True) -> Choice:
-    """What to hand out. `sampling`: the sampling error of the model's values; `randomised`: whether it may decide by chance."""
+    """What to hand out. `sampling`: the sampling error of the model's values; `randomised`: whether
+    it may decide by chance."""
     errors = _errors(found)
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
@@ -103,7 +115,11 @@ def _best(
     values, bounds, limits = known
     own = float(np.maximum(values[0] - limits, 0.0).max(initial=0.0))
     for most in (limits, bounds):
-        best = _least(errors, values, most, usable) if randomised else _single(errors, values, most, usable)
+        best = (
+            _least(errors, values, most, usable)
+            if randomised
+            else _single(errors, values, most, usable)
+        )
         left = float(np.maximum(best[usable] @ values[usable] - limits, 0.0).max(initial=0.0))
         gain = errors[0] - float(best[usable] @ errors[usable]) + WORTH * (own - left)
         kept = own > 0.0 or not _breaks(found, Choice.of(best), sampling)
@@ -113,9 +129,14 @@ def _best(
 
 
 def _floored(
-    found: Comparison, shares: Floats, known: tuple[Floats, Floats, Floats], usable: Flags, randomised: bool
+    found: Comparison,
+    shares: Floats,
+    known: tuple[Floats, Floats, Floats],
+    usable: Flags,
+    randomised: bool,
 ) -> Floats:
-    """These shares, or the free model and constants alone: no further above the bounds, and with clearly less error."""
+    """These shares, or the free model and constants alone: no further above the bounds, and with
+    clearly less error."""
     errors, values, bounds = known
     if not shares[0] or not usable[1] or not len(bounds):
         return shares
@@ -126,7 +147,11 @@ def _floored(
     floor = search(errors, values, most, others, WELL_KEPT)
     keeps = bool((floor[others] @ values[others] <= most + CLOSE).all())
     gain = float(shares[usable] @ errors[usable]) - float(floor[others] @ errors[others])
-    return floor if keeps and gain > CLEARLY * _noise_of_gain(found, floor - shares + np.eye(len(shares))[0]) else shares
+    return (
+        floor
+        if keeps and gain > CLEARLY * _noise_of_gain(found, floor - shares + np.eye(len(shares))[0])
+        else shares
+    )
 
 
 def looks_at(found: Comparison) -> int:
@@ -135,12 +160,15 @@ def looks_at(found: Comparison) -> int:
     return LOOKS if doubts is None else LOOKS + int((doubts > 0.0).any(axis=1).sum())
 
 
-def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) -> tuple[Comparison, Floats | None]:
+def comparison_of(
+    found: Comparison, choice: Choice, sampling: Floats | None
+) -> tuple[Comparison, Floats | None]:
     """The mixture beside the same baselines, and its sampling error, from the same numbers."""
     own, free = found.table, found.free
     classes = own.classes
     sums, noises = own.counts.sum(axis=1), np.sqrt((own.noise**2).sum(axis=1))
-    of_constants = sums[:, np.newaxis] * np.eye(classes)[:, np.newaxis]  # (constants, labels, decisions)
+    # (constants, labels, decisions)
+    of_constants = sums[:, np.newaxis] * np.eye(classes)[:, np.newaxis]
     counts = choice.mixed(own.counts, None if free is None else free.table.counts, of_constants)
     of_models = choice.model * own.noise + (
         0.0 if free is None else choice.free * free.table.noise
@@ -152,9 +180,13 @@ def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) ->
         values = choice.mixed(limits.values, None if free is None else free.values, constants)
         spread = choice.model * limits.spread + (0.0 if free is None else choice.free * free.spread)
         spread = spread if limits.doubts is None else spread + choice.constants @ limits.doubts
-        limits = Limits(values, limits.bounds, spread, limits.constants, limits.doubts, limits.drawn)
+        limits = Limits(
+            values, limits.bounds, spread, limits.constants, limits.doubts, limits.drawn
+        )
     of_free = None if free is None else free.sampling
-    drawn = None if sampling is None or (choice.free and of_free is None) else choice.model * sampling
+    drawn = (
+        None if sampling is None or (choice.free and of_free is None) else choice.model * sampling
+    )
     if drawn is not None and of_free is not None and choice.free:
         drawn = drawn + choice.free * of_free
     if drawn is not None and found.limits is not None and found.limits.drawn is not None:
@@ -163,7 +195,8 @@ def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) ->
 
 
 def _breaks(found: Comparison, choice: Choice, sampling: Floats | None) -> bool:
-    """Whether the mixture breaks a bound by more than its own noise hides: it is often known better than the model."""
+    """Whether the mixture breaks a bound by more than its own noise hides: it is often known better
+    than the model."""
     limits = comparison_of(found, choice, sampling)[0].limits
     if limits is None:
         return False
@@ -172,8 +205,12 @@ def _breaks(found: Comparison, choice: Choice, sampling: Floats | None) -> bool:
 
 
 def _hidden(limits: Limits, known: Flags, sampling: Floats | None) -> Floats:
-    """How far a value may be above its bound without that being told, or being more than the luck of the rows."""
-    hidden = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / max(1, int(known.sum()))) * limits.spread
+    """How far a value may be above its bound without that being told, or being more than the luck
+    of the rows."""
+    hidden = (
+        verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / max(1, int(known.sum())))
+        * limits.spread
+    )
     if sampling is None or not limits.spread.any():
         return np.asarray(hidden)
     return np.hypot(hidden, np.where(np.isfinite(sampling), sampling, 1.0))
@@ -182,7 +219,11 @@ def _hidden(limits: Limits, known: Flags, sampling: Floats | None) -> Floats:
 def _errors(found: Comparison) -> Floats:
     """Of the model, the free one (infinite without one), and constants."""
     own, free = found.table, found.free
-    other = math.inf if free is None or free.weights is None else free.table.total(own.errors) / found.rows
+    other = (
+        math.inf
+        if free is None or free.weights is None
+        else free.table.total(own.errors) / found.rows
+    )
     constants = [own.total(own.constant(k)) / found.rows for k in range(own.classes)]
     return np.array([found.error, other, *constants])
 
@@ -194,9 +235,15 @@ def _values(found: Comparison, sampling: Floats | None) -> tuple[Floats, Floats,
         return np.zeros((2 + classes, 0)), np.zeros(0), np.zeros(0)
     known = np.isfinite(limits.bounds) & np.isfinite(limits.values)
     other = np.full(len(known), np.nan) if free is None else free.values
-    own_values = _likely(limits.values[known], limits.spread[known], None if sampling is None else sampling[known])
+    own_values = _likely(
+        limits.values[known], limits.spread[known], None if sampling is None else sampling[known]
+    )
     if free is not None and np.isfinite(other[known]).all():
-        other = _likely(other[known], free.spread[known], None if free.sampling is None else free.sampling[known])
+        other = _likely(
+            other[known],
+            free.spread[known],
+            None if free.sampling is None else free.sampling[known],
+        )
     else:
         other = np.full(int(known.sum()), np.inf)
     values = np.stack([own_values, other, *np.nan_to_num(limits.constants[:, known], nan=0.0)])
@@ -222,7 +269,9 @@ def _noise_of_gain(found: Comparison, shares: Floats) -> float:
     return math.hypot(own.deviation(weights), other) / found.rows
 
 
-def _single(errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH) -> Floats:
+def _single(
+    errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH
+) -> Floats:
     """The best of them without chance."""
     excess = np.maximum(values - limits, 0.0).max(axis=1, initial=0.0)
     out = np.zeros(len(errors))
@@ -230,7 +279,9 @@ def _single(errors: Floats, values: Floats, limits: Floats, usable: Flags, worth
     return out
 
 
-def _least(errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH) -> Floats:
+def _least(
+    errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH
+) -> Floats:
     """The program, its largest excess as one more variable."""
     lines, width = values[usable].T, int(usable.sum())
     found = linprog(

@@ -1,20 +1,22 @@
-"""Least squares for group objectives: moments, then one release of the groups' Gram matrices, are the plan (theory.md#gram).
+"""Least squares for group objectives: moments, then one release of the groups' Gram matrices, are
+the plan (theory.md#gram).
 
-Every oracle call is post-processing of these. The target is the rows' last number. Dense numbers are scaled to mean 0 and
-deviation 1 by their released moments, inside the curator, and rows (1, x, y) are shortened to `LENGTH` of what is then their
-usual length: the noise of a Gram matrix is as large in every direction, and would drown columns that are spread little within
-their bounds. Rows far out then count less, in losses too, which are means of what counts. Sparse numbers are as they come, and
-rows shortened to what a schema's coding would bound them by.
+Every oracle call is post-processing of these. The target is the rows' last number. Dense numbers
+are scaled to mean 0 and deviation 1 by their released moments, inside the curator, and rows (1, x,
+y) are shortened to `LENGTH` of what is then their usual length: the noise of a Gram matrix is as
+large in every direction, and would drown columns that are spread little within their bounds. Rows
+far out then count less, in losses too, which are means of what counts. Sparse numbers are as they
+come, and rows shortened to what a schema's coding would bound them by.
 
-Where only sensitive features are protected, moments and the matrix of all rows are exact and free, and what shortening takes
-away, which is public in total, is given back to the groups by their shares. A regression that tells no groups apart then costs
-nothing and is exact.
+Where only sensitive features are protected, moments and the matrix of all rows are exact and free,
+and what shortening takes away, which is public in total, is given back to the groups by their
+shares. A regression that tells no groups apart then costs nothing and is exact.
 
 Guarantees (tests/learning/test_learning_group_regression.py):
 1. The log is the plan: the same releases, whatever the number of oracle calls.
 2. The coefficients depend on the rows through the curator's answers alone.
-3. Losses at coefficients that were fixed before have the noise that is stated of them; those at coefficients that were found
-   in the same release are off by less than twice what is stated.
+3. Losses at coefficients that were fixed before have the noise that is stated of them; those at
+   coefficients that were found in the same release are off by less than twice what is stated.
 """
 
 from __future__ import annotations
@@ -42,15 +44,17 @@ from .task import RegressionOutcome, RegressionTask
 
 LENGTH = 1.5  # of the usual length of a row: the longest that counts in full, unless noise is small
 LONGEST, HEARD = 4.0, 0.04
-"""Where the noise of a group of usual size would still be below `HEARD` of its rows in any direction, longer rows count in
-full, up to `LONGEST` usual lengths. Noise grows with the square of the clip, and losses of shortened rows are not the rows'."""
+"""Where the noise of a group of usual size would still be below `HEARD` of its rows in any
+direction, longer rows count in full, up to `LONGEST` usual lengths. Noise grows with the square of
+the clip, and losses of shortened rows are not the rows'."""
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
 MOMENTS_SHARE = 0.05  # of the squared budget
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Numbers, the target last, as (x - centre) / scale: public or released values. `rows`: how many were counted with them."""
+    """Numbers, the target last, as (x - centre) / scale: public or released values. `rows`: how
+    many were counted with them."""
 
     centre: Floats
     scale: Floats
@@ -58,7 +62,8 @@ class Scaling:
 
     @staticmethod
     def of(rows: float, sums: Floats, squares: Floats, noise: float) -> Scaling:
-        """From released sums over rows. A noisy variance is no less than the noise of a mean square."""
+        """From released sums over rows. A noisy variance is no less than the noise of a mean
+        square."""
         n = max(rows, 2.0 * noise, 1e-12)
         mean, square = sums / n, squares / n
         if noise == 0.0:
@@ -72,7 +77,9 @@ class Scaling:
     @staticmethod
     def of_moments(task: RegressionTask, asks: Sequence[Ask], answers: Sequence[Floats]) -> Scaling:
         """From the answers to `moments_of`, the first two."""
-        noise = 0.0 if task.sees_features else float(asks[1].multiplier) * task.move(asks[1].question)
+        noise = (
+            0.0 if task.sees_features else float(asks[1].multiplier) * task.move(asks[1].question)
+        )
         sums, squares = np.asarray(answers[1])
         return Scaling.of(float(answers[0][0]), sums, squares, noise)
 
@@ -83,10 +90,13 @@ class Scaling:
 
     def then(self, other: Scaling) -> Scaling:
         """Both, one after the other."""
-        return Scaling(self.centre + self.scale * other.centre, self.scale * other.scale, other.rows)
+        return Scaling(
+            self.centre + self.scale * other.centre, self.scale * other.scale, other.rows
+        )
 
     def undone(self, c: Floats) -> Floats:
-        """Coefficients (1 + width,) that predict scaled targets from scaled numbers, as those of the numbers before."""
+        """Coefficients (1 + width,) that predict scaled targets from scaled numbers, as those of
+        the numbers before."""
         numbers = len(self.scale) - 1
         out = c * self.scale[-1]
         out[1 : 1 + numbers] /= self.scale[:-1]
@@ -104,9 +114,10 @@ def moments_of(task: RegressionTask, multiplier: float) -> list[Ask]:
 class GroupRegression:
     """A regression that is planned and priced: public values alone. Made by `plan_regression`.
 
-    The task's layout has the target as its last number. `scales`: whether numbers are scaled by their moments. `clip`: the
-    longest row that counts in full; `radius`: of the ball of coefficients, in the units of the search; None: none, or `RADIUS`
-    where weights of losses may be negative. `ridge`: s of `grams`.
+    The task's layout has the target as its last number. `scales`: whether numbers are scaled by
+    their moments. `clip`: the longest row that counts in full; `radius`: of the ball of
+    coefficients, in the units of the search; None: none, or `RADIUS` where weights of losses may be
+    negative. `ridge`: s of `grams`.
     """
 
     task: RegressionTask
@@ -141,7 +152,7 @@ class GroupRegression:
             curator.close()
         return self.found(quadratics, scaling, progress)
 
-    # -- what is asked -----------------------------------------------------------------------------------------------------
+    # -- what is asked -----------------------------------------------------------------------------
 
     def release(self, curator: Curator) -> tuple[GroupQuadratics, Scaling | None]:
         """Ask, and make losses of the answers."""
@@ -151,26 +162,41 @@ class GroupRegression:
     def scaled(self, curator: Curator) -> Scaling | None:
         """Have numbers scaled by their released moments, where they are to be."""
         scaling = self._scaled(curator) if self.scales else None
-        if scaling is not None and self.task.sees_features:  # columns far smaller than others are seen once those are scaled
+        # columns far smaller than others are seen once those are scaled
+        if scaling is not None and self.task.sees_features:
             scaling = scaling.then(self._scaled(curator))
         return scaling
 
-    def matrices(self, curator: Curator, scaling: Scaling | None, tailored: Floats | None = None) -> GroupQuadratics:
-        """Ask about rows as they are scaled by now. `tailored`: a multiplier of the noise for each cell, over what one row
-        contributes to it, in the place of the one for all over the sensitivity."""
+    def matrices(
+        self, curator: Curator, scaling: Scaling | None, tailored: Floats | None = None
+    ) -> GroupQuadratics:
+        """Ask about rows as they are scaled by now. `tailored`: a multiplier of the noise for each
+        cell, over what one row contributes to it, in the place of the one for all over the
+        sensitivity."""
         task = self.task
         unit = 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2
         radius = math.inf if self.radius is None else self.radius
-        facts: dict[str, Any] = {"cells": task.cells, "unit": unit, "radius": radius, "ridge": self.ridge}
+        facts: dict[str, Any] = {
+            "cells": task.cells,
+            "unit": unit,
+            "radius": radius,
+            "ridge": self.ridge,
+        }
         purpose = "Gram matrices of the groups"
         if task.is_exact or not task.sees_features:
             rows = task.stated_rows or (0.0 if scaling is None else scaling.rows)
-            clip = None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
+            clip = (
+                None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
+            )
             answer = self._joined(curator.answer(self._asks(clip, tailored), purpose=purpose))
-            return GroupQuadratics.of(answer, noise=self._noise(clip or self._clip, tailored), **facts)
+            return GroupQuadratics.of(
+                answer, noise=self._noise(clip or self._clip, tailored), **facts
+            )
         ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
         mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
-        clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(mean_square)
+        clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(
+            mean_square
+        )
         asks = [*self._asks(clip, tailored), Ask(self._question(clip, apart=False), 0.0)]
         *answers, shortened = curator.answer(asks, purpose=purpose)
         whole, counted = (self._target_last(one) for one in (total, shortened[0]))
@@ -178,7 +204,8 @@ class GroupRegression:
         return GroupQuadratics.of(self._joined(answers), noise=self._noise(clip, tailored), **facts)
 
     def _asks(self, clip: float | None, tailored: Floats | None) -> list[Ask]:
-        """The groups' matrices: with a multiplier for each of them one question a sensitive column, whose groups are apart."""
+        """The groups' matrices: with a multiplier for each of them one question a sensitive column,
+        whose groups are apart."""
         cells = self.task.cells
         if tailored is None or cells is None:
             return [Ask(self._question(clip), self.multiplier)]
@@ -189,7 +216,9 @@ class GroupRegression:
 
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
-        return self.scaling_of(curator.answer(self._moments(), purpose="moments of the numbers")).apply(curator)
+        return self.scaling_of(
+            curator.answer(self._moments(), purpose="moments of the numbers")
+        ).apply(curator)
 
     def scaling_of(self, answers: Sequence[Floats]) -> Scaling:
         """Of answers to `_moments`, the first two."""
@@ -208,11 +237,17 @@ class GroupRegression:
     def _clip_of(self, rows: float) -> float:
         """The same once rows are counted."""
         usual = self._clip / LENGTH
-        return self._clip if self.clip is not None or not self.scales else usual * self._longest(rows, usual)
+        return (
+            self._clip
+            if self.clip is not None or not self.scales
+            else usual * self._longest(rows, usual)
+        )
 
     def _longest(self, rows: float, usual: float) -> float:
         """In usual lengths, by how much noise a group of usual size would have."""
-        groups = self.task.cells.count / self.task.cells.per_row if self.task.cells is not None else 1.0
+        groups = (
+            self.task.cells.count / self.task.cells.per_row if self.task.cells is not None else 1.0
+        )
         noise = self._noise(usual)
         spectral = float(np.max(noise)) * math.sqrt(2.0 * (2 + self.task.layout.width))
         if spectral <= 0.0:
@@ -235,16 +270,28 @@ class GroupRegression:
         if tailored is None:
             return self.multiplier * self.task.move(self._question(clip)) * OUTWARDS
         question = self._question(clip, apart=False)
-        return np.asarray(tailored * (question.scale(self.task.layout, self.task.max_sample_weight).bound.norm * OUTWARDS))
+        return np.asarray(
+            tailored
+            * (question.scale(self.task.layout, self.task.max_sample_weight).bound.norm * OUTWARDS)
+        )
 
-    # -- what is made of it ------------------------------------------------------------------------------------------------
+    # -- what is made of it ------------------------------------------------------------------------
 
     def found(
-        self, quadratics: GroupQuadratics, scaling: Scaling | None = None, progress: Progress | None = None
+        self,
+        quadratics: GroupQuadratics,
+        scaling: Scaling | None = None,
+        progress: Progress | None = None,
     ) -> RegressionOutcome:
         """The coefficients, for losses that were released: post-processing."""
         task = self.task
-        best = Least(np.zeros(quadratics.forms.shape[-1] - 1), math.nan, math.nan, 0, self._unheard(quadratics, scaling))
+        best = Least(
+            np.zeros(quadratics.forms.shape[-1] - 1),
+            math.nan,
+            math.nan,
+            0,
+            self._unheard(quadratics, scaling),
+        )
         if quadratics.has_rows:
             h = task.joint(*task.functions(quadratics.shares, quadratics.least), self._width)
             if not h.monotone and self.radius is None:
@@ -253,7 +300,10 @@ class GroupRegression:
             if h.monotone and task.constraint.is_vacuous:
                 best = steadied(quadratics, h, best, self._finder(quadratics.radius))
         c = best.coefficients
-        told: dict[str, Any] = {"least": quadratics.least, "count_noise": quadratics.noise / quadratics.rows}
+        told: dict[str, Any] = {
+            "least": quadratics.least,
+            "count_noise": quadratics.noise / quadratics.rows,
+        }
         outcome = task.outcome(
             c if scaling is None or not quadratics.has_rows else scaling.undone(c),
             quadratics.measured(c),
@@ -266,7 +316,13 @@ class GroupRegression:
             reason=best.reason.value,
         )
         rivals = {
-            name: task.rival(outcome, quadratics.measured(one), quadratics.shares, **told, noise=quadratics.spread(one))
+            name: task.rival(
+                outcome,
+                quadratics.measured(one),
+                quadratics.shares,
+                **told,
+                noise=quadratics.spread(one),
+            )
             for name, one in self._others(quadratics).items()
         }
         return replace(outcome, **rivals)  # type: ignore[arg-type]  # by their names
@@ -303,7 +359,8 @@ class GroupRegression:
 
 
 def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
-    """The regression whose noise is the least that keeps the promise. `options`: fields of `GroupRegression`."""
+    """The regression whose noise is the least that keeps the promise. `options`: fields of
+    `GroupRegression`."""
     _checks.one_of(METHODS, method=options.get("method", "linear-oracle"))
     _checks.whole(at_least=1, rounds=options.get("rounds", ROUNDS))
     for name in ("clip", "radius"):
@@ -315,8 +372,11 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
     share = MOMENTS_SHARE if options.get("scales") and not task.sees_features else 0.0
 
     def at(z: float) -> GroupRegression:
-        of_moments = z * math.sqrt(2.0 / share) if share else 0.0  # two of them: the number of rows, and the moments
-        return GroupRegression(task, **options, moments_multiplier=of_moments, multiplier=z / math.sqrt(1.0 - share))
+        # two of them: the number of rows, and the moments
+        of_moments = z * math.sqrt(2.0 / share) if share else 0.0
+        return GroupRegression(
+            task, **options, moments_multiplier=of_moments, multiplier=z / math.sqrt(1.0 - share)
+        )
 
     def event(z: float) -> Event:
         return at(z).event()

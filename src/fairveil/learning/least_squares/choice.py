@@ -1,11 +1,14 @@
-"""Regression coefficients out of a public list, by the exponential mechanism: a function of clipped losses is the score.
+"""Regression coefficients out of a public list, by the exponential mechanism: a function of clipped
+losses is the score.
 
-Three releases: the groups' counts, which losses are divided by; the choice; the losses of what was chosen. With delta = 0 the
-counts get discrete Laplace noise, and the last is left out (theory.md#objectives).
+Three releases: the groups' counts, which losses are divided by; the choice; the losses of what was
+chosen. With delta = 0 the counts get discrete Laplace noise, and the last is left out
+(theory.md#objectives).
 
-The list is a grid of the ball where none is given: exact, with no sampling error, but in few dimensions only. Sampling from a
-convex set in more of them needs Markov chains, whose distance from the right distribution enters delta (theory.md#t7) and has
-no bound that could be checked here: it is refused.
+The list is a grid of the ball where none is given: exact, with no sampling error, but in few
+dimensions only. Sampling from a convex set in more of them needs Markov chains, whose distance from
+the right distribution enters delta (theory.md#t7) and has no bound that could be checked here: it
+is refused.
 
 Guarantees (tests/learning/test_learning_group_regression.py):
 1. The log is the plan.
@@ -23,7 +26,17 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, CellCounts, Curator, GroupLosses, Linear, Score, describe, describe_choice, moved_by_one
+from ...curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    GroupLosses,
+    Linear,
+    Score,
+    describe,
+    describe_choice,
+    moved_by_one,
+)
 from ...errors import InputError, complaint
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
@@ -65,8 +78,13 @@ class CoefficientChoice:
         """What the run costs."""
         task = self.task
         facts: dict[str, Any] = {"max_sample_weight": task.max_sample_weight}
-        parts = [describe([ask], task.layout, task.promise, **facts) for ask in (self._counts, *self._measure(0))]
-        return compose([parts[0], describe_choice(self._question, self._epsilon, task.promise), *parts[1:]])
+        parts = [
+            describe([ask], task.layout, task.promise, **facts)
+            for ask in (self._counts, *self._measure(0))
+        ]
+        return compose(
+            [parts[0], describe_choice(self._question, self._epsilon, task.promise), *parts[1:]]
+        )
 
     def run(self, curator: Curator, _: Progress | None = None) -> RegressionOutcome:
         """Count, choose, measure; the curator is closed afterwards, come what may."""
@@ -112,7 +130,9 @@ class CoefficientChoice:
 
     @property
     def _question(self) -> GroupLosses:
-        return GroupLosses(Linear(self.candidates[:, np.newaxis]), self.task.cells, "squared", clip=CLIP)
+        return GroupLosses(
+            Linear(self.candidates[:, np.newaxis]), self.task.cells, "squared", clip=CLIP
+        )
 
     @property
     def _counts(self) -> Ask:
@@ -124,7 +144,9 @@ class CoefficientChoice:
     def _epsilon(self) -> float:
         if self.task.is_exact:
             return math.inf
-        return PURE_SHARES[1] / self.scale if self.is_pure else 2.0 * math.sqrt(SHARES[1]) / self.scale
+        return (
+            PURE_SHARES[1] / self.scale if self.is_pure else 2.0 * math.sqrt(SHARES[1]) / self.scale
+        )
 
     def _measure(self, at: int) -> list[Ask]:
         """The losses of a candidate, unless there is no room for them."""
@@ -132,7 +154,8 @@ class CoefficientChoice:
         return [] if self.is_pure else [Ask(question, self._multiplier(SHARES[2]))]
 
     def _multiplier(self, share: float) -> float:
-        """Of a Gaussian: 1/z^2 times the share is its 1/multiplier^2, and a choice of epsilon e counts as e^2/4."""
+        """Of a Gaussian: 1/z^2 times the share is its 1/multiplier^2, and a choice of epsilon e
+        counts as e^2/4."""
         return 0.0 if self.task.is_exact else self.scale / math.sqrt(share)
 
     def _noise(self, ask: Ask) -> float:
@@ -140,14 +163,23 @@ class CoefficientChoice:
         task = self.task
         if task.is_exact:
             return 0.0
-        moved = moved_by_one(ask.question, task.layout, task.promise, task.max_sample_weight, ask.order)
+        moved = moved_by_one(
+            ask.question, task.layout, task.promise, task.max_sample_weight, ask.order
+        )
         return float(ask.multiplier) * moved * (math.sqrt(2.0) if ask.order == 1 else 1.0)
 
 
-def plan_choice(task: RegressionTask, candidates: object = None, *, radius: float | None = None) -> CoefficientChoice:
-    """The choice whose noise is the least that keeps the promise. `candidates`: None: a grid of the ball of that radius."""
+def plan_choice(
+    task: RegressionTask, candidates: object = None, *, radius: float | None = None
+) -> CoefficientChoice:
+    """The choice whose noise is the least that keeps the promise. `candidates`: None: a grid of the
+    ball of that radius."""
     task = replace(task, penalty=PENALTY) if task.penalty is None else task
-    listed = grid(1 + task.layout.width, radius) if candidates is None else checked(candidates, task.layout.width)
+    listed = (
+        grid(1 + task.layout.width, radius)
+        if candidates is None
+        else checked(candidates, task.layout.width)
+    )
     if task.is_exact:
         return CoefficientChoice(task, listed)
 
@@ -166,11 +198,14 @@ def grid(dimensions: int, radius: float | None = None) -> Floats:
     if dimensions > GRID_DIMENSIONS:
         raise InputError(
             complaint(
-                expected=f"at most {GRID_DIMENSIONS} coefficients, the intercept's included, for a grid",
+                expected=f"at most {GRID_DIMENSIONS} coefficients, the intercept's included, for a "
+                f"grid",
                 of="decisions",
                 got=dimensions,
-                remedy="Pass decisions=, a public list of coefficients, or method='linear-oracle'. A Markov chain is no way "
-                "out: how far it is from the right one would enter delta, and nothing here could prove a bound of that.",
+                remedy="Pass decisions=, a public list of coefficients, or method='linear-oracle'. "
+                "A Markov chain is no way "
+                "out: how far it is from the right one would enter delta, and nothing here could "
+                "prove a bound of that.",
             )
         )
     reach = GRID_RADIUS if radius is None else _checks.positive(radius=radius)
@@ -185,8 +220,18 @@ def checked(candidates: object, width: int) -> Floats:
         listed = np.array(candidates, np.float64)
     except (TypeError, ValueError):
         listed = np.empty(0)
-    if listed.ndim != 2 or not len(listed) or listed.shape[1] != 1 + width or not np.isfinite(listed).all():
-        remedy = "One line a candidate: the intercept, then one for each of coef_names_; public numbers, not fitted to rows."
+    if (
+        listed.ndim != 2
+        or not len(listed)
+        or listed.shape[1] != 1 + width
+        or not np.isfinite(listed).all()
+    ):
+        remedy = (
+            "One line a candidate: the intercept, then one for each of coef_names_; public "
+            "numbers, not fitted to rows."
+        )
         expected = f"finite numbers (candidates, {1 + width})"
-        raise InputError(complaint(expected=expected, of="decisions", got=f"shape {listed.shape}", remedy=remedy))
+        raise InputError(
+            complaint(expected=expected, of="decisions", got=f"shape {listed.shape}", remedy=remedy)
+        )
     return listed

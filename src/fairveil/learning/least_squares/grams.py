@@ -1,25 +1,30 @@
-"""Group losses of least squares from one release: a quadratic form a group, and linear oracles for free (theory.md#gram).
+"""Group losses of least squares from one release: a quadratic form a group, and linear oracles for
+free (theory.md#gram).
 
-With r = (1, x, y) and M_k = the sum of r r' over the rows of group k, released once, the loss of coefficients c in group k is
+With r = (1, x, y) and M_k = the sum of r r' over the rows of group k, released once, the loss of
+coefficients c in group k is
 
     l_k(c) = (u / n0) sum_{i in k} (y_i - c.(1, x_i))^2 = v' M_k v u / n0,      v = (c, -1),
 
-u the unit that puts squared errors into squared ranges of the target. A row that is longer than the clip is shortened, and then
-counts as the square of what is left of it: sum r r' is still a sum of squares, of rows with weights, and n0 the sum of these
-weights. `Differs:` the paper asks a private gradient descent for every weighted sum of losses; here the least value of w.l(c)
-is post-processing for any w, and is solved exactly (`ball`).
+u the unit that puts squared errors into squared ranges of the target. A row that is longer than the
+clip is shortened, and then counts as the square of what is left of it: sum r r' is still a sum of
+squares, of rows with weights, and n0 the sum of these weights. `Differs:` the paper asks a private
+gradient descent for every weighted sum of losses; here the least value of w.l(c) is post-processing
+for any w, and is solved exactly (`ball`).
 
 What is released is made usable, by public and released numbers alone:
-- where only sensitive features are protected the total over groups is public: what is missing to it is shared in proportion to
-  the variances of the groups' noise, which leaves of each v the v - v^2 / sum v that least squares can not take away;
-- each matrix is put onto the nearest positive semi-definite one: losses are then convex in c, and not negative. Losses that
-  are reported are those of the matrix as it was released;
+- where only sensitive features are protected the total over groups is public: what is missing to it
+  is shared in proportion to the variances of the groups' noise, which leaves of each v the v - v^2
+  / sum v that least squares can not take away;
+- each matrix is put onto the nearest positive semi-definite one: losses are then convex in c, and
+  not negative. Losses that are reported are those of the matrix as it was released;
 - a group counts at least two deviations of its noise;
-- directions in which a group's rows are spread less than the noise teach nothing of it: its form is raised there. With s a
-  part of the noise's spectral norm and e the spread along an eigenvector, by s^2 / max(e, s): little where e is large.
+- directions in which a group's rows are spread less than the noise teach nothing of it: its form is
+  raised there. With s a part of the noise's spectral norm and e the spread along an eigenvector, by
+  s^2 / max(e, s): little where e is large.
 
-So a group of n rows tells about n e / s in a direction, e the spread of one row: below 1 its coefficients there stay near 0, or
-near what other groups ask for. Halving the clip quarters s.
+So a group of n rows tells about n e / s in a direction, e the spread of one row: below 1 its
+coefficients there stay near 0, or near what other groups ask for. Halving the clip quarters s.
 """
 
 from __future__ import annotations
@@ -43,7 +48,8 @@ CERTAIN = 3.0  # deviations of the noise
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """What quadratics were made of: the matrices as they were answered, with the noise of their diagonals, and public facts."""
+    """What quadratics were made of: the matrices as they were answered, with the noise of their
+    diagonals, and public facts."""
 
     answer: Floats
     noise: Floats
@@ -55,11 +61,13 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class GroupQuadratics:
-    """Group losses as functions of coefficients (1 + width,): released values alone. Make one with `of`.
+    """Group losses as functions of coefficients (1 + width,): released values alone. Make one with
+    `of`.
 
-    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise` (cells,): the standard deviation of a
-    diagonal entry of M_k; `shares`: the groups' of all rows; `least`: the least share of one; `has_rows`: whether the released
-    number of rows can be told from none; `raw`: what all of these were made of.
+    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise` (cells,): the
+    standard deviation of a diagonal entry of M_k; `shares`: the groups' of all rows; `least`: the
+    least share of one; `has_rows`: whether the released number of rows can be told from none;
+    `raw`: what all of these were made of.
     """
 
     released: Floats
@@ -85,54 +93,100 @@ class GroupQuadratics:
         radius: float = math.inf,
         ridge: float | None = None,
     ) -> GroupQuadratics:
-        """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry, one for all or one a cell; `total`:
-        exact, where it is public; `lost`: what shortening rows took from it; `unit`: u; `ridge`: s, None: by the noise."""
+        """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry, one for
+        all or one a cell; `total`: exact, where it is public; `lost`: what shortening rows took
+        from it; `unit`: u; `ridge`: s, None: by the noise."""
         answer = np.array(answer, np.float64)
         noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
         raw = Released(answer.copy(), noise.copy(), cells, total, lost, ridge)
         for column in columns_of(cells or NO_GROUPS) if total is not None else ():
-            answer[column], noise[column] = _onto_total(answer[column], noise[column], np.asarray(total))
+            answer[column], noise[column] = _onto_total(
+                answer[column], noise[column], np.asarray(total)
+            )
         least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
         counts = np.maximum(answer[:, 0, 0], least)
         for column in columns_of(cells or NO_GROUPS) if lost is not None else ():
-            answer[column] += (counts[column] / counts[column].sum())[:, np.newaxis, np.newaxis] * lost
-        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * float(np.linalg.norm(noise))
+            answer[column] += (counts[column] / counts[column].sum())[
+                :, np.newaxis, np.newaxis
+            ] * lost
+        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * float(
+            np.linalg.norm(noise)
+        )
         counts = np.maximum(answer[:, 0, 0], least)
         n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
-        raises = RIDGE * noise * math.sqrt(2.0 * answer.shape[-1]) if ridge is None else np.full(len(answer), ridge)
+        raises = (
+            RIDGE * noise * math.sqrt(2.0 * answer.shape[-1])
+            if ridge is None
+            else np.full(len(answer), ridge)
+        )
         sized = zip(answer, noise, raises, strict=True)
-        forms = np.stack([_raised(_sum_of_squares(one, exact=bool(s == 0)), float(size)) for one, s, size in sized])
+        forms = np.stack(
+            [
+                _raised(_sum_of_squares(one, exact=bool(s == 0)), float(size))
+                for one, s, size in sized
+            ]
+        )
         of = unit / n0
         least_share = float(least.min()) / n0
-        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, least_share, radius, has_rows, raw)
+        return GroupQuadratics(
+            answer * of,
+            forms * of,
+            counts / n0,
+            n0,
+            noise,
+            unit,
+            least_share,
+            radius,
+            has_rows,
+            raw,
+        )
 
-    # -- the same release, taken otherwise ---------------------------------------------------------------------------------
+    # -- the same release, taken otherwise ---------------------------------------------------------
 
     @property
     def can_be_halved(self) -> bool:
         """Whether there is noise to be told apart, and more than one group to follow."""
         return self.raw is not None and len(self.forms) > 1 and bool(self.raw.noise.any())
 
-    def halves(self, rng: np.random.Generator, part: float) -> tuple[GroupQuadratics, GroupQuadratics]:
-        """Two releases out of one: M + part Z and M - Z / part, Z of the noise's law, have independent noise."""
+    def halves(
+        self, rng: np.random.Generator, part: float
+    ) -> tuple[GroupQuadratics, GroupQuadratics]:
+        """Two releases out of one: M + part Z and M - Z / part, Z of the noise's law, have
+        independent noise."""
         raw = self._known
         z = _symmetric(rng, raw.answer.shape) * raw.noise[:, np.newaxis, np.newaxis]
         ways = ((part, math.hypot(1.0, part)), (-1.0 / part, math.hypot(1.0, 1.0 / part)))
-        first, second = (self._again(raw.answer + by * z, raw.noise * more, raw.cells, raw.ridge) for by, more in ways)
+        first, second = (
+            self._again(raw.answer + by * z, raw.noise * more, raw.cells, raw.ridge)
+            for by, more in ways
+        )
         return first, second
 
     def of_everybody(self, *, raised: bool) -> GroupQuadratics:
-        """All rows as one group, where totals are public: exact. `raised`: in directions in which all rows together are spread
-        less than one group's noise, as a group's are: losses of coefficients that are long there are not known in any group."""
+        """All rows as one group, where totals are public: exact. `raised`: in directions in which
+        all rows together are spread less than one group's noise, as a group's are: losses of
+        coefficients that are long there are not known in any group."""
         raw = self._known
         assert raw.total is not None
-        size = RIDGE * float(raw.noise.max()) * math.sqrt(2.0 * raw.answer.shape[-1]) if raw.ridge is None else raw.ridge
+        size = (
+            RIDGE * float(raw.noise.max()) * math.sqrt(2.0 * raw.answer.shape[-1])
+            if raw.ridge is None
+            else raw.ridge
+        )
         whole = np.asarray(raw.total).reshape(1, *raw.answer.shape[1:])
         return self._again(whole, np.zeros(1), None, size if raised else 0.0)
 
-    def _again(self, answer: Floats, noise: Floats, cells: Cells | None, ridge: float | None) -> GroupQuadratics:
+    def _again(
+        self, answer: Floats, noise: Floats, cells: Cells | None, ridge: float | None
+    ) -> GroupQuadratics:
         raw = self._known
-        facts = {"unit": self.unit, "radius": self.radius, "ridge": ridge, "total": raw.total, "lost": raw.lost}
+        facts = {
+            "unit": self.unit,
+            "radius": self.radius,
+            "ridge": ridge,
+            "total": raw.total,
+            "lost": raw.lost,
+        }
         return GroupQuadratics.of(answer, noise=noise, cells=cells, **facts)  # type: ignore[arg-type]  # by their names
 
     @property
@@ -141,7 +195,8 @@ class GroupQuadratics:
         return self.raw
 
     def hides(self, rows: float, per_row: int = 1) -> bool:
-        """Whether none of so many rows is told, though all would be if they counted in full: they were shortened."""
+        """Whether none of so many rows is told, though all would be if they counted in full: they
+        were shortened."""
         return not self.has_rows and rows * per_row > CERTAIN * float(np.linalg.norm(self.noise))
 
     def losses(self, c: Floats) -> Floats:
@@ -149,23 +204,26 @@ class GroupQuadratics:
         return _values(self.forms, c)
 
     def measured(self, c: Floats) -> Floats:
-        """The same by the matrices as they were released: unbiased at coefficients that do not depend on them."""
+        """The same by the matrices as they were released: unbiased at coefficients that do not
+        depend on them."""
         return _values(self.released, c)
 
     def deviation(self, c: Floats) -> Floats:
-        """The standard deviation of each of `measured`, where c does not depend on the noise: that has one size in every
-        direction, so it is that times |v|^2."""
+        """The standard deviation of each of `measured`, where c does not depend on the noise: that
+        has one size in every direction, so it is that times |v|^2."""
         return np.asarray(self.noise * (self.unit / self.rows * (1.0 + float(c @ c))))
 
     def deviation_of_difference(self, c: Floats, other: Floats) -> Floats:
-        """The standard deviation of `measured(c)` - `measured(other)`, where neither depends on the noise."""
+        """The standard deviation of `measured(c)` - `measured(other)`, where neither depends on the
+        noise."""
         v, w = (np.append(one, -1.0) for one in (c, other))
         squares = float(v @ v) ** 2 + float(w @ w) ** 2 - 2.0 * float(v @ w) ** 2
         return np.asarray(self.noise * (self.unit / self.rows * math.sqrt(max(squares, 0.0))))
 
     def spread(self, c: Floats) -> Floats:
-        """The same where c was found in the same matrices, and follows their noise: half of the most that it can be in any
-        direction, the spectral norm (sqrt(2 d) deviations). Losses at such c are rather too low than too high."""
+        """The same where c was found in the same matrices, and follows their noise: half of the
+        most that it can be in any direction, the spectral norm (sqrt(2 d) deviations). Losses at
+        such c are rather too low than too high."""
         return self.deviation(c) * max(1.0, math.sqrt(self.forms.shape[-1] / 2.0))
 
     def best(self, weights: Floats) -> Floats:
@@ -174,10 +232,13 @@ class GroupQuadratics:
         matrix, vector = form[:-1, :-1], form[:-1, -1]
         if math.isfinite(self.radius) or weights.min(initial=0.0) < 0:
             return least_in_ball(matrix, vector, self.radius)
-        sizes = _sizes(np.diag(matrix))  # without a ball no unit is special: columns of one length lose few digits
+        # without a ball no unit is special: columns of one length lose few digits
+        sizes = _sizes(np.diag(matrix))
         values, basis = np.linalg.eigh(matrix / np.outer(sizes, sizes))
         told = values > CUT * max(float(values[-1]), 1e-300)
-        return np.asarray(basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes)
+        return np.asarray(
+            basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes
+        )
 
 
 def _symmetric(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -187,11 +248,14 @@ def _symmetric(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 
 def _onto_total(answer: Floats, noise: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """The nearest matrices by the noise's law that add up to a public total, and what noise is left in each."""
+    """The nearest matrices by the noise's law that add up to a public total, and what noise is left
+    in each."""
     variance = noise**2
     share = variance / variance.sum() if variance.any() else np.full(len(noise), 1.0 / len(noise))
     missing = total.reshape(answer.shape[1:]) - answer.sum(axis=0)
-    return answer + share[:, np.newaxis, np.newaxis] * missing, noise * np.sqrt(np.maximum(1.0 - share, 0.0))
+    return answer + share[:, np.newaxis, np.newaxis] * missing, noise * np.sqrt(
+        np.maximum(1.0 - share, 0.0)
+    )
 
 
 def _values(forms: Floats, c: Floats) -> Floats:
@@ -201,18 +265,22 @@ def _values(forms: Floats, c: Floats) -> Floats:
 
 
 def _sum_of_squares(matrix: Floats, *, exact: bool) -> Floats:
-    """The nearest positive semi-definite matrix (Frobenius). Of an exact one, in units in which all columns have one length,
-    and without what rounding alone has left in directions that no row has, and in columns that never change."""
+    """The nearest positive semi-definite matrix (Frobenius). Of an exact one, in units in which all
+    columns have one length, and without what rounding alone has left in directions that no row has,
+    and in columns that never change."""
     squares = np.diag(matrix)
     there = squares > CUT**2 * squares.max(initial=0.0) if exact else np.ones(len(matrix), bool)
     sizes = np.where(there & exact, np.sqrt(np.maximum(squares, 0.0)), 1.0)
-    values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0 * np.outer(there / sizes, there / sizes))
+    values, basis = np.linalg.eigh(
+        (matrix + matrix.T) / 2.0 * np.outer(there / sizes, there / sizes)
+    )
     kept = np.where(values > CUT * max(float(values[-1]), 1e-300), values, 0.0)
     return np.asarray((basis * kept) @ basis.T * np.outer(there * sizes, there * sizes))
 
 
 def _raised(matrix: Floats, size: float) -> Floats:
-    """With more where rows are spread less than `size`; the target's own line and column are left as they are."""
+    """With more where rows are spread less than `size`; the target's own line and column are left
+    as they are."""
     if size == 0.0:
         return matrix
     values, basis = np.linalg.eigh(matrix[:-1, :-1])

@@ -1,7 +1,8 @@
-"""What a regression for group objectives is asked for, and what is said of the coefficients that were found: no rows here.
+"""What a regression for group objectives is asked for, and what is said of the coefficients that
+were found: no rows here.
 
-Losses are squared errors of targets coded to [-1, 1], over 4: in [0, 1], in units of the target's squared range. Bounds are
-given, and values reported, in squared units of the target.
+Losses are squared errors of targets coded to [-1, 1], over 4: in [0, 1], in units of the target's
+squared range. Bounds are given, and values reported, in squared units of the target.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ from ..systems import NO_GROUPS, heaviest
 class RegressionOutcome:
     """What was found: released values only. Losses are in squared units of the target.
 
-    `coefficients` (1 + width,) of coded rows, the intercept first. `value`: of the objective, as it was released, with the
-    deviation of its noise in `value_noise`. `gap`: by how much less other coefficients in reach may make what was minimised;
-    None where nothing is known. `penalty`: G. `names` to `pressed`: of the constraints. `losses`: the groups' mean losses;
-    `shares`: the groups' of all rows. `constant`, `free`: the objective at one prediction for
-    everybody, and at least squares without constraint; None where that is not known, and of what was read from disk.
+    `coefficients` (1 + width,) of coded rows, the intercept first. `value`: of the objective, as it
+    was released, with the deviation of its noise in `value_noise`. `gap`: by how much less other
+    coefficients in reach may make what was minimised; None where nothing is known. `penalty`: G.
+    `names` to `pressed`: of the constraints. `losses`: the groups' mean losses; `shares`: the
+    groups' of all rows. `constant`, `free`: the objective at one prediction for everybody, and at
+    least squares without constraint; None where that is not known, and of what was read from disk.
     """
 
     coefficients: Floats
@@ -77,7 +79,8 @@ class RegressionOutcome:
 
 @dataclass(frozen=True, eq=False)
 class RegressionTask:
-    """Public facts alone. `cells`: None where the objective tells no groups apart. `unit`: the target's squared range.
+    """Public facts alone. `cells`: None where the objective tells no groups apart. `unit`: the
+    target's squared range.
 
     `penalty`: G; None: that of Corollary 4.2 at `alpha`, in squared ranges.
     """
@@ -96,16 +99,26 @@ class RegressionTask:
     def __post_init__(self) -> None:
         for notion in self.constraint.notions:
             if not isinstance(notion, BoundedGroupLoss) or notion.loss != "squared":
-                remedy = "Pass BoundedGroupLoss(max_loss, loss='squared'), a bound on each group's mean squared error."
+                remedy = (
+                    "Pass BoundedGroupLoss(max_loss, loss='squared'), a bound on each group's mean "
+                    "squared error."
+                )
                 raise InputError(
-                    complaint(expected="bounds on squared losses", of="constraint", got=str(notion), remedy=remedy)
+                    complaint(
+                        expected="bounds on squared losses",
+                        of="constraint",
+                        got=str(notion),
+                        remedy=remedy,
+                    )
                 )
         count = 1 if self.cells is None else self.cells.count
-        self.functions(np.full(count, 1.0 / count), 1e-9)  # whatever cannot be said of losses by group is refused here
+        # whatever cannot be said of losses by group is refused here
+        self.functions(np.full(count, 1.0 / count), 1e-9)
 
     @property
     def stated_rows(self) -> int | None:
-        """The number that averages divide by, where it is public. Rows with weights are counted by them."""
+        """The number that averages divide by, where it is public. Rows with weights are counted by
+        them."""
         return None if self.max_sample_weight is not None else self.public_rows
 
     @property
@@ -124,7 +137,9 @@ class RegressionTask:
 
     def event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
         """What a joint answer costs."""
-        return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight)
+        return describe(
+            asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight
+        )
 
     def functions(self, shares: Floats, least: float) -> tuple[GroupFunction, list[GroupFunction]]:
         """f, and the constraints' functions, where groups have these shares."""
@@ -136,7 +151,9 @@ class RegressionTask:
         if not bounds:
             return Joint(f, None, 0.0)
         g: LossFunction = bounds[0] if len(bounds) == 1 else Worst(tuple(bounds))
-        return Joint(f, g, corollary_4_2(f, self.alpha) if self.penalty is None else self.penalty, width)
+        return Joint(
+            f, g, corollary_4_2(f, self.alpha) if self.penalty is None else self.penalty, width
+        )
 
     def rival(
         self,
@@ -160,7 +177,9 @@ class RegressionTask:
         ]
         most = max(0.0, float(np.max(outcome.values - outcome.bounds, initial=-np.inf)))
         admitted = max(lines, default=-np.inf) <= most + 1e-9 * max(1.0, abs(most))
-        deviation = float(np.hypot(outcome.value_noise, unit * _noise_of(f, losses, noise, of_means)))
+        deviation = float(
+            np.hypot(outcome.value_noise, unit * _noise_of(f, losses, noise, of_means))
+        )
         return Rival(value, outcome.value - value, deviation, bool(admitted))
 
     def outcome(
@@ -180,14 +199,19 @@ class RegressionTask:
     ) -> RegressionOutcome:
         """From released losses (cells,) with noise of this deviation each, and shares with theirs.
 
-        `largest`: M, what one row's loss is at most, in the units of `losses`. With mean m its variance is at most m (M - m)
-        (Bhatia and Davis), which bounds the sampling error: the variance itself is not released.
+        `largest`: M, what one row's loss is at most, in the units of `losses`. With mean m its
+        variance is at most m (M - m) (Bhatia and Davis), which bounds the sampling error: the
+        variance itself is not released.
         """
         f, bounds = self.functions(shares, least)
         means = losses / np.maximum(shares, least)
         of_means = np.hypot(noise, means * count_noise)  # over a share: that of a group's mean loss
         titled = zip(self.constraint.titles, bounds, strict=True)
-        lines = [line for title, function in titled for line in _lines(title, function, losses, noise, of_means, self.unit)]
+        lines = [
+            line
+            for title, function in titled
+            for line in _lines(title, function, losses, noise, of_means, self.unit)
+        ]
         drawn = _drawn(means, shares, rows, largest)
         sampled = [
             line
@@ -195,7 +219,8 @@ class RegressionTask:
             for line in _lines(title, function, losses, *drawn, self.unit)
         ]
         limits, values, spread = (np.array([line[j] for line in lines]) for j in (1, 2, 3))
-        limits = np.array([float(f"{bound:.12g}") for bound in limits])  # as they were given, before they were put into ranges
+        # as they were given, before they were put into ranges
+        limits = np.array([float(f"{bound:.12g}") for bound in limits])
         penalty = self.joint(f, bounds).penalty
         unit = _unit_of(self.objective, self.unit)
         return RegressionOutcome(
@@ -215,12 +240,14 @@ class RegressionTask:
             losses_noise=self.unit * of_means / np.maximum(shares, least),
             shares=shares,
             rows=rows,
-            sampling=np.array([line[3] for line in sampled]) * math.sqrt(heaviest(self.promise, self.max_sample_weight) or 1.0),
+            sampling=np.array([line[3] for line in sampled])
+            * math.sqrt(heaviest(self.promise, self.max_sample_weight) or 1.0),
         )
 
 
 def _drawn(means: Floats, shares: Floats, rows: float, largest: float) -> tuple[Floats, Floats]:
-    """The largest standard deviations that sampling may give losses by cell: those of the losses, and at given shares."""
+    """The largest standard deviations that sampling may give losses by cell: those of the losses,
+    and at given shares."""
     if math.isinf(largest):
         return np.full(len(means), math.nan), np.full(len(means), math.nan)
     held, sizes = np.clip(means, 0.0, largest), np.maximum(shares, 0.0)
@@ -230,40 +257,70 @@ def _drawn(means: Floats, shares: Floats, rows: float, largest: float) -> tuple[
 
 def _unit_of(objective: Objective, unit: float) -> float:
     """What a value of the objective counts in: squared units of the target, or none of its own."""
-    return unit if isinstance(objective, Error | WeightedError | LargestGroupLoss | GroupLoss | MeanGroupLoss) else 1.0
+    return (
+        unit
+        if isinstance(
+            objective, Error | WeightedError | LargestGroupLoss | GroupLoss | MeanGroupLoss
+        )
+        else 1.0
+    )
 
 
 def _in_ranges(constraint: Constraint, unit: float) -> Constraint:
     """Bounds in squared units of the target as bounds in squared ranges of it."""
-    bounds = tuple(Bound(one.objective, one.bound / _unit_of(one.objective, unit)) for one in constraint.bounds)
+    bounds = tuple(
+        Bound(one.objective, one.bound / _unit_of(one.objective, unit)) for one in constraint.bounds
+    )
     losses = [one for one in constraint.notions if isinstance(one, BoundedGroupLoss)]
     limits = [None if one.max_loss is None else one.max_loss / unit for one in losses]
-    return Constraint(bounds, tuple(replace(one, max_loss=limit) for one, limit in zip(losses, limits, strict=True)))
+    return Constraint(
+        bounds,
+        tuple(replace(one, max_loss=limit) for one, limit in zip(losses, limits, strict=True)),
+    )
 
 
-def _noise_of(function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats) -> float:
-    """The deviation of a function's value. Sums of losses divide by no share, and have no noise of it."""
+def _noise_of(
+    function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats
+) -> float:
+    """The deviation of a function's value. Sums of losses divide by no share, and have no noise of
+    it."""
     sizes = noise if type(function.outer) is Total else of_means
     return float(np.linalg.norm(function.gradient(losses) * sizes))
 
 
 def _lines(
-    title: str, function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats, unit: float
+    title: str,
+    function: GroupFunction,
+    losses: Floats,
+    noise: float | Floats,
+    of_means: Floats,
+    unit: float,
 ) -> list[tuple[str, float, float, float]]:
     """What a constraint bounds: (name, bound, value, deviation of its noise) each.
 
-    `of_means`: noise of losses and of the shares that they are divided by, which all rates but sums are.
+    `of_means`: noise of losses and of the shares that they are divided by, which all rates but sums
+    are.
     """
     rates, outer = function.rates(losses), function.outer
     if isinstance(outer, Largest):
         sizes = np.sqrt(np.asarray(function.lines.power(2) @ of_means**2).ravel())
         columns = zip(function.names, rates.tolist(), sizes.tolist(), strict=True)
         bound = unit * function.bound
-        return [(f"{name} <= {bound:g}", bound, unit * rate, unit * size) for name, rate, size in columns]
+        return [
+            (f"{name} <= {bound:g}", bound, unit * rate, unit * size)
+            for name, rate, size in columns
+        ]
     size = _noise_of(function, losses, noise, of_means)
     if isinstance(outer, Inequality):
         means = np.maximum(rates, 0.0)
         middle, m = max(float(means.mean()), 1e-12), len(means)
         return [(title, outer.theta, float(gini(means)), size * (m - 1) / m**2 / middle)]
     unit = 1.0 if function.trusted else unit
-    return [(title, unit * function.bound, unit * (float(function.value(losses)) + function.bound), unit * size)]
+    return [
+        (
+            title,
+            unit * function.bound,
+            unit * (float(function.value(losses)) + function.bound),
+            unit * size,
+        )
+    ]

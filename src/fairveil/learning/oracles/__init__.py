@@ -1,1 +1,2 @@
-"""Private cost-sensitive learners: what each decision costs goes in, a rule comes out (Jagielski et al.; Alabi)."""
+"""Private cost-sensitive learners: what each decision costs goes in, a rule comes out (Jagielski et
+al.; Alabi)."""

@@ -1,11 +1,14 @@
-"""The exponential mechanism as an oracle: a private choice from a finite class, in every round (Jagielski et al., sec. 4).
+"""The exponential mechanism as an oracle: a private choice from a finite class, in every round
+(Jagielski et al., sec. 4).
 
-A candidate's cost is a fixed combination of how its decisions fall by cell and label, so one histogram a candidate, kept
-inside the curator, serves all rounds. The mechanism is scaled by the range of a neighbour's changes (`curator.choice`); with
-sensitive features alone protected that is max_{y, a, a'} of the spread over classes of costs[a', y] - costs[a, y]: about
-2 dual_bound / N, where the paper has (2 |A| B + 1) / (min N - 1), read from the data.
+A candidate's cost is a fixed combination of how its decisions fall by cell and label, so one
+histogram a candidate, kept inside the curator, serves all rounds. The mechanism is scaled by the
+range of a neighbour's changes (`curator.choice`); with sensitive features alone protected that is
+max_{y, a, a'} of the spread over classes of costs[a', y] - costs[a, y]: about 2 dual_bound / N,
+where the paper has (2 |A| B + 1) / (min N - 1), read from the data.
 
-But for probability exp(-s) a choice is within range (ln(candidates) + s) / epsilon of the best (theory.md#t6).
+But for probability exp(-s) a choice is within range (ln(candidates) + s) / epsilon of the best
+(theory.md#t6).
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ from .regression import regressed_errors
 Asked = PredictionHistogram | AttachedHistogram | ScoreHistogram
 
 GRID = tuple(round(-0.9 + 0.2 * k, 1) for k in range(10))
-"""Where thresholds on numbers are cut, which a schema codes to [-1, 1] or which are standardised: whatever the data."""
+"""Where thresholds on numbers are cut, which a schema codes to [-1, 1] or which are standardised:
+whatever the data."""
 EDGES = tuple(round(-3.0 + 0.1 * k, 1) for k in range(61))
 """Where labellings are cut, in standard deviations of a public score."""
 
@@ -78,12 +82,14 @@ class Class(ABC):
         """How many rules there are, at most: public before anything is asked."""
 
     def require(self, ground: GameInstance) -> None:
-        """An error where the class cannot be on this ground, before anything is asked. Most can be anywhere."""
+        """An error where the class cannot be on this ground, before anything is asked. Most can be
+        anywhere."""
         return
 
     @abstractmethod
     def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
-        """The questions how all candidates decide, by cell and label, and the candidates in order. Asks only what is free."""
+        """The questions how all candidates decide, by cell and label, and the candidates in order.
+        Asks only what is free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +109,8 @@ class LinearClass(Class):
 
 @dataclass(frozen=True, eq=False)
 class Cuts(Class):
-    """Directions (d, 1 + width) cut at edges, for two classes: the second above an edge. One pass counts them all."""
+    """Directions (d, 1 + width) cut at edges, for two classes: the second above an edge. One pass
+    counts them all."""
 
     directions: Floats
     edges: tuple[float, ...]
@@ -115,20 +122,30 @@ class Cuts(Class):
     def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: decisions=[...]."
-            raise InputError(complaint(expected="two classes", of="cuts of directions", got=ground.classes, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="two classes",
+                    of="cuts of directions",
+                    got=ground.classes,
+                    remedy=remedy,
+                )
+            )
 
     def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
-        question = ScoreHistogram(Linear(self.directions[:, np.newaxis, :]), self.edges, ground.cells, by_label=True)
+        question = ScoreHistogram(
+            Linear(self.directions[:, np.newaxis, :]), self.edges, ground.cells, by_label=True
+        )
         first = _line(self.directions.shape[1] - 1, 0, 0.0, 1.0)
         lines = [direction - edge * first for direction in self.directions for edge in self.edges]
         return [question], [LinearRule(line[np.newaxis]) for line in lines]
 
 
 def directions(layout: RowLayout, count: int = 100, cuts: int = 100) -> Cuts:
-    """A grid of linear rules in the unit ball, fixed without the data: `count` directions, `cuts` cuts of each.
+    """A grid of linear rules in the unit ball, fixed without the data: `count` directions, `cuts`
+    cuts of each.
 
-    In up to three coordinates evenly spread (angles, a Fibonacci lattice); beyond that the same draws for everybody. A row's
-    numbers are taken to be in [-1, 1], as a schema codes them.
+    In up to three coordinates evenly spread (angles, a Fibonacci lattice); beyond that the same
+    draws for everybody. A row's numbers are taken to be in [-1, 1], as a schema codes them.
     """
     width = layout.width
     if width == 1:
@@ -150,7 +167,8 @@ def directions(layout: RowLayout, count: int = 100, cuts: int = 100) -> Cuts:
 
 
 def thresholds(layout: RowLayout) -> LinearClass:
-    """One column against one number: every cut of `GRID` of every number, every category, both ways round, and the constants.
+    """One column against one number: every cut of `GRID` of every number, every category, both ways
+    round, and the constants.
 
     With K classes: one class on one side, another on the other, for every pair.
     """
@@ -160,7 +178,9 @@ def thresholds(layout: RowLayout) -> LinearClass:
             cuts.append(_line(layout.width, 1 + j, 1.0, -cut))
     for j in range(sum(layout.code_sizes)):
         cuts.append(_line(layout.width, 1 + layout.numbers + j, 1.0, -0.5))
-    return LinearClass(_sided(np.array(cuts).reshape(-1, 1 + layout.width), len(layout.classes or ())))
+    return LinearClass(
+        _sided(np.array(cuts).reshape(-1, 1 + layout.width), len(layout.classes or ()))
+    )
 
 
 def _line(width: int, at: int, slope: float, intercept: float) -> Floats:
@@ -170,7 +190,8 @@ def _line(width: int, at: int, slope: float, intercept: float) -> Floats:
 
 
 def _sided(cuts: Floats, classes: int) -> Floats:
-    """Both sides of each cut as decisions, and a constant for each class: (candidates, outputs, 1 + width)."""
+    """Both sides of each cut as decisions, and a constant for each class: (candidates, outputs, 1 +
+    width)."""
     constant = np.zeros((1, cuts.shape[1]))
     constant[0, 0] = 1.0
     if classes == 2:
@@ -189,25 +210,45 @@ def _sided(cuts: Floats, classes: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Labellings(Class):
-    """H(S): the labellings of the rows that cuts of public scores induce, each once. Where features are public.
+    """H(S): the labellings of the rows that cuts of public scores induce, each once. Where features
+    are public.
 
-    The scores are each coded column, and the regression of the error; cuts between which no row lies give one labelling.
+    The scores are each coded column, and the regression of the error; cuts between which no row
+    lies give one labelling.
     """
 
     layout: RowLayout
 
     @property
     def size(self) -> int:
-        return len(_sided(np.zeros(((1 + self.layout.width) * len(EDGES), 1)), len(self.layout.classes or ())))
+        return len(
+            _sided(
+                np.zeros(((1 + self.layout.width) * len(EDGES), 1)), len(self.layout.classes or ())
+            )
+        )
 
     def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: candidates=..."
-            raise InputError(complaint(expected="two classes", of="labellings of the rows", got=ground.classes, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="two classes",
+                    of="labellings of the rows",
+                    got=ground.classes,
+                    remedy=remedy,
+                )
+            )
         if not ground.sees_features:
-            remedy = "Choose among thresholds, or a list of models made without these rows: candidates=..."
+            remedy = (
+                "Choose among thresholds, or a list of models made without these rows: "
+                "candidates=..."
+            )
             got = "protected records"
-            raise InputError(complaint(expected="public features", of="labellings of the rows", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="public features", of="labellings of the rows", got=got, remedy=remedy
+                )
+            )
 
     def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         scores = self._scores(curator)
@@ -217,12 +258,16 @@ class Labellings(Class):
             for score, line in zip(scores, bins.reshape(-1, 1 + len(EDGES)), strict=True)
             for edge in _distinct(line)
         ]
-        whole = LinearClass(_sided(np.array(cuts).reshape(-1, 1 + self.layout.width), ground.classes))
+        whole = LinearClass(
+            _sided(np.array(cuts).reshape(-1, 1 + self.layout.width), ground.classes)
+        )
         return whole.gather(curator, ground)
 
     def _scores(self, curator: Curator) -> Floats:
         """Standardised: each coded column, then the second class's regression."""
-        gram, sums = curator.answer([(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)])
+        gram, sums = curator.answer(
+            [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
+        )
         whole = gram[0]
         errors = regressed_errors(whole, sums.reshape(-1, sums.shape[-1]))
         lines = np.concatenate([np.eye(1 + self.layout.width)[1:], [errors[0] - errors[1]]])
@@ -235,7 +280,8 @@ class Labellings(Class):
 
 
 def _distinct(bins: Floats) -> list[float]:
-    """Edges that tell rows apart, one for each way to do so: with a row below, a row above, and one between it and the last."""
+    """Edges that tell rows apart, one for each way to do so: with a row below, a row above, and one
+    between it and the last."""
     below = np.cumsum(bins)[:-1]
     edges, last = [], 0.0
     for edge, count in zip(EDGES, below.tolist(), strict=True):
@@ -247,7 +293,8 @@ def _distinct(bins: Floats) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Class):
-    """Models made elsewhere, by how they decide for a block of rows: they must not have been made from protected rows."""
+    """Models made elsewhere, by how they decide for a block of rows: they must not have been made
+    from protected rows."""
 
     models: Sequence[Callable[[Block], Any]]
 
@@ -256,7 +303,9 @@ class Listed(Class):
         return len(self.models)
 
     def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
-        handles = [curator.attach(model, title=f"candidate {j}") for j, model in enumerate(self.models)]
+        handles = [
+            curator.attach(model, title=f"candidate {j}") for j, model in enumerate(self.models)
+        ]
         rules = [AttachedRule(j, handle) for j, handle in enumerate(handles)]
         return [rule.decisions(ground.cells, True) for rule in rules], list(rules)
 
@@ -278,7 +327,8 @@ class Choice(Oracle[Gathered]):
     rounds_share = 0.6
 
     def at(self, once: float, round_: float) -> Choice:
-        """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (theory.md#t6): epsilon = 2 / z costs the same."""
+        """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (theory.md#t6):
+        epsilon = 2 / z costs the same."""
         return replace(self, epsilon=2.0 / round_ if round_ > 0 else math.inf)
 
     def require(self, ground: GameInstance) -> None:
@@ -287,15 +337,24 @@ class Choice(Oracle[Gathered]):
     def round_events(self, ground: GameInstance) -> list[Event]:
         return [] if ground.is_exact else [Exponential(self.epsilon)]
 
-    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Gathered]:
+    def prepare(
+        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+    ) -> tuple[Floats, Gathered]:
         counts = count_rows(curator, ground, counts_multiplier)
         return counts, Gathered(*self.of.gather(curator, ground))
 
     def respond(
-        self, curator: Curator, ground: GameInstance, prepared: Gathered, cell_costs: Floats, rows: float
+        self,
+        curator: Curator,
+        ground: GameInstance,
+        prepared: Gathered,
+        cell_costs: Floats,
+        rows: float,
     ) -> tuple[Rule, Gathered]:
         costs = ground.costs(cell_costs, rows)
-        index = curator.choose(prepared.questions, self.epsilon, costs=costs, purpose="a choice of the learner")
+        index = curator.choose(
+            prepared.questions, self.epsilon, costs=costs, purpose="a choice of the learner"
+        )
         return prepared.rules[index], prepared
 
     def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
@@ -314,7 +373,8 @@ class InTurn:
 
 @dataclass(frozen=True, eq=False)
 class Each(Oracle[InTurn]):
-    """Every decision of a short list in its turn: no choice is paid for, and what a round costs goes into what is released."""
+    """Every decision of a short list in its turn: no choice is paid for, and what a round costs
+    goes into what is released."""
 
     of: Class
     looks_for_the_least = False
@@ -329,20 +389,30 @@ class Each(Oracle[InTurn]):
     def round_events(self, ground: GameInstance) -> list[Event]:
         return []
 
-    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, InTurn]:
+    def prepare(
+        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+    ) -> tuple[Floats, InTurn]:
         counts = count_rows(curator, ground, counts_multiplier)
         return counts, InTurn(Gathered(*self.of.gather(curator, ground)))
 
     def respond(
-        self, curator: Curator, ground: GameInstance, prepared: InTurn, cell_costs: Floats, rows: float
+        self,
+        curator: Curator,
+        ground: GameInstance,
+        prepared: InTurn,
+        cell_costs: Floats,
+        rows: float,
     ) -> tuple[Rule, InTurn]:
         rules = prepared.of.rules
         return rules[prepared.next % len(rules)], InTurn(prepared.of, prepared.next + 1)
 
 
 def reach(ground: GameInstance, costs: Floats) -> float:
-    """The range of one neighbour's changes of the candidates' costs, as the curator has it (`curator.decisions.Costs`)."""
+    """The range of one neighbour's changes of the candidates' costs, as the curator has it
+    (`curator.decisions.Costs`)."""
     model = Linear(np.zeros((ground.outputs, 1 + ground.layout.width)))
-    made = Costs.of(costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout)
+    made = Costs.of(
+        costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout
+    )
     steps = made.reach(ground.promise, ground.layout, reads_groups=False)
     return math.ldexp(steps, -made.exponent) * (ground.heaviest or 1.0)

@@ -1,12 +1,14 @@
 """Best responses by private gradient descent, a few steps a round.
 
-`Descent` starts at zero. `Begun` starts where a descent without constraints has ended, which is asked for once, before the
-first round: where records are protected, what rows look like is most of what there is to learn, and duals move it little. That
-rule knows no constraint, so it is also what a mixture may be compared with and made of.
+`Descent` starts at zero. `Begun` starts where a descent without constraints has ended, which is
+asked for once, before the first round: where records are protected, what rows look like is most of
+what there is to learn, and duals move it little. That rule knows no constraint, so it is also what
+a mixture may be compared with and made of.
 
 Guarantees (tests/learning/test_learning_gradient_oracle.py):
 1. The log of `prepare` is `first_events`, event for event, and of a round `round_events`.
-2. Without noise, `Begun`'s free rule is the regularised-by-rounds logistic regression that `LinearDescent` finds.
+2. Without noise, `Begun`'s free rule is the regularised-by-rounds logistic regression that
+   `LinearDescent` finds.
 3. Rules are handed out in the units of coded rows, whatever units the curator's rows have inside.
 """
 
@@ -35,13 +37,15 @@ CERTAIN = 3.0  # deviations of the noise in a number of rows
 CURVE, DROWNED = 0.25, 12.0
 FREE_ROUNDS = 120
 COUNTED, SCALED = 0.03, 0.05
-"""Of what is released once: for the number of rows, and for the moments of numbers, where these are asked for."""
+"""Of what is released once: for the number of rows, and for the moments of numbers, where these are
+asked for."""
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Where the descent is: weights and momentum. `rests`: the released number of rows cannot be told from none, so that a
-    model would be noise alone: it stays at zero. `free`: the rule that knows no constraint; `standard`: see `LinearRule`."""
+    """Where the descent is: weights and momentum. `rests`: the released number of rows cannot be
+    told from none, so that a model would be noise alone: it stays at zero. `free`: the rule that
+    knows no constraint; `standard`: see `LinearRule`."""
 
     weights: Floats
     velocity: Floats
@@ -52,18 +56,22 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Descent(Oracle[Course]):
-    """Best responses by private gradient descent: a few steps a round, from where the round before ended.
+    """Best responses by private gradient descent: a few steps a round, from where the round before
+    ended.
 
         min_w  mean loss(w) + sum_k (rows x dL/dH)[cell, label, k] softmax(score)_k
 
-    The log loss stands for the error, the softmax for the decision, as in rate-constrained descent. Heuristic: no bound on its
-    regret. Where only sensitive features are protected the loss's gradient is exact, and noise is in the costs' part alone.
+    The log loss stands for the error, the softmax for the decision, as in rate-constrained descent.
+    Heuristic: no bound on its regret. Where only sensitive features are protected the loss's
+    gradient is exact, and noise is in the costs' part alone.
 
-    *The clip comes first.* A constraint on a small cell costs its rows dual / share, 100 and more, and a gradient that is
-    weighed so and then shortened to the clip has lost that pull: rules that decide alike for everybody are what is left. So
-    all that is minimised is divided by 1 + `CURVE` x the largest cost of a row, `CURVE` the most that a softmax moves with
-    its score; the gradient of the costs is then within a row's length. It divides the loss's gradient too, beside which the
-    noise grows. So it is never divided further than to `DROWNED` x the noise of an averaged gradient.
+    *The clip comes first.* A constraint on a small cell costs its rows dual / share, 100 and more,
+    and a gradient that is weighed so and then shortened to the clip has lost that pull: rules that
+    decide alike for everybody are what is left. So all that is minimised is divided by 1 + `CURVE`
+    x the largest cost of a row, `CURVE` the most that a softmax moves with its score; the gradient
+    of the costs is then within a row's length. It divides the loss's gradient too, beside which the
+    noise grows. So it is never divided further than to `DROWNED` x the noise of an averaged
+    gradient.
     """
 
     steps: int = 5
@@ -86,15 +94,26 @@ class Descent(Oracle[Course]):
         asks = self.round_asks(ground)
         return [compose([ground.event([ask]) for ask in asks])]
 
-    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Course]:
+    def prepare(
+        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+    ) -> tuple[Floats, Course]:
         zeros = self._zeros(ground)
         counts = count_rows(curator, ground, counts_multiplier)
-        noise = 0.0 if ground.is_exact else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
+        noise = (
+            0.0
+            if ground.is_exact
+            else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
+        )
         rests = ground.public_rows is None and float(counts.sum()) <= CERTAIN * noise
         return counts, Course(zeros, zeros, rests)
 
     def respond(
-        self, curator: Curator, ground: GameInstance, prepared: Course, cell_costs: Floats, rows: float
+        self,
+        curator: Curator,
+        ground: GameInstance,
+        prepared: Course,
+        cell_costs: Floats,
+        rows: float,
     ) -> tuple[Rule, Course]:
         w, v = prepared.weights, prepared.velocity
         costs = rows * cell_costs if ground.has_costs else None
@@ -103,16 +122,23 @@ class Descent(Oracle[Course]):
             loss_scale = self._ease(ground, costs, rows)
             costs = loss_scale * costs
         for _ in range(self.steps):
-            (gradient,) = curator.answer([self._ask(ground, w, costs, loss_scale)], purpose="a step of the learner")
+            (gradient,) = curator.answer(
+                [self._ask(ground, w, costs, loss_scale)], purpose="a step of the learner"
+            )
             v = self.momentum * v - rate * gradient / rows
             w = w + v
         return LinearRule(w, prepared.standard), replace(prepared, weights=w, velocity=v)
 
     def _rate(self, ground: GameInstance, rows: float) -> float:
-        """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
+        """Less where the noise of an averaged gradient, times the length of a row, would walk more
+        than a logit or so."""
         length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
         noise = self._noise(ground, rows)
-        return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
+        return (
+            self.rate
+            if noise == 0
+            else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
+        )
 
     def _noise(self, ground: GameInstance, rows: float) -> float:
         """About the deviation of each number of an averaged gradient."""
@@ -124,8 +150,13 @@ class Descent(Oracle[Course]):
         """What loss and costs are multiplied by."""
         heaviest = costs.max(axis=-1) - costs.min(axis=-1)
         if ground.cells is not None:  # a row is in one cell of each column
-            heaviest = np.sum([heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0)
-        return max(1.0 / (1.0 + CURVE * float(heaviest.max())), min(1.0, DROWNED * self._noise(ground, rows)))
+            heaviest = np.sum(
+                [heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0
+            )
+        return max(
+            1.0 / (1.0 + CURVE * float(heaviest.max())),
+            min(1.0, DROWNED * self._noise(ground, rows)),
+        )
 
     def _clip(self, ground: GameInstance) -> float:
         return self.clip or usual_clip(ground.promise)
@@ -133,11 +164,17 @@ class Descent(Oracle[Course]):
     def _zeros(self, ground: GameInstance) -> Floats:
         return np.zeros((ground.outputs, 1 + ground.layout.width))
 
-    def _ask(self, ground: GameInstance, weights: Floats, costs: Floats | None, loss_scale: float = 1.0) -> Ask:
+    def _ask(
+        self, ground: GameInstance, weights: Floats, costs: Floats | None, loss_scale: float = 1.0
+    ) -> Ask:
         given: Any = costs
         if costs is None and ground.has_costs:
-            given = np.zeros((ground.groups, ground.classes if ground.by_label else 1, ground.classes))
-        gradient = GradientSum(Linear(weights), self._clip(ground), ground.cells, given, loss_weight=loss_scale)
+            given = np.zeros(
+                (ground.groups, ground.classes if ground.by_label else 1, ground.classes)
+            )
+        gradient = GradientSum(
+            Linear(weights), self._clip(ground), ground.cells, given, loss_weight=loss_scale
+        )
         return Ask(gradient, self.multiplier)
 
 
@@ -145,8 +182,9 @@ class Descent(Oracle[Course]):
 class Begun(Descent):
     """The same from where a descent without constraints has ended: of records that are protected.
 
-    It takes `FREE_ROUNDS` rounds, with numbers scaled by their released moments where `scales` (they lie in [-1, 1]). Where
-    decisions have no costs, that rule is the answer, and rounds ask nothing.
+    It takes `FREE_ROUNDS` rounds, with numbers scaled by their released moments where `scales`
+    (they lie in [-1, 1]). Where decisions have no costs, that rule is the answer, and rounds ask
+    nothing.
     """
 
     scales: bool = False
@@ -175,15 +213,26 @@ class Begun(Descent):
     def round_events(self, ground: GameInstance) -> list[Event]:
         return super().round_events(ground) if ground.has_costs else []
 
-    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Course]:
+    def prepare(
+        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+    ) -> tuple[Floats, Course]:
         counts, begun = super().prepare(curator, ground, counts_multiplier)
         search = LinearDescent(self._plan(ground), np.zeros((1, 0)))
         state, (found,) = follow(curator, search, "a step of the model without constraints")
-        weights = np.zeros_like(begun.weights) if begun.rests else in_inner_units(found.weights, state.standard)
+        weights = (
+            np.zeros_like(begun.weights)
+            if begun.rests
+            else in_inner_units(found.weights, state.standard)
+        )
         return counts, replace(begun, weights=weights, free=weights, standard=state.standard)
 
     def respond(
-        self, curator: Curator, ground: GameInstance, prepared: Course, cell_costs: Floats, rows: float
+        self,
+        curator: Curator,
+        ground: GameInstance,
+        prepared: Course,
+        cell_costs: Floats,
+        rows: float,
     ) -> tuple[Rule, Course]:
         if ground.has_costs:
             return super().respond(curator, ground, prepared, cell_costs, rows)
@@ -198,7 +247,9 @@ class Begun(Descent):
         settings = Settings(rounds=FREE_ROUNDS, clip=self.clip, compare_share=0.0)
         scales = self.scales and ground.layout.numbers > 0
         facts = (ground.public_rows, ground.max_sample_weight, scales)
-        plan = Plan(ground.promise, ground.layout, settings, None, None, False, 0.0, 0.0, 0.0, 0.0, *facts)
+        plan = Plan(
+            ground.promise, ground.layout, settings, None, None, False, 0.0, 0.0, 0.0, 0.0, *facts
+        )
         counted = COUNTED if ground.public_rows is None or plan.counts_for_moments else 0.0
         scaled = SCALED if scales else 0.0
         return replace(

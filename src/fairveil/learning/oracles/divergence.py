@@ -1,7 +1,9 @@
-"""What an oracle guarantees, as bounds on divergences between its laws on neighbours (Alabi, section 7).
+"""What an oracle guarantees, as bounds on divergences between its laws on neighbours (Alabi,
+section 7).
 
-The paper states a linear optimiser by one divergence: the largest (Definition 7.1, pure), the largest but for delta (7.2), or
-Renyi's at one order (7.3). One event says all of them, and the house accountant reads them off:
+The paper states a linear optimiser by one divergence: the largest (Definition 7.1, pure), the
+largest but for delta (7.2), or Renyi's at one order (7.3). One event says all of them, and the
+house accountant reads them off:
 
 | reading                  | Gaussian of multiplier z  | exponential mechanism of epsilon              |
 | `pure`                   | infinite                  | epsilon                                       |
@@ -9,12 +11,13 @@ Renyi's at one order (7.3). One event says all of them, and the house accountant
 | `zero_concentrated`      | 1 / (2 z^2)               | epsilon^2 / 8                                 |
 | `renyi(order)`           | order / (2 z^2)           | at most order epsilon^2 / 8, and epsilon      |
 
-A promise at one order composes badly (theory.md#objectives): keep the whole `curve`, or the `event`, which any accountant takes
-and which composes with others' events.
+A promise at one order composes badly (theory.md#objectives): keep the whole `curve`, or the
+`event`, which any accountant takes and which composes with others' events.
 
 Guarantees (tests/learning/test_learning_divergence.py):
 1. No reading is below the divergence between any two neighbours' laws.
-2. The readings agree with one another: each that follows from another is no larger than what follows.
+2. The readings agree with one another: each that follows from another is no larger than what
+   follows.
 """
 
 from __future__ import annotations
@@ -46,11 +49,16 @@ from ...privacy.promise import Neighbours
 
 @dataclass(frozen=True)
 class Divergence:
-    """What an event guarantees between neighbours of that relation: upper bounds, infinite where there is none.
+    """What an event guarantees between neighbours of that relation: upper bounds, infinite where
+    there is none.
 
     >>> from fairveil.privacy.events import Gaussian
     >>> found = Divergence(Exponential(0.8))
-    >>> found.pure, round(found.zero_concentrated, 3), round(Divergence(Gaussian(2.0)).renyi(4.0), 3)
+    >>> (
+    ...     found.pure,
+    ...     round(found.zero_concentrated, 3),
+    ...     round(Divergence(Gaussian(2.0)).renyi(4.0), 3),
+    ... )
     (0.8, 0.08, 0.5)
     """
 
@@ -72,10 +80,13 @@ class Divergence:
         return _rho(self.event, self.neighbours)
 
     def renyi(self, order: float) -> float:
-        """The Renyi divergence at an order above 1 (Definition 7.3), both ways, but for an event of probability `leak`."""
+        """The Renyi divergence at an order above 1 (Definition 7.3), both ways, but for an event of
+        probability `leak`."""
         if not (order := _checks.positive(order=order, allow_inf=True)) > 1.0:
             remedy = "Order 1 is the Kullback-Leibler divergence, infinity is `pure`."
-            raise InputError(complaint(expected="an order above 1", of="order", got=order, remedy=remedy))
+            raise InputError(
+                complaint(expected="an order above 1", of="order", got=order, remedy=remedy)
+            )
         total = leaves.inventory(self.event, self.neighbours)
         if math.isinf(order) or not total.private or routes.whole_error(total, self.neighbours) > 0:
             return self.pure
@@ -84,12 +95,15 @@ class Divergence:
             return least
         # (order - 1) x divergence is convex in the order, and 0 at 1: its chords are above it.
         steps, values = renyi.ORDERS - 1.0, renyi.total(total, self.neighbours).values
-        chord = np.interp(order - 1.0, np.append(0.0, steps), np.append(0.0, steps * values)) / (order - 1.0)
+        chord = np.interp(order - 1.0, np.append(0.0, steps), np.append(0.0, steps * values)) / (
+            order - 1.0
+        )
         return min(least, float(chord))
 
     @property
     def leak(self) -> float:
-        """What `renyi` leaves out: the delta of a mechanism known as (epsilon, delta), or a far tail of a secret batch."""
+        """What `renyi` leaves out: the delta of a mechanism known as (epsilon, delta), or a far
+        tail of a secret batch."""
         total = leaves.inventory(self.event, self.neighbours)
         return renyi.total(total, self.neighbours).leak if total.private else 1.0
 
@@ -99,15 +113,20 @@ class Divergence:
 
     def times(self, calls: int) -> Divergence:
         """Of so many calls, each with weights made of what earlier ones released."""
-        return Divergence(compose([Repeated(self.event, _checks.whole(calls=calls))]), self.neighbours)
+        return Divergence(
+            compose([Repeated(self.event, _checks.whole(calls=calls))]), self.neighbours
+        )
 
 
 def _rho(event: Event, neighbours: Neighbours) -> float:
-    """Sums over mechanisms; a pure one is epsilon^2 / 2, a secret or visible batch at most what it is on all rows."""
+    """Sums over mechanisms; a pure one is epsilon^2 / 2, a secret or visible batch at most what it
+    is on all rows."""
     total = leaves.inventory(event, neighbours)
     if not total.private or routes.whole_error(total, neighbours) > 0:
         return math.inf
-    return total.gaussian / 2.0 + math.fsum(count * _rho_of(one, neighbours) for one, count in total.others)
+    return total.gaussian / 2.0 + math.fsum(
+        count * _rho_of(one, neighbours) for one, count in total.others
+    )
 
 
 def _rho_of(event: Event, neighbours: Neighbours) -> float:
@@ -123,6 +142,10 @@ def _rho_of(event: Event, neighbours: Neighbours) -> float:
         case PoissonSampled():
             batch = leaves.one_batch(event, neighbours)
             joint = batch.replaced or batch.alone
-            return joint.mu**2 / 2.0 + joint.rho + (joint.s**2 + max(loss for loss, _ in joint.atoms) ** 2) / 2.0
+            return (
+                joint.mu**2 / 2.0
+                + joint.rho
+                + (joint.s**2 + max(loss for loss, _ in joint.atoms) ** 2) / 2.0
+            )
     pure, delta = routes.addition(leaves.inventory(event, neighbours), neighbours)
     return pure**2 / 2.0 if delta == 0.0 else math.inf

@@ -1,4 +1,5 @@
-"""What a game is played on: the public facts that its oracle, its auditor and its plan share, and what answers mean."""
+"""What a game is played on: the public facts that its oracle, its auditor and its plan share, and
+what answers mean."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ LEAST_ROWS = 1.0
 class GameInstance:
     """Public facts alone. `cells` and `by_label`: what counts tell apart, the least that will do.
 
-    `public_rows`: the number of rows where it is public or was stated, else None: the released counts say it. `priced`: an
-    objective of group losses prices decisions, rather than a system of constraints.
+    `public_rows`: the number of rows where it is public or was stated, else None: the released
+    counts say it. `priced`: an objective of group losses prices decisions, rather than a system of
+    constraints.
     """
 
     promise: Promise
@@ -50,20 +52,24 @@ class GameInstance:
         max_sample_weight: float | None = None,
         group_aware: bool = False,
     ) -> GameInstance:
-        """The ground for these constraints. Counts are by label where constraints, or rules that read the group, need it, and
-        where records are protected in any case: then labels are."""
+        """The ground for these constraints. Counts are by label where constraints, or rules that
+        read the group, need it, and where records are protected in any case: then labels are."""
         system = system_of(notions, cells, layout)
         if group_aware and (cells is None or cells.mode != "product"):
             remedy = "Pass sensitive_features, and constraints of product groups."
             got = None if cells is None else cells.mode
-            raise InputError(complaint(expected="product groups", of="group_aware", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="product groups", of="group_aware", got=got, remedy=remedy)
+            )
         kept = cells if group_aware or (system is not None and system.needs_groups) else None
         by_label = True
         if system is not None:
             system = system if kept is not None else system.without_groups()
             by_label = system.needs_labels or not promise.features_are_public or group_aware
             system = system if by_label else system.without_labels()
-        return GameInstance(promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware)
+        return GameInstance(
+            promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware
+        )
 
     @property
     def classes(self) -> int:
@@ -102,7 +108,8 @@ class GameInstance:
 
     @property
     def heaviest(self) -> float | None:
-        """How much one who is drawn may count: a row by its weight, a person by all rows that are read; None: one."""
+        """How much one who is drawn may count: a row by its weight, a person by all rows that are
+        read; None: one."""
         return heaviest(self.promise, self.max_sample_weight)
 
     def move(self, question: Question) -> float:
@@ -114,7 +121,8 @@ class GameInstance:
         return describe(asks, self.layout, self.promise, max_sample_weight=self.max_sample_weight)
 
     def floor(self, multiplier: float) -> float:
-        """The least number of rows that a cell is taken to have: two standard deviations of its count's noise, at least 1."""
+        """The least number of rows that a cell is taken to have: two standard deviations of its
+        count's noise, at least 1."""
         return max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
 
     def table(self, answer: Floats) -> Floats:
@@ -122,26 +130,36 @@ class GameInstance:
         return np.asarray(answer, np.float64).reshape(self.groups, -1)
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
-        """A histogram (cells, labels, classes); with two classes the first's is what the second's leaves."""
+        """A histogram (cells, labels, classes); with two classes the first's is what the second's
+        leaves."""
         histogram = np.asarray(answer, np.float64).reshape(*counts.shape, self.outputs)
         if self.outputs > 1:
             return histogram
         return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1)
 
     def onto_totals(self, noisy: Floats, totals: Floats) -> Floats:
-        """Sums by cell (first axis) that add up to totals over groups, which are public: each column's do."""
+        """Sums by cell (first axis) that add up to totals over groups, which are public: each
+        column's do."""
         return onto_totals(noisy, totals, self.cells or NO_GROUPS, axis=0)
 
-    def joint(self, curator: Curator, asks: Sequence[Ask], free: Sequence[Question], purpose: str) -> list[Floats]:
-        """One joint release; where features are public, each answer by cell is put onto its exact totals in `free`."""
+    def joint(
+        self, curator: Curator, asks: Sequence[Ask], free: Sequence[Question], purpose: str
+    ) -> list[Floats]:
+        """One joint release; where features are public, each answer by cell is put onto its exact
+        totals in `free`."""
         if self.is_exact or not self.sees_features or not free:
             return curator.answer(asks, purpose=purpose)
-        answers = curator.answer([*asks, *(Ask(question, 0.0) for question in free)], purpose=purpose)
+        answers = curator.answer(
+            [*asks, *(Ask(question, 0.0) for question in free)], purpose=purpose
+        )
         noisy, totals = answers[: len(asks)], answers[len(asks) :]
-        return [self.onto_totals(answer, total[0]) for answer, total in zip(noisy, totals, strict=True)]
+        return [
+            self.onto_totals(answer, total[0]) for answer, total in zip(noisy, totals, strict=True)
+        ]
 
     def costs(self, cell_costs: Floats, rows: float) -> Floats:
-        """What one decision costs the Lagrangian, (cells, labels, classes): 1[y != k] / rows + dL/dH."""
+        """What one decision costs the Lagrangian, (cells, labels, classes): 1[y != k] / rows +
+        dL/dH."""
         errors: Any = (1.0 - np.eye(self.classes)) / rows
         whole = np.broadcast_to(errors, (self.groups, self.classes, self.classes))
         return np.asarray(whole / (1 if self.cells is None else self.cells.per_row) + cell_costs)

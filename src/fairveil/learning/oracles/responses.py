@@ -1,24 +1,31 @@
-"""The oracle of public rows: several ways to answer a round, all but free, and the cheapest is played.
+"""The oracle of public rows: several ways to answer a round, all but free, and the cheapest is
+played.
 
-Features and labels are public (or nothing is promised). Sums of features by cell are released once, as the regression oracle
-releases them, and say who may be in which group (`memberships`). What a decision costs is then a number of each row, and a
-round is a search on public numbers: a few steps down the log loss beside a softmax of costs, a few down the log loss of the
-cheapest class, the regression of costs, each with the intercept that costs least, every rule of earlier rounds, and
-the constants.
+Features and labels are public (or nothing is promised). Sums of features by cell are released once,
+as the regression oracle releases them, and say who may be in which group (`memberships`). What a
+decision costs is then a number of each row, and a round is a search on public numbers: a few steps
+down the log loss beside a softmax of costs, a few down the log loss of the cheapest class, the
+regression of costs, each with the intercept that costs least, every rule of earlier rounds, and the
+constants.
 
-Memberships may be wrong. By how much they mislead is the difference between what the auditor counts and what they foretell, and
-its mean over the rounds has the noise of *all* audits together: `Told.bias`. So no rule is taken for a lucky draw of noise,
-and a bias within its noise is shrunk to nothing (James and Stein): a cell of few rows is taken to be like all others.
+Memberships may be wrong. By how much they mislead is the difference between what the auditor counts
+and what they foretell, and its mean over the rounds has the noise of *all* audits together:
+`Told.bias`. So no rule is taken for a lucky draw of noise, and a bias within its noise is shrunk to
+nothing (James and Stein): a cell of few rows is taken to be like all others.
 
-`settle` makes the mixture that is handed out: the linear program over all rules that were met, and the constants,
+`settle` makes the mixture that is handed out: the linear program over all rules that were met, and
+the constants,
 
     minimise error(q)  such that  value_k(q) <= bound_k,
 
-with values foretold. A mixture of the rule without constraints and a constant is among them: nothing it finds is above that.
+with values foretold. A mixture of the rule without constraints and a constant is among them:
+nothing it finds is above that.
 
 Guarantees (tests/learning/test_learning_responses.py):
-1. It asks what the regression oracle asks, and nothing in a round; all else is arithmetic on answers and public rows.
-2. Without noise the mixture errs no more than any mixture of the rules that were met which keeps the bounds.
+1. It asks what the regression oracle asks, and nothing in a round; all else is arithmetic on
+   answers and public rows.
+2. Without noise the mixture errs no more than any mixture of the rules that were met which keeps
+   the bounds.
 """
 
 from __future__ import annotations
@@ -52,7 +59,8 @@ HARD = 1e4  # errors that one unit of excess is worth at the end: bounds come fi
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A rule, its expected histogram (cells, labels or 1, classes) and error. `certain`: a constant, which is in the counts."""
+    """A rule, its expected histogram (cells, labels or 1, classes) and error. `certain`: a
+    constant, which is in the counts."""
 
     rule: Rule
     table: Floats
@@ -62,8 +70,9 @@ class Atom:
 
 @dataclass(frozen=True, eq=False)
 class ResponseState:
-    """What is carried from round to round: released values and public rows. `off`: the sum over rounds of what was counted
-    less what was foretold; `noise` of each constraint's value in one round."""
+    """What is carried from round to round: released values and public rows. `off`: the sum over
+    rounds of what was counted less what was foretold; `noise` of each constraint's value in one
+    round."""
 
     rows: PublicRows
     atoms: dict[Hashable, Atom]
@@ -74,9 +83,11 @@ class ResponseState:
     last: list[Hashable] = field(default_factory=list)
 
     def bias(self, fixed: FixedCounts, noise: Floats) -> Floats:
-        """What is added to each foretold value: a mean over rounds, times (variance of biases) / (that + its noise's).
+        """What is added to each foretold value: a mean over rounds, times (variance of biases) /
+        (that + its noise's).
 
-        Empirical Bayes: the variance is estimated from all constraints, each weighed by its precision.
+        Empirical Bayes: the variance is estimated from all constraints, each weighed by its
+        precision.
         """
         if not self.rounds:
             return np.zeros(len(fixed.system))
@@ -89,14 +100,17 @@ class ResponseState:
     def values(self, fixed: FixedCounts, noise: Floats) -> Floats:
         """Each atom's value of each constraint, (atoms, constraints); NaN where undefined."""
         tables = np.maximum([atom.table for atom in self.atoms.values()], 0.0)
-        found = fixed.system.exact_values(tables, tables.sum(axis=-1), None if fixed.floor is None else TINY)
+        found = fixed.system.exact_values(
+            tables, tables.sum(axis=-1), None if fixed.floor is None else TINY
+        )
         known = np.array([atom.certain for atom in self.atoms.values()])
         return np.where(known[:, np.newaxis], found, found + self.bias(fixed, noise))
 
 
 @dataclass(frozen=True, eq=False)
 class Responses(Oracle[ResponseState]):
-    """See the module. `regression`: what is released once; `most`: numbers of the public table that are searched."""
+    """See the module. `regression`: what is released once; `most`: numbers of the public table that
+    are searched."""
 
     regression: Regression = field(default_factory=Regression)
     most: int = 1 << 22
@@ -113,7 +127,11 @@ class Responses(Oracle[ResponseState]):
         if not ground.sees_features or ground.group_aware:
             remedy = "Pass oracle='regression', or leave oracle=None."
             got = "rules that read the group" if ground.group_aware else "protected records"
-            raise InputError(complaint(expected="public features", of="oracle='responses'", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="public features", of="oracle='responses'", got=got, remedy=remedy
+                )
+            )
 
     def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
         return self.regression.first_asks(ground, counts_multiplier)
@@ -121,7 +139,9 @@ class Responses(Oracle[ResponseState]):
     def round_events(self, ground: GameInstance) -> list[Event]:
         return []
 
-    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, ResponseState]:
+    def prepare(
+        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+    ) -> tuple[Floats, ResponseState]:
         counts, moments = self.regression.prepare(curator, ground, counts_multiplier)
         table = curator.public_table(ground.cells, most=self.most)
         total = max(float(table.weights.sum()), TINY)
@@ -134,16 +154,42 @@ class Responses(Oracle[ResponseState]):
         else:
             lifted = table.features @ moments.lift.T
             radius = math.inf if ground.is_exact else LENGTH * math.sqrt(len(moments.lift))
-            lifted *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(lifted, axis=1, keepdims=True), TINY))
-            noise = self.regression.multiplier * math.sqrt(2.0 * ground.cells.per_row) * min(radius, 1e9)
+            lifted *= np.minimum(
+                1.0, radius / np.maximum(np.linalg.norm(lifted, axis=1, keepdims=True), TINY)
+            )
+            noise = (
+                self.regression.multiplier
+                * math.sqrt(2.0 * ground.cells.per_row)
+                * min(radius, 1e9)
+            )
             noise *= ground.heaviest or 1.0
-            sizes = np.maximum(moments.counts, ground.floor(counts_multiplier))[..., np.newaxis]  # as `shrunk` has them
-            head = (lifted, table.labels, table.weights, moments.sums / sizes, moments.counts, ground.cells)
+            # as `shrunk` has them
+            sizes = np.maximum(moments.counts, ground.floor(counts_multiplier))[..., np.newaxis]
+            head = (
+                lifted,
+                table.labels,
+                table.weights,
+                moments.sums / sizes,
+                moments.counts,
+                ground.cells,
+            )
             members = memberships(*head, noise)
         members = members * (table.weights * table.step)[:, np.newaxis]
         design = table.features @ basis.T
-        rows = PublicRows(design, basis, table.labels, members, table.weights / total, ground.classes, ground.by_label)
-        start = rows.descended(np.zeros((ground.outputs, len(basis))), np.zeros((len(design), ground.classes)), FIRST_STEPS)
+        rows = PublicRows(
+            design,
+            basis,
+            table.labels,
+            members,
+            table.weights / total,
+            ground.classes,
+            ground.by_label,
+        )
+        start = rows.descended(
+            np.zeros((ground.outputs, len(basis))),
+            np.zeros((len(design), ground.classes)),
+            FIRST_STEPS,
+        )
         told = ResponseState(rows, {}, (start, start), np.zeros((*counts.shape, ground.classes)))
         for k in range(ground.classes):
             everybody = np.maximum(counts, 0.0)[..., np.newaxis] * np.eye(ground.classes)[k]
@@ -152,7 +198,12 @@ class Responses(Oracle[ResponseState]):
         return counts, replace(_met(told, free, rows.decided(start)), free=free.key)
 
     def respond(
-        self, curator: Curator, ground: GameInstance, prepared: ResponseState, cell_costs: Floats, rows: float
+        self,
+        curator: Curator,
+        ground: GameInstance,
+        prepared: ResponseState,
+        cell_costs: Floats,
+        rows: float,
     ) -> tuple[Rule, ResponseState]:
         public = prepared.rows
         pulls = public.costs(cell_costs)
@@ -172,7 +223,10 @@ class Responses(Oracle[ResponseState]):
         new = min(candidates, key=lambda v: float(costs[at, public.decided(v)].sum()))
         rule = _linear(public, new)
         told = replace(_met(prepared, rule, public.decided(new)), starts=starts)
-        prices = {key: atom.error + float((atom.table * cell_costs).sum()) for key, atom in told.atoms.items()}
+        prices = {
+            key: atom.error + float((atom.table * cell_costs).sum())
+            for key, atom in told.atoms.items()
+        }
         best = min(prices, key=lambda key: prices[key])
         if told.atoms[best].certain:  # known already: the best of the others tells more
             best = rule.key
@@ -181,32 +235,44 @@ class Responses(Oracle[ResponseState]):
     def heard(self, prepared: ResponseState, rule: Rule, histogram: Floats) -> ResponseState:
         """What the auditor counted, beside what was foretold."""
         off = histogram - prepared.atoms[rule.key].table
-        return replace(prepared, off=prepared.off + off, rounds=prepared.rounds + 1, last=[rule.key])
+        return replace(
+            prepared, off=prepared.off + off, rounds=prepared.rounds + 1, last=[rule.key]
+        )
 
     def expected(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
         at = list(prepared.atoms).index(prepared.last[0])
         return np.asarray(prepared.values(fixed, noise)[at])
 
     def prices(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
-        """The duals of the program over the rules met so far: what a rule must save to be worth having."""
+        """The duals of the program over the rules met so far: what a rule must save to be worth
+        having."""
         if prepared.rounds < 2 or prepared.rounds % 3 == 0:
             return None
         return _program(prepared, fixed, noise)[1]
 
-    def settle(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> tuple[list[tuple[Rule, int]], Floats]:
+    def settle(
+        self, prepared: ResponseState, fixed: FixedCounts, noise: Floats
+    ) -> tuple[list[tuple[Rule, int]], Floats]:
         shares, duals = _program(prepared, fixed, noise)
         parts = np.rint(shares * PARTS).astype(int)
         parts[int(np.argmax(parts))] += PARTS - parts.sum()
-        return [(a.rule, int(p)) for a, p in zip(prepared.atoms.values(), parts, strict=True) if p > 0], duals
+        return [
+            (a.rule, int(p)) for a, p in zip(prepared.atoms.values(), parts, strict=True) if p > 0
+        ], duals
 
 
-def _met(told: ResponseState, rule: LinearRule, decided: Any, table: Floats | None = None) -> ResponseState:
+def _met(
+    told: ResponseState, rule: LinearRule, decided: Any, table: Floats | None = None
+) -> ResponseState:
     """The rule among the atoms; `table`: of a constant, of which it is known."""
     if rule.key in told.atoms:
         return told
     public = told.rows
     found = public.histogram(decided) if table is None else table
-    return replace(told, atoms=told.atoms | {rule.key: Atom(rule, found, public.error(decided), table is not None)})
+    return replace(
+        told,
+        atoms=told.atoms | {rule.key: Atom(rule, found, public.error(decided), table is not None)},
+    )
 
 
 def _linear(public: PublicRows, v: Floats) -> LinearRule:
@@ -234,7 +300,14 @@ def _program(told: ResponseState, fixed: FixedCounts, noise: Floats) -> tuple[Fl
     lines = np.column_stack([values[:, kept].T - bounds[kept, np.newaxis], -np.ones(len(kept))])
     some: Any = {"A_ub": sparse.csr_array(lines), "b_ub": np.zeros(len(kept))} if len(kept) else {}
     together = np.append(np.ones(m), 0.0)[np.newaxis]
-    found: Any = linprog(np.append(errors, HARD), A_eq=together, b_eq=[1.0], bounds=(0.0, None), method="highs", **some)
+    found: Any = linprog(
+        np.append(errors, HARD),
+        A_eq=together,
+        b_eq=[1.0],
+        bounds=(0.0, None),
+        method="highs",
+        **some,
+    )
     duals = np.zeros(len(bounds))
     if not found.success:
         return np.eye(m)[int(np.argmin(errors))], duals

@@ -1,4 +1,5 @@
-"""The mixture that an oracle settles on, counted once: noise of its own, which no choice of rules has seen.
+"""The mixture that an oracle settles on, counted once: noise of its own, which no choice of rules
+has seen.
 
 Guarantees (tests/learning/test_learning_responses.py):
 1. It costs one release of a histogram, at its own multiplier, whatever the mixture is made of.
@@ -20,7 +21,8 @@ from .oracle import LinearRule, Rule
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """Rules and how many parts each is of the mixture; its released histogram (cells, labels, classes), and the duals."""
+    """Rules and how many parts each is of the mixture; its released histogram (cells, labels,
+    classes), and the duals."""
 
     rules: tuple[Rule, ...]
     plays: tuple[int, ...]
@@ -32,16 +34,25 @@ def settled_ask(ground: GameInstance, rules: list[tuple[Rule, int]], multiplier:
     """How the mixture decides, by cell (and label)."""
     weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
     parts = np.array([share for _, share in rules], np.float64)
-    return Ask(MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label), multiplier)
+    return Ask(
+        MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label), multiplier
+    )
 
 
 def any_ask(ground: GameInstance, multiplier: float) -> Ask:
     """The same of one rule at zero: for plans, which depend on shapes alone."""
-    return settled_ask(ground, [(LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width))), 1)], multiplier)
+    return settled_ask(
+        ground, [(LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width))), 1)], multiplier
+    )
 
 
 def counted(
-    curator: Curator, ground: GameInstance, rules: list[tuple[Rule, int]], duals: Floats, multiplier: float, counts: Floats
+    curator: Curator,
+    ground: GameInstance,
+    rules: list[tuple[Rule, int]],
+    duals: Floats,
+    multiplier: float,
+    counts: Floats,
 ) -> Settled:
     """The mixture, with what was released of it."""
     ask = settled_ask(ground, rules, multiplier)

@@ -1,17 +1,22 @@
-"""What a post-processor asks of the rows: how many there are by group, label and base decision. Once, and nothing else.
+"""What a post-processor asks of the rows: how many there are by group, label and base decision.
+Once, and nothing else.
 
-    N[c, y, j] = number of rows (sum of weights) of group cell c and label y on which the base decides j
+    N[c, y, j] = number of rows (sum of weights) of group cell c and label y on which the base
+    decides j
 
-or whose score of the base is in bin j: a row is in one bin, so both cost the same. The rest is post-processing of this release:
-the linear program (`mixing`) and its bounds (`mixing_bounds`).
+or whose score of the base is in bin j: a row is in one bin, so both cost the same. The rest is
+post-processing of this release: the linear program (`mixing`) and its bounds (`mixing_bounds`).
 
 Guarantees (tests/learning/test_learning_postprocess.py):
-1. The plan is one event, made of the promise, the shape of the table and what was spent before, and it keeps the promise
-   together with what was spent. Nothing of it depends on a row. Where what was spent before had been looked at, the promise is
-   kept however the rest (constraints, weights, kind of noise) was chosen by what was seen: `privacy.two_steps`.
-2. Sensitive features alone protected: the totals over groups are exact and free. With two groups the counts of one are asked,
-   L1 and L2 sensitivity 1, and the others are the totals less those; with more, L1 2 and L2 sqrt 2.
-3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact. Of persons with k rows k times that.
+1. The plan is one event, made of the promise, the shape of the table and what was spent before, and
+   it keeps the promise together with what was spent. Nothing of it depends on a row. Where what was
+   spent before had been looked at, the promise is kept however the rest (constraints, weights, kind
+   of noise) was chosen by what was seen: `privacy.two_steps`.
+2. Sensitive features alone protected: the totals over groups are exact and free. With two groups
+   the counts of one are asked, L1 and L2 sensitivity 1, and the others are the totals less those;
+   with more, L1 2 and L2 sqrt 2.
+3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact. Of persons
+   with k rows k times that.
 4. `Released` holds noisy counts and what is public, never an exact count of what is protected.
 """
 
@@ -26,7 +31,15 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Attached, AttachedCodes, AttachedHistogram, CodeHistogram, Curator, Question
+from ...curator import (
+    Ask,
+    Attached,
+    AttachedCodes,
+    AttachedHistogram,
+    CodeHistogram,
+    Curator,
+    Question,
+)
 from ...errors import BudgetError, complaint
 from ...facts import Cells
 from ...privacy.accounting import accountant as accounting
@@ -42,7 +55,8 @@ LAST_BITS = 1e-9  # a price that is computed again may differ by so much
 
 @dataclass(frozen=True, eq=False)
 class CountPlan:
-    """How the counts are asked, and at what price. `multiplier` 0: exactly, for nobody's privacy depends on them."""
+    """How the counts are asked, and at what price. `multiplier` 0: exactly, for nobody's privacy
+    depends on them."""
 
     promise: Promise
     cells: Cells | None
@@ -56,7 +70,8 @@ class CountPlan:
 
     @property
     def totals_are_public(self) -> bool:
-        """Features, labels and so the base's decisions are public: only how rows divide among groups is not."""
+        """Features, labels and so the base's decisions are public: only how rows divide among
+        groups is not."""
         return self.promise.is_private and self.promise.protects == "sensitive_features"
 
     @property
@@ -83,14 +98,17 @@ class CountPlan:
         moved = steps(self.promise, self.cells)
         if self.noise == "discrete-laplace":
             return CountNoise(self.noise, self.multiplier * moved)
-        return CountNoise(self.noise, self.multiplier * length(self.promise, self.cells) * largest_weight)
+        return CountNoise(
+            self.noise, self.multiplier * length(self.promise, self.cells) * largest_weight
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The counts as they were released: `raw` (cells, labels, answers), noisy; `totals` (labels, answers) over all groups,
-    where they are public, else None; `noise`: the law of each; `rows`: their number (the sum of weights), where public;
-    `edges`: of the bins of the base's score that are the answers, None where these are its decisions."""
+    """The counts as they were released: `raw` (cells, labels, answers), noisy; `totals` (labels,
+    answers) over all groups, where they are public, else None; `noise`: the law of each; `rows`:
+    their number (the sum of weights), where public; `edges`: of the bins of the base's score that
+    are the answers, None where these are its decisions."""
 
     raw: Floats
     totals: Floats | None
@@ -110,8 +128,8 @@ class Released:
 
     @cached_property
     def counts(self) -> Floats:
-        """The nearest possible counts: not negative, and of the known totals. Of bins, whose zeros would add up: those that
-        keep each group's number, too (`possible`)."""
+        """The nearest possible counts: not negative, and of the known totals. Of bins, whose zeros
+        would add up: those that keep each group's number, too (`possible`)."""
         if self.edges is not None:
             return possible.counts(self.raw, self.totals) if self.noise.sd else self.raw
         if self.totals is None:
@@ -121,7 +139,11 @@ class Released:
     def box(self, probability: float) -> tuple[Floats, Floats]:
         """Bounds between which all true counts lie, together, but for this probability."""
         w = self.noise.tail(probability / self.independent)
-        most = np.full_like(self.raw, np.inf) if self.totals is None else np.broadcast_to(self.totals, self.raw.shape)
+        most = (
+            np.full_like(self.raw, np.inf)
+            if self.totals is None
+            else np.broadcast_to(self.totals, self.raw.shape)
+        )
         low = np.minimum(np.maximum(self.raw - w, 0.0), most)
         return low, np.maximum(np.minimum(self.raw + w, most), low)
 
@@ -135,10 +157,11 @@ def plan(
     weighted: bool = False,
     looked_at: bool = False,
 ) -> CountPlan:
-    """The least noise that keeps the promise beside `spent`, what was released before: Gaussian or discrete Laplace.
+    """The least noise that keeps the promise beside `spent`, what was released before: Gaussian or
+    discrete Laplace.
 
-    `looked_at`: what was spent had been seen before this was asked for; else both are one plan, fixed beforehand. Weighted sums
-    are not whole numbers, so their noise is Gaussian.
+    `looked_at`: what was spent had been seen before this was asked for; else both are one plan,
+    fixed beforehand. Weighted sums are not whole numbers, so their noise is Gaussian.
     """
     before = compose(tuple(spent))
     looked_at = looked_at and not isinstance(before, NoOp)
@@ -150,7 +173,9 @@ def plan(
 
     def whole(kind: str, z: float) -> Event:
         event = _event(kind, z, moved)
-        return compose((before, two_steps.reference(event, promise.neighbours) if looked_at else event))
+        return compose(
+            (before, two_steps.reference(event, promise.neighbours) if looked_at else event)
+        )
 
     found: list[CountPlan] = []
     refused: BudgetError | None = None
@@ -159,7 +184,8 @@ def plan(
     for kind in [*kinds, "gaussian"] if promise.delta > 0 or weighted else kinds:
         try:
             z = calibrate(target, lambda z, kind=kind: whole(kind, z)).multiplier  # type: ignore[misc]
-        except BudgetError as error:  # Gaussian noise needs some delta, which `spent` may have used up
+        except BudgetError as error:
+            # Gaussian noise needs some delta, which `spent` may have used up
             refused = error
             continue
         found.append(CountPlan(promise, cells, kind, z))
@@ -169,7 +195,8 @@ def plan(
 
 
 def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool = False) -> None:
-    """The promise must hold what was spent before, and leave something where `more` is to be released."""
+    """The promise must hold what was spent before, and leave something where `more` is to be
+    released."""
     if not promise.is_private:
         return
     kept = two_steps.within(promise, spent) if more and looked_at else promise
@@ -177,7 +204,10 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
     if taken > promise.epsilon * (1.0 + LAST_BITS) or (more and taken >= promise.epsilon):
         left = "something left of" if more else "at most"
         unfitted = ", or pass it unfitted: then both are one plan" if looked_at else ""
-        chosen = f" of delta = {promise.delta:g}, for counts that are chosen after the base was there to be looked at"
+        chosen = (
+            f" of delta = {promise.delta:g}, for counts that are chosen after the base was there "
+            f"to be looked at"
+        )
         chosen = chosen if kept.delta < promise.delta else ""
         raise BudgetError(
             complaint(
@@ -185,7 +215,8 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
                 + (" for the counts of groups, labels and decisions" if more else ""),
                 of="the base classifier's price",
                 got=f"epsilon {_up(taken)} at delta {kept.delta:g}{chosen}",
-                remedy=f"Pass epsilon above {_up(taken)}, or fit the base classifier with less{unfitted}.",
+                remedy=f"Pass epsilon above {_up(taken)}, or fit the base classifier with "
+                f"less{unfitted}.",
             )
         )
 
@@ -197,14 +228,17 @@ def release(
     max_sample_weight: float | None = None,
     edges: Floats | None = None,
 ) -> Released:
-    """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights. `edges`: of attached codes."""
+    """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights.
+    `edges`: of attached codes."""
     what = "base decision" if edges is None else "score"
     answers = curator.answer(plan.asks(attached), purpose=f"rows by group, label and {what}")
     raw = np.asarray(answers[0], np.float64)
     raw = raw.reshape(-1, *raw.shape[-2:])
     noise = plan.law(max_sample_weight or 1.0)
     if plan.totals_are_public:
-        totals = np.asarray(answers[-1] if plan.cells is not None else raw, np.float64).reshape(raw.shape[1:])
+        totals = np.asarray(answers[-1] if plan.cells is not None else raw, np.float64).reshape(
+            raw.shape[1:]
+        )
         if plan.one_group:
             raw = np.concatenate([raw, totals - raw])
         return Released(raw, totals, noise, float(totals.sum()), edges)
@@ -243,7 +277,9 @@ def _up(epsilon: float) -> str:
     return f"{epsilon + step:.6g}"
 
 
-def _counts_of(attached: Attached | AttachedCodes, cells: Cells | None, group: int | None) -> Question:
+def _counts_of(
+    attached: Attached | AttachedCodes, cells: Cells | None, group: int | None
+) -> Question:
     if isinstance(attached, AttachedCodes):
         return CodeHistogram(attached, cells, by_label=True, group=group)
     return AttachedHistogram(attached, cells, by_label=True, decisions="hard", group=group)
@@ -268,7 +304,11 @@ def to_dict(released: Released) -> dict[str, Any]:
 def from_dict(values: Any) -> Released:
     """The inverse of `to_dict`."""
     shape = tuple(map(int, values["shape"]))
-    totals = None if values["totals"] is None else np.array(values["totals"], np.float64).reshape(shape[1:])
+    totals = (
+        None
+        if values["totals"] is None
+        else np.array(values["totals"], np.float64).reshape(shape[1:])
+    )
     kind, scale = values["noise"]
     rows = None if values["rows"] is None else float(values["rows"])
     edges = None if values.get("edges") is None else np.array(values["edges"], np.float64)

@@ -1,19 +1,21 @@
-"""The linear program of post-processing: how decisions are changed, by group, so that rate constraints hold at the least error.
+"""The linear program of post-processing: how decisions are changed, by group, so that rate
+constraints hold at the least error.
 
-With counts N[c, y, j] of group cell c, label y and answer j of the base (its decision, or the bin of its score), and p[c, j, k]
-the probability that k is decided there,
+With counts N[c, y, j] of group cell c, label y and answer j of the base (its decision, or the bin
+of its score), and p[c, j, k] the probability that k is decided there,
 
     minimise    error(p) = 1 - sum_{c, y, j} N[c, y, j] p[c, j, y] / n
     such that   value_i(p) <= bound_i + slack_i  for every constraint i,   sum_k p[c, j, k] = 1,   p >= 0
 
-where values are those of the histogram H[c, y, k] = sum_j N[c, y, j] p[c, j, k] (`fairness.ConstraintSystem`): linear in p.
-This is (1) of Jagielski et al., with Hardt, Price and Srebro (2016) inside; `tables` says which p are allowed. Everything here
-is post-processing of `Released`.
+where values are those of the histogram H[c, y, k] = sum_j N[c, y, j] p[c, j, k]
+(`fairness.ConstraintSystem`): linear in p. This is (1) of Jagielski et al., with Hardt, Price and
+Srebro (2016) inside; `tables` says which p are allowed. Everything here is post-processing of
+`Released`.
 
-Always a solution: counts are not negative, small groups are filled up (`filled`), and where the constraints contradict each
-other the least uniform excess is found first. Among optimal tables one that changes few decisions is taken, by a cost of
-`TIE` a changed decision. Of thresholds for one group or two, those without chance are taken where chance would gain less than
-`CHANCE` of error.
+Always a solution: counts are not negative, small groups are filled up (`filled`), and where the
+constraints contradict each other the least uniform excess is found first. Among optimal tables one
+that changes few decisions is taken, by a cost of `TIE` a changed decision. Of thresholds for one
+group or two, those without chance are taken where chance would gain less than `CHANCE` of error.
 """
 
 from __future__ import annotations
@@ -36,8 +38,11 @@ from .tables import Tables
 Ints = npt.NDArray[np.intp]
 TIE = 1e-6
 FLOOR = 4.0
-"""A group with a label is taken to have at least so many standard deviations of its count's noise."""
-NODES = 50_000  # of the branch and bound for deterministic tables, over the size of the table: a limit that no clock moves
+"""A group with a label is taken to have at least so many standard deviations of its count's
+noise."""
+# of the branch and bound for deterministic tables, over the size of the table: a limit that no
+# clock moves
+NODES = 50_000
 MOST_ENTRIES = 400
 MOST_TRIED = 1 << 22
 FEASIBLE = 1e-9
@@ -47,8 +52,9 @@ CHANCE = 5e-4
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """A solution: `table` (cells, answers of the base, decisions), `pressures` (duals of the constraints, per unit of error),
-    and `excess`, what had to be added to every bound because the constraints contradict each other (else 0)."""
+    """A solution: `table` (cells, answers of the base, decisions), `pressures` (duals of the
+    constraints, per unit of error), and `excess`, what had to be added to every bound because the
+    constraints contradict each other (else 0)."""
 
     table: Floats
     pressures: Floats
@@ -57,8 +63,9 @@ class Mixed:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The program at released counts. `rows` (constraints, cells x answers x decisions): values of a table; `cost`: its error
-    less 1; `kept`: constraints that are defined (without noise, events may be empty); `limits`: their bounds and slacks."""
+    """The program at released counts. `rows` (constraints, cells x answers x decisions): values of
+    a table; `cost`: its error less 1; `kept`: constraints that are defined (without noise, events
+    may be empty); `limits`: their bounds and slacks."""
 
     tables: Tables
     rows: Any
@@ -67,7 +74,13 @@ class Program:
     cost: Floats
 
     @staticmethod
-    def of(released: Released, system: ConstraintSystem, slack: Floats | float = 0.0, *, shared: bool = False) -> Program:
+    def of(
+        released: Released,
+        system: ConstraintSystem,
+        slack: Floats | float = 0.0,
+        *,
+        shared: bool = False,
+    ) -> Program:
         """The program for these counts and constraints. `shared`: one table for all cells."""
         counts = filled(released, system)
         values = system.jacobian(counts.sum(axis=2)) @ _histogram_of_tables(counts, system.shape[2])
@@ -75,7 +88,13 @@ class Program:
         cost = -np.moveaxis(released.counts, 1, 2) / max(float(released.counts.sum()), 1e-300)
         limits = system.bounds + np.broadcast_to(np.asarray(slack, np.float64), system.bounds.shape)
         lines = sparse.csr_array(values)[np.flatnonzero(kept)]
-        return Program(tables_of(released, system.shape[2], shared=shared), lines, limits[kept], kept, cost.ravel())
+        return Program(
+            tables_of(released, system.shape[2], shared=shared),
+            lines,
+            limits[kept],
+            kept,
+            cost.ravel(),
+        )
 
     def values(self, table: Floats) -> Floats:
         """Each constraint's value of a table; NaN where undefined."""
@@ -96,8 +115,9 @@ def tables_of(released: Released, classes: int, *, shared: bool = False) -> Tabl
 
 
 def filled(released: Released, system: ConstraintSystem) -> Floats:
-    """Counts in which every group and label has at least a public number of rows, or every group where no constraint looks at
-    labels: what lacks is added as all groups together have it. Without noise nothing is added.
+    """Counts in which every group and label has at least a public number of rows, or every group
+    where no constraint looks at labels: what lacks is added as all groups together have it. Without
+    noise nothing is added.
 
     A group that may be empty then neither divides by zero nor rules the others by its noise.
     """
@@ -109,12 +129,15 @@ def filled(released: Released, system: ConstraintSystem) -> Floats:
     floor = max(1.0, FLOOR * released.noise.sd * math.sqrt(counts[0].size / sizes[0].size))
     pooled = counts.sum(axis=0, keepdims=True)
     whole = sizes.sum(axis=0, keepdims=True)
-    shares = np.where(whole > 0, pooled / np.where(whole > 0, whole, 1.0), sizes[0].size / counts[0].size)
+    shares = np.where(
+        whole > 0, pooled / np.where(whole > 0, whole, 1.0), sizes[0].size / counts[0].size
+    )
     return np.asarray(counts + np.maximum(floor - sizes, 0.0) * shares)
 
 
 def solve(program: Program) -> Mixed:
-    """The best table. `excess` is above 0 where no table keeps the constraints: it is then the least that all must give."""
+    """The best table. `excess` is above 0 where no table keeps the constraints: it is then the
+    least that all must give."""
     found, excess = _best(program)
     pressures = np.zeros(len(program.kept))
     pressures[program.kept] = -found.ineqlin.marginals if len(program.limits) else 0.0
@@ -132,25 +155,36 @@ def least_error(program: Program) -> float:
 
 
 def deterministic(program: Program) -> Mixed:
-    """The best table of zeros and ones: the least excess over the bounds first, then the least error (mixed-integer programs).
+    """The best table of zeros and ones: the least excess over the bounds first, then the least
+    error (mixed-integer programs).
 
-    Every group and base decision gets one class. With little freedom the best may be one class for everybody. Tables of more
-    than `MOST_ENTRIES` entries are not searched for: the best of one class for all, the base's own decisions and the likeliest
-    classes of the best table of chances; likewise where a search ends without a proof (`NODES`), beside what it met.
+    Every group and base decision gets one class. With little freedom the best may be one class for
+    everybody. Tables of more than `MOST_ENTRIES` entries are not searched for: the best of one
+    class for all, the base's own decisions and the likeliest classes of the best table of chances;
+    likewise where a search ends without a proof (`NODES`), beside what it met.
     """
     allowed = program.tables
     tables = allowed.single()
     tables.append(allowed.likeliest(_best(program)[0].x))
     if min(_excess(program, table) for table in tables) > FEASIBLE:
-        lines = optimize.LinearConstraint(_beside(program.rows @ allowed.spread, -1.0), -np.inf, program.limits)
+        lines = optimize.LinearConstraint(
+            _beside(program.rows @ allowed.spread, -1.0), -np.inf, program.limits
+        )
         ends = optimize.LinearConstraint(_beside(allowed.sums, 0.0), 1.0, 1.0)
         tables += _integer(program, np.append(np.zeros(allowed.unknowns), 1.0), [lines, ends])
     excess = min(_excess(program, table) for table in tables)
-    limits = optimize.LinearConstraint(program.rows @ allowed.spread, -np.inf, program.limits + excess + FEASIBLE)
+    limits = optimize.LinearConstraint(
+        program.rows @ allowed.spread, -np.inf, program.limits + excess + FEASIBLE
+    )
     simplex = optimize.LinearConstraint(allowed.sums, 1.0, 1.0)
-    tables += _integer(program, _tied(program), [limits, simplex] if len(program.limits) else [simplex])
+    tables += _integer(
+        program, _tied(program), [limits, simplex] if len(program.limits) else [simplex]
+    )
     kept = [table for table in tables if _excess(program, table) <= excess + 2.0 * FEASIBLE]
-    best = min(kept, key=lambda table: program.error(table) + TIE * float(np.abs(table - allowed.base).mean()))
+    best = min(
+        kept,
+        key=lambda table: program.error(table) + TIE * float(np.abs(table - allowed.base).mean()),
+    )
     return Mixed(np.array(best), np.zeros(len(program.kept)), excess)
 
 
@@ -167,10 +201,15 @@ def _best(program: Program) -> tuple[Any, float]:
 
 
 def _single_thresholds(program: Program, excess: float) -> Floats | None:
-    """The best table of one threshold a group, of one group or two; None where none is within bounds, or too many."""
+    """The best table of one threshold a group, of one group or two; None where none is within
+    bounds, or too many."""
     allowed = program.tables
     each = allowed.unknowns // allowed.sums.shape[0]
-    if allowed.usual is None or allowed.parts > 2 or len(program.limits) * each**allowed.parts > MOST_TRIED:
+    if (
+        allowed.usual is None
+        or allowed.parts > 2
+        or len(program.limits) * each**allowed.parts > MOST_TRIED
+    ):
         return None
     values = np.asarray((program.rows @ allowed.spread).toarray()).reshape(-1, allowed.parts, each)
     costs = _tied(program).reshape(allowed.parts, each)
@@ -192,7 +231,8 @@ def _excess(program: Program, table: Floats) -> float:
 
 
 def _histogram_of_tables(counts: Floats, classes: int) -> Any:
-    """The linear map from tables p[c, j, k] to histograms H[c, y, k] = sum_j N[c, y, j] p[c, j, k]."""
+    """The linear map from tables p[c, j, k] to histograms H[c, y, k] = sum_j N[c, y, j] p[c, j,
+    k]."""
     cells, labels, answers = counts.shape
     c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, answers, classes)))
     places = ((c * labels + y) * classes + k, (c * answers + j) * classes + k)
@@ -241,7 +281,8 @@ def _least_excess(program: Program) -> float:
 
 
 def _integer(program: Program, cost: Floats, constraints: list[Any]) -> list[Floats]:
-    """The best table of zeros and ones that was found, or none. Costs beyond the unknowns' are of numbers of at least 0."""
+    """The best table of zeros and ones that was found, or none. Costs beyond the unknowns' are of
+    numbers of at least 0."""
     width = program.tables.unknowns
     whole = np.arange(len(cost)) < width
     if width > MOST_ENTRIES:
@@ -264,4 +305,8 @@ def _beside(lines: sparse.csr_array, value: float) -> Any:
 
 def _unsolved(message: str) -> InputError:
     remedy = "Ask for larger bounds, or report the constraints with this message."
-    return InputError(complaint(expected="a program that HiGHS solves", of="constraints", got=message, remedy=remedy))
+    return InputError(
+        complaint(
+            expected="a program that HiGHS solves", of="constraints", got=message, remedy=remedy
+        )
+    )

@@ -1,13 +1,15 @@
-"""What is certain of a post-processed classifier, from released counts alone: Theorem 3.1 as numbers for one fit.
+"""What is certain of a post-processed classifier, from released counts alone: Theorem 3.1 as
+numbers for one fit.
 
-The noise of the counts is independent of the rows and its law is known. Half of 1 - confidence is spent on a box in which all
-true counts lie, half on the sum of all |noise|. Where both hold, so do all bounds below; docs/post_processing.md proves them.
-Of thresholds on a score the bounds are those of `threshold_bounds`, and the best table is the best of thresholds.
+The noise of the counts is independent of the rows and its law is known. Half of 1 - confidence is
+spent on a box in which all true counts lie, half on the sum of all |noise|. Where both hold, so do
+all bounds below; docs/post_processing.md proves them. Of thresholds on a score the bounds are those
+of `threshold_bounds`, and the best table is the best of thresholds.
 
 Guarantees (tests/learning/test_learning_postprocess.py, a simulation over seeds):
-1. With probability at least `confidence` over the noise, every constraint's exact training value is at most its
-   `value_bounds`, the exact training error at most `error_bound`, and it exceeds that of the best table without noise for the
-   same bounds by at most `excess_bound`: all at once.
+1. With probability at least `confidence` over the noise, every constraint's exact training value is
+   at most its `value_bounds`, the exact training error at most `error_bound`, and it exceeds that
+   of the best table without noise for the same bounds by at most `excess_bound`: all at once.
 2. Nothing here reads an exact count.
 """
 
@@ -30,12 +32,14 @@ from .mixing import Mixed, Program
 
 @dataclass(frozen=True)
 class MixingGuarantee:
-    """Bounds for one fit, on the training rows, about the law of its decisions, with probability `confidence` over the noise.
+    """Bounds for one fit, on the training rows, about the law of its decisions, with probability
+    `confidence` over the noise.
 
-    `values`: each constraint's value at the released counts; `noise`: its standard deviation; `value_bounds`: what its exact
-    value is at most. `error`, `error_bound`: the same of the error. `excess_bound`: how much larger the error is at most than
-    that of the best table that knew the exact counts and kept the same bounds; NaN: no table is certain to keep them.
-    Undefined values (without noise: of groups with no row) are NaN.
+    `values`: each constraint's value at the released counts; `noise`: its standard deviation;
+    `value_bounds`: what its exact value is at most. `error`, `error_bound`: the same of the error.
+    `excess_bound`: how much larger the error is at most than that of the best table that knew the
+    exact counts and kept the same bounds; NaN: no table is certain to keep them. Undefined values
+    (without noise: of groups with no row) are NaN.
     """
 
     confidence: float
@@ -69,10 +73,15 @@ class MixingGuarantee:
     def from_dict(values: Any) -> MixingGuarantee:
         """The inverse of `to_dict`."""
         lists: dict[str, Any] = {
-            name: tuple(map(_number, values[name])) for name in ("bounds", "values", "noise", "value_bounds")
+            name: tuple(map(_number, values[name]))
+            for name in ("bounds", "values", "noise", "value_bounds")
         }
-        numbers: dict[str, Any] = {name: _number(values[name]) for name in ("error", "error_bound", "excess_bound")}
-        return MixingGuarantee(float(values["confidence"]), tuple(map(str, values["names"])), **lists, **numbers)
+        numbers: dict[str, Any] = {
+            name: _number(values[name]) for name in ("error", "error_bound", "excess_bound")
+        }
+        return MixingGuarantee(
+            float(values["confidence"]), tuple(map(str, values["names"])), **lists, **numbers
+        )
 
     def to_json(self) -> str:
         """The bounds as a JSON document."""
@@ -84,22 +93,40 @@ class MixingGuarantee:
             f"  {name}: {value:.4f} released, at most {bound:.4f}"
             for name, value, bound in zip(self.names, self.values, self.value_bounds, strict=True)
         ]
-        more = "" if math.isnan(self.excess_bound) else f", at most {self.excess_bound:.4f} above the best without noise"
-        return "\n".join([*lines, f"  error: {self.error:.4f} released, at most {self.error_bound:.4f}{more}"])
+        more = (
+            ""
+            if math.isnan(self.excess_bound)
+            else f", at most {self.excess_bound:.4f} above the best without noise"
+        )
+        return "\n".join(
+            [*lines, f"  error: {self.error:.4f} released, at most {self.error_bound:.4f}{more}"]
+        )
 
 
 def guarantee(
-    released: Released, system: ConstraintSystem, table: Floats, confidence: float, *, shared: bool = False
+    released: Released,
+    system: ConstraintSystem,
+    table: Floats,
+    confidence: float,
+    *,
+    shared: bool = False,
 ) -> MixingGuarantee:
-    """The bounds for a table, whatever made it from the released counts. `shared`: it is one for all cells, as its rivals."""
+    """The bounds for a table, whatever made it from the released counts. `shared`: it is one for
+    all cells, as its rivals."""
     program = Program.of(released, system, shared=shared)
     slack = slacks(released, system, confidence)
     values = program.values(table)
     if released.edges is None:
         low, high = released.box((1.0 - confidence) / 2.0)
-        most, e = _value_bounds(system, table, low, high, values), _error_slack(released, confidence)
+        most, e = (
+            _value_bounds(system, table, low, high, values),
+            _error_slack(released, confidence),
+        )
     else:
-        most, e = _at_most(system, values + slack), threshold_bounds.error_slack(released, confidence)
+        most, e = (
+            _at_most(system, values + slack),
+            threshold_bounds.error_slack(released, confidence),
+        )
     error = program.error(table)
     best = mixing.least_error(Program.of(released, system, slack, shared=shared))
     return MixingGuarantee(
@@ -111,17 +138,21 @@ def guarantee(
         value_bounds=tuple(np.where(program.kept, most, np.nan).tolist()),
         error=error,
         error_bound=min(1.0, error + e),
-        excess_bound=min(1.0, max(0.0, error - best) + 2.0 * e) if not math.isnan(best) else math.nan,
+        excess_bound=min(1.0, max(0.0, error - best) + 2.0 * e)
+        if not math.isnan(best)
+        else math.nan,
     )
 
 
 def slacks(released: Released, system: ConstraintSystem, confidence: float) -> Floats:
-    """How far, for any table at all, a constraint's value at the counts of the program is from its exact value: at most so.
+    """How far, for any table at all, a constraint's value at the counts of the program is from its
+    exact value: at most so.
 
-    A rate over counts that are each off by at most w_i, M of them in the program, is off by at most (sum w_i - min w_i) / M for
-    every table. Without a row an event's rates are undefined, and the best table need not keep the constraint: where that may
-    be so, the slack gives it up. With these slacks the best table of the exact counts is feasible (the paper's slack in (1),
-    from our noise).
+    A rate over counts that are each off by at most w_i, M of them in the program, is off by at most
+    (sum w_i - min w_i) / M for every table. Without a row an event's rates are undefined, and the
+    best table need not keep the constraint: where that may be so, the slack gives it up. With these
+    slacks the best table of the exact counts is feasible (the paper's slack in (1), from our
+    noise).
     """
     if released.edges is not None:
         return threshold_bounds.slacks(released, system, confidence)
@@ -139,8 +170,12 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     with np.errstate(divide="ignore"):
         off = np.minimum(1.0, np.minimum(total - least, most) / sizes)
     sized = np.asarray(abs(system.coefficients) @ off[system.event_of])
-    unsure = np.asarray((system.coefficients != 0) @ (members @ low.ravel() <= 0)[system.event_of], bool)
-    return np.where(unsure, np.maximum(sized, np.asarray(abs(system.coefficients).sum(axis=1)).ravel()), sized)
+    unsure = np.asarray(
+        (system.coefficients != 0) @ (members @ low.ravel() <= 0)[system.event_of], bool
+    )
+    return np.where(
+        unsure, np.maximum(sized, np.asarray(abs(system.coefficients).sum(axis=1)).ravel()), sized
+    )
 
 
 def _sum_of_noise(released: Released, confidence: float) -> float:
@@ -148,7 +183,8 @@ def _sum_of_noise(released: Released, confidence: float) -> float:
 
 
 def _error_slack(released: Released, confidence: float) -> float:
-    """|error at the released counts - exact error| for any table, at most: sum |noise| / n, with n as small as it may be."""
+    """|error at the released counts - exact error| for any table, at most: sum |noise| / n, with n
+    as small as it may be."""
     s = _sum_of_noise(released, confidence)
     n = released.rows if released.rows is not None else float(released.counts.sum()) - s
     return min(1.0, s / n) if n > 0 else 1.0 if s > 0 else 0.0
@@ -161,7 +197,9 @@ def _members(system: ConstraintSystem, answers: int) -> Any:
 
 def _at_most(system: ConstraintSystem, values: Floats) -> Floats:
     """Values, none larger than rates between 0 and 1 allow."""
-    return np.asarray(np.minimum(values, np.asarray(system.coefficients.maximum(0).sum(axis=1)).ravel()))
+    return np.asarray(
+        np.minimum(values, np.asarray(system.coefficients.maximum(0).sum(axis=1)).ravel())
+    )
 
 
 def _runs(lines: sparse.csr_array) -> list[tuple[int, int]]:
@@ -169,7 +207,8 @@ def _runs(lines: sparse.csr_array) -> list[tuple[int, int]]:
 
 
 def _outcomes(system: ConstraintSystem, table: Floats) -> Any:
-    """How likely a row of N[c, y, j] counts in a rate's numerator, (rates, cells x labels x answers)."""
+    """How likely a row of N[c, y, j] counts in a rate's numerator, (rates, cells x labels x
+    answers)."""
     cells, labels, classes = system.shape
     answers = table.shape[1]
     c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, answers, classes)))
@@ -179,7 +218,9 @@ def _outcomes(system: ConstraintSystem, table: Floats) -> Any:
     return sparse.csr_array(system.numerators @ sparse.csr_array((values, places), shape=size))
 
 
-def _value_bounds(system: ConstraintSystem, table: Floats, low: Floats, high: Floats, values: Floats) -> Floats:
+def _value_bounds(
+    system: ConstraintSystem, table: Floats, low: Floats, high: Floats, values: Floats
+) -> Floats:
     """The largest value in the box, each rate on its own: a sum of linear fractions."""
     members, outcomes = _members(system, table.shape[1]), _outcomes(system, table).tocsr()
     lows, highs = low.ravel(), high.ravel()
@@ -196,14 +237,21 @@ def _value_bounds(system: ConstraintSystem, table: Floats, low: Floats, high: Fl
 
 
 def _largest_rate(q: Floats, low: Floats, high: Floats) -> float:
-    """max sum N q / sum N over low <= N <= high: the counts of the largest q are large, those of the others small."""
+    """max sum N q / sum N over low <= N <= high: the counts of the largest q are large, those of
+    the others small."""
     order = np.argsort(-q, kind="stable")
     q, low, high = q[order], low[order], high[order]
     high = np.where(np.isinf(high), 1e300, high)
-    tops = np.concatenate([[0.0], np.cumsum(high * q)]) + np.append(np.cumsum((low * q)[::-1])[::-1], 0.0)
+    tops = np.concatenate([[0.0], np.cumsum(high * q)]) + np.append(
+        np.cumsum((low * q)[::-1])[::-1], 0.0
+    )
     sizes = np.concatenate([[0.0], np.cumsum(high)]) + np.append(np.cumsum(low[::-1])[::-1], 0.0)
     rates = tops[sizes > 0] / sizes[sizes > 0]
-    return float(min(1.0, max(0.0, rates.max(initial=0.0)))) if len(rates) else float(q.max(initial=0.0))
+    return (
+        float(min(1.0, max(0.0, rates.max(initial=0.0))))
+        if len(rates)
+        else float(q.max(initial=0.0))
+    )
 
 
 def value_noise(released: Released, system: ConstraintSystem, table: Floats) -> Floats:

@@ -1,4 +1,5 @@
-"""A post-processed classifier beside its own base, and beside constants: from the counts that were released for it.
+"""A post-processed classifier beside its own base, and beside constants: from the counts that were
+released for it.
 
 Guarantees (tests/learning/test_learning_comparison.py):
 1. Nothing more is asked: tables, errors and values are those of the released counts.
@@ -30,12 +31,17 @@ def compared(released: Released, system: ConstraintSystem, table: Floats) -> Com
         np.stack([program.values(one) for one in constants]),
         np.stack([value_noise(released, system, one) for one in constants]),
     )
-    free = Free(None, _table(released, base), program.values(base), value_noise(released, system, base))
-    return Comparison(_table(released, table), max(float(released.counts.sum()), 1e-9), limits, free)
+    free = Free(
+        None, _table(released, base), program.values(base), value_noise(released, system, base)
+    )
+    return Comparison(
+        _table(released, table), max(float(released.counts.sum()), 1e-9), limits, free
+    )
 
 
 def _table(released: Released, table: Floats) -> Table:
-    """How rows fall by label and decision. Where totals over groups are public, noise is in how rows divide among them."""
+    """How rows fall by label and decision. Where totals over groups are public, noise is in how
+    rows divide among them."""
     counts = np.einsum("cyj,cjk->yk", released.counts, table)
     pulls = table if released.totals is None else table - table.mean(axis=0)
     if released.one_group:

@@ -1,15 +1,19 @@
-"""Theorem 3.1 for thresholds on a score: how far released histograms of scores may be off, for every mixture of thresholds.
+"""Theorem 3.1 for thresholds on a score: how far released histograms of scores may be off, for
+every mixture of thresholds.
 
-A mixture of thresholds adds up whole ends of a histogram, never single bins, so what counts is how far the noise of such sums
-wanders: by Levy's inequality not much further than the noise of the whole number, which grows with the root of the bins, where
-the sum of all |noise| grows with the bins. docs/post_processing.md proves what is computed here.
+A mixture of thresholds adds up whole ends of a histogram, never single bins, so what counts is how
+far the noise of such sums wanders: by Levy's inequality not much further than the noise of the
+whole number, which grows with the root of the bins, where the sum of all |noise| grows with the
+bins. docs/post_processing.md proves what is computed here.
 
-Of the 1 - confidence, half is spent on every single walk (a cell and label: sums of its first or its last bins), half on the
-sum of all walks. Where both hold, so does everything below, for every table of thresholds at once.
+Of the 1 - confidence, half is spent on every single walk (a cell and label: sums of its first or
+its last bins), half on the sum of all walks. Where both hold, so does everything below, for every
+table of thresholds at once.
 
 Guarantees (tests/learning/test_learning_threshold_bounds.py, a simulation over seeds):
-1. With probability at least `confidence` over the noise no value and no error of a table of thresholds is further from its
-   exact value than `slacks` and `error_slack` say, for all tables together.
+1. With probability at least `confidence` over the noise no value and no error of a table of
+   thresholds is further from its exact value than `slacks` and `error_slack` say, for all tables
+   together.
 2. Nothing here reads an exact count.
 """
 
@@ -27,7 +31,8 @@ from .counting import Released
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """How far the noise wanders: `each` cell and label's at most, and `whole`, all of them together."""
+    """How far the noise wanders: `each` cell and label's at most, and `whole`, all of them
+    together."""
 
     each: float
     whole: float
@@ -39,7 +44,9 @@ class Walks:
         independent = labels if released.one_group else cells * labels
         half = (1.0 - confidence) / 2.0
         each = released.noise.walk_tail(bins, 1, half / independent)
-        whole = released.noise.walk_tail(bins, independent, half) * (2.0 if released.one_group else 1.0)
+        whole = released.noise.walk_tail(bins, independent, half) * (
+            2.0 if released.one_group else 1.0
+        )
         return Walks(each, whole)
 
     def together(self, cells_and_labels: Floats) -> Floats:
@@ -48,8 +55,9 @@ class Walks:
 
 
 def slacks(released: Released, system: ConstraintSystem, confidence: float) -> Floats:
-    """How far, for any table of thresholds, a constraint's value at the counts of the program is from its exact value: at most
-    so. Where an event may have no row at all its rates may be undefined, and the slack gives the constraint up."""
+    """How far, for any table of thresholds, a constraint's value at the counts of the program is
+    from its exact value: at most so. Where an event may have no row at all its rates may be
+    undefined, and the slack gives the constraint up."""
     if not released.noise.sd:
         return np.zeros(len(system))
     walks = Walks.of(released, confidence)
@@ -61,11 +69,14 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     sized = np.asarray(abs(system.coefficients) @ off[system.event_of])
     empty = members @ released.raw.sum(axis=2).ravel() - wandered <= 0
     unsure = np.asarray((system.coefficients != 0) @ empty[system.event_of], bool)
-    return np.where(unsure, np.maximum(sized, np.asarray(abs(system.coefficients).sum(axis=1)).ravel()), sized)
+    return np.where(
+        unsure, np.maximum(sized, np.asarray(abs(system.coefficients).sum(axis=1)).ravel()), sized
+    )
 
 
 def error_slack(released: Released, confidence: float) -> float:
-    """How far the error of any table of thresholds at the released counts is from its exact error, at most."""
+    """How far the error of any table of thresholds at the released counts is from its exact error,
+    at most."""
     if not released.noise.sd:
         return 0.0
     whole = Walks.of(released, confidence).whole

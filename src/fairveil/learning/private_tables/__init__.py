@@ -1,1 +1,2 @@
-"""Tables of rates by group with noise: what is counted, every rate with its interval, and gaps between groups."""
+"""Tables of rates by group with noise: what is counted, every rate with its interval, and gaps
+between groups."""

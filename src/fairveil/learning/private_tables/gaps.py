@@ -1,13 +1,17 @@
-"""The widest difference and the smallest ratio of one rate among the groups of a level, and which pair of groups it is.
+"""The widest difference and the smallest ratio of one rate among the groups of a level, and which
+pair of groups it is.
 
-Upper ends need no correction for the number of pairs: the widest pair is one pair, and its bound fails as rarely as any
-(Berger 1982). Lower ends, and which pairs may be the widest, use an interval for each group, all of which hold together. A
-pair cannot be the widest if its upper bound is below some other pair's lower bound. `named_with` is the largest confidence, of
-a list fixed in advance, at which, as at all smaller ones, one pair alone is left. It is read as a p-value is: for each alpha a
-wrong pair is named with confidence 1 - alpha or more with probability at most alpha (theory.md#worst-pair).
+Upper ends need no correction for the number of pairs: the widest pair is one pair, and its bound
+fails as rarely as any (Berger 1982). Lower ends, and which pairs may be the widest, use an interval
+for each group, all of which hold together. A pair cannot be the widest if its upper bound is below
+some other pair's lower bound. `named_with` is the largest confidence, of a list fixed in advance,
+at which, as at all smaller ones, one pair alone is left. It is read as a p-value is: for each alpha
+a wrong pair is named with confidence 1 - alpha or more with probability at most alpha
+(theory.md#worst-pair).
 
 Guarantees (tests/learning/test_learning_table_gaps.py):
-1. The interval misses the population's widest difference (smallest ratio) with probability at most 1 - confidence.
+1. The interval misses the population's widest difference (smallest ratio) with probability at most
+   1 - confidence.
 2. A wrong pair is named with a confidence c or more with probability at most 1 - c.
 3. Where a group may have nobody, there is no value and no upper end.
 """
@@ -30,9 +34,10 @@ MISSES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 
 @dataclass(frozen=True)
 class TableGap:
-    """The widest difference (or smallest ratio) of groups: as released, between which ends the population's lies, and the pair
-    (larger rate, smaller rate) that has it in the table. `others`: further pairs that may be the widest, at this confidence.
-    `named_with`: the confidence with which the pair is the widest; None: not even with one half. `undefined`: groups without a
+    """The widest difference (or smallest ratio) of groups: as released, between which ends the
+    population's lies, and the pair (larger rate, smaller rate) that has it in the table. `others`:
+    further pairs that may be the widest, at this confidence. `named_with`: the confidence with
+    which the pair is the widest; None: not even with one half. `undefined`: groups without a
     rate."""
 
     name: str
@@ -54,7 +59,8 @@ def difference(found: TableEvidence, groups: Sequence[int], name: str) -> TableG
 
 
 def ratio(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
-    """The smallest ratio of one rate: the smaller over the larger, of numbers that are not negative."""
+    """The smallest ratio of one rate: the smaller over the larger, of numbers that are not
+    negative."""
     share = found.layout.shares[name]
 
     def below(a: Floats, b: Floats) -> Floats:
@@ -70,13 +76,24 @@ def ratio(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
 
 
 class _Widest:
-    """The largest of f(p_a, p_b) over ordered pairs of groups; f grows with the first rate and falls with the second."""
+    """The largest of f(p_a, p_b) over ordered pairs of groups; f grows with the first rate and
+    falls with the second."""
 
-    def __init__(self, found: TableEvidence, groups: Sequence[int], name: str, f: Callable[[Floats, Floats], Floats]) -> None:
+    def __init__(
+        self,
+        found: TableEvidence,
+        groups: Sequence[int],
+        name: str,
+        f: Callable[[Floats, Floats], Floats],
+    ) -> None:
         self.found, self.name, self.f = found, name, f
         values = [found.value(group, name) for group in groups]
-        self.groups = [group for group, value in zip(groups, values, strict=True) if value is not None]
-        self.undefined = tuple(group for group, value in zip(groups, values, strict=True) if value is None)
+        self.groups = [
+            group for group, value in zip(groups, values, strict=True) if value is not None
+        ]
+        self.undefined = tuple(
+            group for group, value in zip(groups, values, strict=True) if value is None
+        )
         self.rates = np.array([value for value in values if value is not None], np.float64)
 
     @property
@@ -93,7 +110,8 @@ class _Widest:
 
     @property
     def most(self) -> float | None:
-        """An upper bound; None where a group has no rate. Beside a whole table that holds together, by its intervals."""
+        """An upper bound; None where a group has no rate. Beside a whole table that holds together,
+        by its intervals."""
         if self.undefined or not self.compared:
             return None
         if self.found.together:
@@ -102,19 +120,27 @@ class _Widest:
         steps = shares(2, True, self.found.alpha / 2.0)
         levels = sorted({level for step in steps for level in step})
         highs, lows = self._ends(levels)
-        return max(float(self._pairs(highs[levels.index(a)], lows[levels.index(b)]).max()) for a, b in steps)
+        return max(
+            float(self._pairs(highs[levels.index(a)], lows[levels.index(b)]).max())
+            for a, b in steps
+        )
 
     @property
     def least(self) -> float | None:
         """A lower bound, of the groups that have a rate."""
         if not self.compared:
             return None
-        level = self.found.level / 2.0 if self.found.together else self.found.alpha / (4.0 * len(self.groups))
+        level = (
+            self.found.level / 2.0
+            if self.found.together
+            else self.found.alpha / (4.0 * len(self.groups))
+        )
         highs, lows = self._ends((level,))
         return float(self._pairs(lows[0], highs[0]).max())
 
     def told(self, value: float | None, low: float | None, high: float | None) -> TableGap:
-        """With the pair, and how sure it is. The ends are moved to the value where rounding of counts put it outside."""
+        """With the pair, and how sure it is. The ends are moved to the value where rounding of
+        counts put it outside."""
         low = low if low is None or value is None else min(low, value)
         high = high if high is None or value is None else max(high, value)
         pair = self._pair() if self.compared else None
@@ -146,6 +172,10 @@ class _Widest:
 
     def _ends(self, levels: Sequence[float]) -> tuple[Floats, Floats]:
         """Upper and lower bounds (levels, groups), each failing with at most its level."""
-        highs = np.stack([self.found.highs(group, self.name, levels) for group in self.groups], axis=1)
-        lows = np.stack([self.found.lows(group, self.name, levels) for group in self.groups], axis=1)
+        highs = np.stack(
+            [self.found.highs(group, self.name, levels) for group in self.groups], axis=1
+        )
+        lows = np.stack(
+            [self.found.lows(group, self.name, levels) for group in self.groups], axis=1
+        )
         return highs, lows

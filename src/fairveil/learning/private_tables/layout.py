@@ -1,9 +1,11 @@
-"""What a private table counts: every row once, by group, outcome, decision and the coins of bounded metrics.
+"""What a private table counts: every row once, by group, outcome, decision and the coins of bounded
+metrics.
 
-One histogram over the finest groups (all combinations of the sensitive columns) serves the whole hierarchy: everyone, one
-column, two, and so on. A coarser group is the sum of m finest ones: m times the variance of the noise, and m times the people
-of the average part. Levels with budgets of their own would share epsilon, and every one of the finest groups would have noise
-as many times larger as there are levels (theory.md#hierarchy).
+One histogram over the finest groups (all combinations of the sensitive columns) serves the whole
+hierarchy: everyone, one column, two, and so on. A coarser group is the sum of m finest ones: m
+times the variance of the noise, and m times the people of the average part. Levels with budgets of
+their own would share epsilon, and every one of the finest groups would have noise as many times
+larger as there are levels (theory.md#hierarchy).
 
 Guarantees (tests/learning/test_learning_table_layout.py):
 1. A row is in one part, so one person moves the counts as far as in any histogram.
@@ -40,7 +42,8 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """P(hit | event), as kinds of rows: of decisions, or of a metric's coin. A value is low + (high - low) x share."""
+    """P(hit | event), as kinds of rows: of decisions, or of a metric's coin. A value is low + (high
+    - low) x share."""
 
     name: str
     hits: Bools
@@ -56,7 +59,8 @@ class Share:
 
 @dataclass(frozen=True)
 class TableGroup:
-    """A group of the hierarchy: the columns that make it, its key (None: everyone), and its finest cells."""
+    """A group of the hierarchy: the columns that make it, its key (None: everyone), and its finest
+    cells."""
 
     columns: tuple[int, ...]
     key: Hashable
@@ -65,7 +69,8 @@ class TableGroup:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """What is counted. A row's kind is (label, decision, coins); without labels there is one label."""
+    """What is counted. A row's kind is (label, decision, coins); without labels there is one
+    label."""
 
     cells: Cells
     classes: tuple[Hashable, ...]
@@ -90,10 +95,16 @@ class TableLayout:
         return self.cells.count * self.kinds
 
     def part_of(
-        self, ids: npt.NDArray[np.intp], labels: npt.NDArray[np.intp], decisions: npt.NDArray[np.intp], coins: Sequence[Bools]
+        self,
+        ids: npt.NDArray[np.intp],
+        labels: npt.NDArray[np.intp],
+        decisions: npt.NDArray[np.intp],
+        coins: Sequence[Bools],
     ) -> npt.NDArray[np.intp]:
         """The part of each row."""
-        part = (ids * self.kinds_shape[0] + (labels if self.labelled else 0)) * len(self.classes) + decisions
+        part = (ids * self.kinds_shape[0] + (labels if self.labelled else 0)) * len(
+            self.classes
+        ) + decisions
         for coin in coins:
             part = 2 * part + coin
         return np.asarray(part, np.intp)
@@ -105,8 +116,16 @@ class TableLayout:
         out = [TableGroup(EVERYONE, None, tuple(range(self.cells.count)))]
         for level in self.levels:
             for values in itertools.product(*(range(self.cells.sizes[j]) for j in level)):
-                inside = np.all([grid[j] == value for j, value in zip(level, values, strict=True)], axis=0)
-                out.append(TableGroup(level, self._key(level, values), tuple(int(c) for c in np.flatnonzero(inside))))
+                inside = np.all(
+                    [grid[j] == value for j, value in zip(level, values, strict=True)], axis=0
+                )
+                out.append(
+                    TableGroup(
+                        level,
+                        self._key(level, values),
+                        tuple(int(c) for c in np.flatnonzero(inside)),
+                    )
+                )
         return tuple(out)
 
     @cached_property
@@ -114,7 +133,9 @@ class TableLayout:
         """The columns of each level, without that of everyone; a single group is no level."""
         columns = range(len(self.cells.columns)) if self.cells.count > 1 else ()
         return tuple(
-            level for size in range(1, min(self.depth, len(columns)) + 1) for level in itertools.combinations(columns, size)
+            level
+            for size in range(1, min(self.depth, len(columns)) + 1)
+            for level in itertools.combinations(columns, size)
         )
 
     def _key(self, level: tuple[int, ...], values: tuple[int, ...]) -> Hashable:
@@ -147,13 +168,21 @@ class TableLayout:
 
     @cached_property
     def main(self) -> tuple[str, ...]:
-        """The rates that are shown, and whose gaps are: of the second of two classes, of every class of more; then the rest."""
-        names = ["selection_rate", *(["true_positive_rate", "false_positive_rate"] if self.labelled else [])]
+        """The rates that are shown, and whose gaps are: of the second of two classes, of every
+        class of more; then the rest."""
+        names = [
+            "selection_rate",
+            *(["true_positive_rate", "false_positive_rate"] if self.labelled else []),
+        ]
         if len(self.classes) == 2:
             out = [f"{name}[{shown(self.classes[1])}]" for name in names]
         else:
             out = [f"selection_rate[{shown(k)}]" for k in self.classes]
-        return (*out, *(["error"] if self.labelled else []), *(metric.name for metric in self.metrics))
+        return (
+            *out,
+            *(["error"] if self.labelled else []),
+            *(metric.name for metric in self.metrics),
+        )
 
     def of_label(self, label: int) -> Bools:
         """The kinds of rows with this label."""
@@ -161,7 +190,8 @@ class TableLayout:
 
 
 def counted(share: Share, kinds: Floats, noises: int) -> Counted:
-    """The two counts of a share in a group: `kinds` are its sums by kind, each with the noise of so many counts."""
+    """The two counts of a share in a group: `kinds` are its sums by kind, each with the noise of so
+    many counts."""
     hits, rest = float(kinds[share.hits].sum()), float(kinds[share.rest].sum())
     return Counted(hits, rest, noises * int(share.hits.sum()), noises * int(share.rest.sum()))
 

@@ -1,14 +1,19 @@
-"""A private table from released counts: every rate and count of every group, with its interval. Post-processing.
+"""A private table from released counts: every rate and count of every group, with its interval.
+Post-processing.
 
-A rate's interval is about the population that the rows were drawn from: the exact tails of `certificate_tails`, sampling and
-noise together. A count's interval is about the rows: the noise alone. Each holds with the confidence by itself, or all of the
-table hold together: then each has the confidence 1 - alpha / K, K of them (Bonferroni; a rate and its complement are one).
+A rate's interval is about the population that the rows were drawn from: the exact tails of
+`certificate_tails`, sampling and noise together. A count's interval is about the rows: the noise
+alone. Each holds with the confidence by itself, or all of the table hold together: then each has
+the confidence 1 - alpha / K, K of them (Bonferroni; a rate and its complement are one).
 
-Values are those of `consistent_counts`; intervals are made of the released counts, and widened where a value lies outside.
+Values are those of `consistent_counts`; intervals are made of the released counts, and widened
+where a value lies outside.
 
 Guarantees (tests/learning/test_learning_table_rates.py):
-1. An interval misses with probability at most 1 - confidence; with `together` that any of the table does has that probability.
-2. Values fit together: groups of a level add up to everyone, labels to people; nothing is negative, no rate above 1.
+1. An interval misses with probability at most 1 - confidence; with `together` that any of the table
+   does has that probability.
+2. Values fit together: groups of a level add up to everyone, labels to people; nothing is negative,
+   no rate above 1.
 3. A group that may have nobody of an event has no rate: None, never 0.
 """
 
@@ -29,7 +34,8 @@ from ..counts.noise import CountNoise
 from .layout import EVERYONE, TableLayout, counted
 
 MOST_TAILS = 400
-"""Above so many values of a noise each count has an interval of its own: exact convolutions would take seconds."""
+"""Above so many values of a noise each count has an interval of its own: exact convolutions would
+take seconds."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,9 @@ class TableCount:
 
 @dataclass(frozen=True)
 class TableRate:
-    """A rate (or a metric's mean): as released and made consistent, and between which ends the population's lies. None where
-    there may be nobody. `people`: of its event; `fewest`: there are at least so many."""
+    """A rate (or a metric's mean): as released and made consistent, and between which ends the
+    population's lies. None where there may be nobody. `people`: of its event; `fewest`: there are
+    at least so many."""
 
     value: float | None
     low: float | None
@@ -55,7 +62,8 @@ class TableRate:
 
 @dataclass(frozen=True)
 class TableLine:
-    """One group: people, people of each label, rates by name. `small`: it may have fewer people than were asked for."""
+    """One group: people, people of each label, rates by name. `small`: it may have fewer people
+    than were asked for."""
 
     people: TableCount
     labels: tuple[TableCount, ...]
@@ -94,7 +102,8 @@ class TableEvidence:
         return self.alpha / self.intervals if self.together else self.alpha
 
     def kinds(self, group: int) -> tuple[Floats, int]:
-        """A group's released sums by kind, and of how many noises each is the sum. Sums that are public have none."""
+        """A group's released sums by kind, and of how many noises each is the sum. Sums that are
+        public have none."""
         one = self.layout.groups[group]
         if one.columns == EVERYONE and self.known is not None and np.ndim(self.known) == 1:
             return self.known, 0
@@ -105,7 +114,8 @@ class TableEvidence:
         return counted(self.layout.shares[name], *self.kinds(group))
 
     def fewest(self, one: Counted) -> int:
-        """A number that the people of an event fall below with at most half of the permitted miss."""
+        """A number that the people of an event fall below with at most half of the permitted
+        miss."""
         return fewest_people(one, self.noise, self.level / 2.0)
 
     def highs(self, group: int, name: str, levels: Sequence[float]) -> Floats:
@@ -131,7 +141,10 @@ class TableEvidence:
             return TableRate(None, None, None, whole, fewest)
         ends = [self.lows, self.highs]
         low, high = (float(find(group, name, [self.level / 2.0])[0]) for find in ends)
-        a, b, c = (share.low + (share.high - share.low) * end for end in (value, min(low, value), max(high, value)))
+        a, b, c = (
+            share.low + (share.high - share.low) * end
+            for end in (value, min(low, value), max(high, value))
+        )
         return TableRate(a, b, c, whole, fewest)
 
     def line(self, group: int, small_below: int) -> TableLine:
@@ -140,7 +153,12 @@ class TableEvidence:
         labels = range(layout.kinds_shape[0]) if layout.labelled else ()
         people = self._count(group, np.ones(layout.kinds, bool))
         rates = {name: self.rate(group, name) for name in layout.shares}
-        return TableLine(people, tuple(self._count(group, layout.of_label(y)) for y in labels), rates, people.low < small_below)
+        return TableLine(
+            people,
+            tuple(self._count(group, layout.of_label(y)) for y in labels),
+            rates,
+            people.low < small_below,
+        )
 
     def _count(self, group: int, kinds: npt.NDArray[np.bool_]) -> TableCount:
         sums, noises = self.kinds(group)
@@ -164,9 +182,11 @@ class TableEvidence:
 
 @lru_cache(maxsize=1 << 14)  # released counts alone are kept
 def _upper_bounds(one: Counted, noise: CountNoise, levels: tuple[float, ...]) -> Floats:
-    """`upper_bounds`; where noise is so large that its tables would be, the bound of Clopper and Pearson at the worst counts.
+    """`upper_bounds`; where noise is so large that its tables would be, the bound of Clopper and
+    Pearson at the worst counts.
 
-    Each count is within its radius but for 1 % of the level; P(p > bound) <= level - 2 x 1 % + 2 x 1 %.
+    Each count is within its radius but for 1 % of the level; P(p > bound) <= level - 2 x 1 % + 2 x
+    1 %.
     """
     laws = [law_of_sum(noise, count) for count in (one.selected_noises, one.others_noises)]
     if max(len(law.weights) for law in laws) <= MOST_TAILS:

@@ -1,15 +1,18 @@
-"""Clusters of public rows: one function of features and label, which sorts each row by itself and never reads a group.
+"""Clusters of public rows: one function of features and label, which sorts each row by itself and
+never reads a group.
 
     z = (features - centre) @ axes      the leading principal components, and a public score: logistic regression of the label
     cluster = the leaf of z in the tree of the row's label
 
-The trees predict z itself (predictive clustering): leaves are rows that are close in what the features say, and in the score.
-Inside a leaf a group's members are taken to be like the others; so leaves should be small. The noise of a leaf's count does not
-depend on its size; so they should not be too small. `leaves_for` says how many, from public facts.
+The trees predict z itself (predictive clustering): leaves are rows that are close in what the
+features say, and in the score. Inside a leaf a group's members are taken to be like the others; so
+leaves should be small. The noise of a leaf's count does not depend on its size; so they should not
+be too small. `leaves_for` says how many, from public facts.
 
 Guarantees (tests/learning/test_learning_clusters.py):
 1. A row's cluster is a function of its own features and label, and of public arrays.
-2. The number of leaves depends on the number of rows, classes and groups, and the noise of one count.
+2. The number of leaves depends on the number of rows, classes and groups, and the noise of one
+   count.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ Ints = npt.NDArray[np.intp]
 COMPONENTS = 10
 SCORE = 0.5  # the score's weight beside the components, which have a variance of at most 1 together
 DEVIATIONS = 8.0
-"""Rows of a leaf for each standard deviation of one count's noise and pair of groups: a share is then known to 1/8."""
+"""Rows of a leaf for each standard deviation of one count's noise and pair of groups: a share is
+then known to 1/8."""
 FEWEST, MOST = 8, 1024
 """Rows of a leaf at least, and leaves at most."""
 NO_CHILD = -1
@@ -39,7 +43,8 @@ MOST_NODES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """`feature` (nodes,), -1 at a leaf; rows with z <= `threshold` go `left`, others `right`; `leaf` numbers the leaves."""
+    """`feature` (nodes,), -1 at a leaf; rows with z <= `threshold` go `left`, others `right`;
+    `leaf` numbers the leaves."""
 
     feature: Ints
     threshold: Floats
@@ -100,7 +105,12 @@ class Clusters:
 def leaves_for(rows: int, classes: int, groups: int, deviation: float) -> int:
     """How many clusters, from public facts alone. `deviation`: of the noise of one count.
 
-    >>> leaves_for(1994, 2, 2, 1.36), leaves_for(1994, 2, 2, 14.1), leaves_for(30_000, 2, 2, 1.36), leaves_for(20, 2, 2, 14.1)
+    >>> (
+    ...     leaves_for(1994, 2, 2, 1.36),
+    ...     leaves_for(1994, 2, 2, 14.1),
+    ...     leaves_for(30_000, 2, 2, 1.36),
+    ...     leaves_for(20, 2, 2, 14.1),
+    ... )
     (183, 17, 1024, 2)
     """
     each = max(float(FEWEST), DEVIATIONS * deviation * max(1.0, groups / 2.0))
@@ -108,7 +118,8 @@ def leaves_for(rows: int, classes: int, groups: int, deviation: float) -> int:
 
 
 def grown(features: Floats, labels: Ints, classes: int, leaves: int) -> Clusters:
-    """Clusters of these public rows, `leaves` of them or fewer, shared among labels as their rows are."""
+    """Clusters of these public rows, `leaves` of them or fewer, shared among labels as their rows
+    are."""
     centre = features.mean(axis=0)
     spread = features.std(axis=0)
     inverse = np.where(spread > 1e-12, 1.0 / np.where(spread > 1e-12, spread, 1.0), 0.0)
@@ -123,7 +134,10 @@ def grown(features: Floats, labels: Ints, classes: int, leaves: int) -> Clusters
     weights[: components.shape[1]] = 1.0 / math.sqrt(max(1, white.shape[1]))
     deviations = np.maximum(z.std(axis=0)[components.shape[1] :], 1e-12)
     weights[components.shape[1] :] = SCORE / deviations / math.sqrt(max(1, score.shape[1]))
-    trees = tuple(_tree(z[labels == k], weights, _leaves(leaves, int(size), len(labels))) for k, size in enumerate(sizes))
+    trees = tuple(
+        _tree(z[labels == k], weights, _leaves(leaves, int(size), len(labels)))
+        for k, size in enumerate(sizes)
+    )
     return Clusters(centre, axes, trees)
 
 
@@ -141,7 +155,8 @@ def _components(white: Floats) -> Floats:
 
 
 def _score(white: Floats, labels: Ints) -> Floats:
-    """Directions (width, scores) of a logistic regression of the label: a public score, which never sees a group."""
+    """Directions (width, scores) of a logistic regression of the label: a public score, which never
+    sees a group."""
     from sklearn.linear_model import LogisticRegression
 
     if len(np.unique(labels)) < 2:
@@ -160,12 +175,17 @@ def _tree(z: npt.NDArray[np.float32], weights: Floats, leaves: int) -> Tree:
         one = np.array([NO_CHILD])
         return Tree(one, np.zeros(1), one, one, np.zeros(1, np.intp))
     fewest = max(2, len(z) // (4 * leaves))
-    made = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=fewest, random_state=0).fit(z, z * weights)
+    made = DecisionTreeRegressor(
+        max_leaf_nodes=leaves, min_samples_leaf=fewest, random_state=0
+    ).fit(z, z * weights)
     tree: Any = made.tree_
     is_leaf = tree.children_left == NO_CHILD
     leaf = np.where(is_leaf, np.cumsum(is_leaf) - 1, NO_CHILD)
     feature = np.where(is_leaf, NO_CHILD, tree.feature)
-    arrays = [np.asarray(array, np.intp) for array in (feature, tree.children_left, tree.children_right, leaf)]
+    arrays = [
+        np.asarray(array, np.intp)
+        for array in (feature, tree.children_left, tree.children_right, leaf)
+    ]
     return Tree(arrays[0], np.where(is_leaf, 0.0, tree.threshold), arrays[1], arrays[2], arrays[3])
 
 
@@ -175,7 +195,11 @@ def to_dict(clusters: Clusters) -> dict[str, Any]:
         "centre": clusters.centre.tolist(),
         "axes": clusters.axes.T.tolist(),
         "trees": [
-            {"feature": tree.feature.tolist(), "threshold": tree.threshold.tolist(), "left": tree.left.tolist()}
+            {
+                "feature": tree.feature.tolist(),
+                "threshold": tree.threshold.tolist(),
+                "left": tree.left.tolist(),
+            }
             | {"right": tree.right.tolist()}
             for tree in clusters.trees
         ],
@@ -186,8 +210,14 @@ def from_dict(node: Node) -> Clusters:
     """The inverse of `to_dict`. A tree whose nodes do not lead downwards is refused."""
     node.only(("centre", "axes", "trees"))
     centre = np.array(node["centre"].numbers(), np.float64)
-    axes = np.array([line.numbers(length=len(centre)) for line in node["axes"].list()], np.float64).reshape(-1, len(centre)).T
-    return Clusters(centre, axes, tuple(_tree_from(one, axes.shape[1]) for one in node["trees"].list()))
+    axes = (
+        np.array([line.numbers(length=len(centre)) for line in node["axes"].list()], np.float64)
+        .reshape(-1, len(centre))
+        .T
+    )
+    return Clusters(
+        centre, axes, tuple(_tree_from(one, axes.shape[1]) for one in node["trees"].list())
+    )
 
 
 def _tree_from(node: Node, numbers: int) -> Tree:
@@ -198,7 +228,11 @@ def _tree_from(node: Node, numbers: int) -> Tree:
             ("feature", "left", "right")}  # fmt: skip
     at, is_leaf = np.arange(size), read["feature"] == NO_CHILD
     children = np.stack([read["left"], read["right"]])
-    if not size or (read["feature"] >= numbers).any() or ((children <= at) | (children >= size))[:, ~is_leaf].any():
+    if (
+        not size
+        or (read["feature"] >= numbers).any()
+        or ((children <= at) | (children >= size))[:, ~is_leaf].any()
+    ):
         node.refuse("a tree whose nodes lead to later ones", size)
     leaf = np.where(is_leaf, np.cumsum(is_leaf) - 1, NO_CHILD)
     return Tree(read["feature"], threshold, read["left"], read["right"], leaf)

@@ -1,18 +1,21 @@
-"""How many people of each group are in each public cluster: asked once, with pure epsilon. All that follows is arithmetic.
+"""How many people of each group are in each public cluster: asked once, with pure epsilon. All that
+follows is arithmetic.
 
     M[c, a] = number of rows of cluster c and group cell a,    released with discrete Laplace noise,    sum over a public
 
-One person's sensitive value changes, and nothing else: a row leaves one cell of its cluster for another. With more than two
-cells two counts move by one: L1 sensitivity 2. With two cells the counts of the first are asked, and the others are the
-clusters' sizes less those: L1 sensitivity 1. Clusters are disjoint, so their number costs nothing (docs/release_once.md).
+One person's sensitive value changes, and nothing else: a row leaves one cell of its cluster for
+another. With more than two cells two counts move by one: L1 sensitivity 2. With two cells the
+counts of the first are asked, and the others are the clusters' sizes less those: L1 sensitivity 1.
+Clusters are disjoint, so their number costs nothing (docs/release_once.md).
 
 Guarantees (tests/learning/test_learning_group_counts.py):
 1. The plan is one event, made of the promise and the groups, and keeps the promise.
 2. Over all neighbours the exact counts that are asked move by at most the stated L1 sensitivity.
-3. Noisy counts are the exact ones plus independent noise of the stated law: unbiased. `GroupCounts` holds nothing exact but
-   the clusters' sizes, which are public.
+3. Noisy counts are the exact ones plus independent noise of the stated law: unbiased. `GroupCounts`
+   holds nothing exact but the clusters' sizes, which are public.
 4. Memberships are not negative and sum to 1.
-5. Where recorded groups are flipped ones (`reports`), `estimates` are unbiased for the true ones, over noise and flips.
+5. Where recorded groups are flipped ones (`reports`), `estimates` are unbiased for the true ones,
+   over noise and flips.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ PURPOSE = "rows by cluster and group"
 
 @dataclass(frozen=True, eq=False)
 class CountsPlan:
-    """How the counts are asked, and at what price. `multiplier` 0: exactly, where nothing is promised."""
+    """How the counts are asked, and at what price. `multiplier` 0: exactly, where nothing is
+    promised."""
 
     promise: Promise
     cells: Cells
@@ -59,7 +63,11 @@ class CountsPlan:
     @property
     def event(self) -> Event:
         """The one release, as the curator will log it."""
-        return DiscreteLaplace(self.multiplier, self.moved) if self.promise.is_private else NonPrivate()
+        return (
+            DiscreteLaplace(self.multiplier, self.moved)
+            if self.promise.is_private
+            else NonPrivate()
+        )
 
     @property
     def noise(self) -> CountNoise:
@@ -75,8 +83,9 @@ class CountsPlan:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """An estimated number of `members` of each cluster: `noises` (noises, clusters), by how much it moves with each noise, and
-    `spread` (clusters,), by how much with one row's recorded group, where that is by chance."""
+    """An estimated number of `members` of each cluster: `noises` (noises, clusters), by how much it
+    moves with each noise, and `spread` (clusters,), by how much with one row's recorded group,
+    where that is by chance."""
 
     members: Floats
     noises: Floats
@@ -85,9 +94,9 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class GroupCounts:
-    """Released counts. `raw` (cells, clusters), noisy and unbiased, columns of two cells sum to `sizes` (clusters,), which are
-    public; `noise`: the law of each count's noise; `reports`: how the counted groups come from the true ones, None where they
-    are the same."""
+    """Released counts. `raw` (cells, clusters), noisy and unbiased, columns of two cells sum to
+    `sizes` (clusters,), which are public; `noise`: the law of each count's noise; `reports`: how
+    the counted groups come from the true ones, None where they are the same."""
 
     raw: Floats
     sizes: Floats
@@ -105,22 +114,31 @@ class GroupCounts:
         return self.raw if self.reports is None else np.asarray(self.reports.undone @ self.raw)
 
     def parts(self, cells: npt.NDArray[np.bool_]) -> Parts:
-        """How many members there are of `cells` (cells, clusters), and what that estimate is made of."""
+        """How many members there are of `cells` (cells, clusters), and what that estimate is made
+        of."""
         undone = np.eye(len(self.raw)) if self.reports is None else self.reports.undone
         adds = undone.T @ cells  # of a recorded group, in each cluster
         everybody = cells.all(axis=0)
         members = np.where(everybody, self.sizes, (adds * self.raw).sum(axis=0))
         noises = (adds[:1] - adds[1:]) if self.one_group else adds
-        spread = np.zeros(len(self.sizes)) if self.reports is None else adds.max(axis=0) - adds.min(axis=0)
+        spread = (
+            np.zeros(len(self.sizes))
+            if self.reports is None
+            else adds.max(axis=0) - adds.min(axis=0)
+        )
         return Parts(members, np.where(everybody, 0.0, noises), np.where(everybody, 0.0, spread))
 
     @cached_property
     def memberships(self) -> Floats:
-        """P(group | cluster), (clusters, cells), of the nearest possible counts: not negative, with the public sizes. A
-        cluster without rows has the shares of all rows."""
-        counts = possible.onto_totals(self.estimates[:, np.newaxis, :], self.sizes[np.newaxis])[:, 0, :]
+        """P(group | cluster), (clusters, cells), of the nearest possible counts: not negative, with
+        the public sizes. A cluster without rows has the shares of all rows."""
+        counts = possible.onto_totals(self.estimates[:, np.newaxis, :], self.sizes[np.newaxis])[
+            :, 0, :
+        ]
         whole = counts.sum(axis=1)
-        filled = np.where(self.sizes > 0, counts, (whole / max(float(whole.sum()), 1e-300))[:, np.newaxis])
+        filled = np.where(
+            self.sizes > 0, counts, (whole / max(float(whole.sum()), 1e-300))[:, np.newaxis]
+        )
         return np.asarray((filled / np.where(self.sizes > 0, self.sizes, 1.0)).T)
 
 
@@ -132,7 +150,9 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
         return CountsPlan(promise, cells, 0.0)
     moved = steps(promise, cells)
     pure = replace(promise, delta=0.0)
-    return CountsPlan(promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier)
+    return CountsPlan(
+        promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier
+    )
 
 
 def noise_of(event: Event) -> CountNoise | None:
@@ -146,16 +166,30 @@ def noise_of(event: Event) -> CountNoise | None:
 
 def refuse(promise: Promise) -> NoReturn:
     """Where rows are protected, clusters would be made of what is private."""
-    remedy = "Clusters are made of features and labels, which must be public: pass protects='sensitive_features'."
-    raise PrivacyError(complaint(expected="'sensitive_features'", of="protects", got=promise.protects, remedy=remedy))
+    remedy = (
+        "Clusters are made of features and labels, which must be public: pass "
+        "protects='sensitive_features'."
+    )
+    raise PrivacyError(
+        complaint(
+            expected="'sensitive_features'", of="protects", got=promise.protects, remedy=remedy
+        )
+    )
 
 
 def release(
-    curator: Curator, attached: AttachedCodes, planned: CountsPlan, sizes: Floats, reports: Reports | None = None
+    curator: Curator,
+    attached: AttachedCodes,
+    planned: CountsPlan,
+    sizes: Floats,
+    reports: Reports | None = None,
 ) -> GroupCounts:
-    """Ask once. `sizes`: the public number of rows of each cluster; `reports`: what the groups of the rows are."""
+    """Ask once. `sizes`: the public number of rows of each cluster; `reports`: what the groups of
+    the rows are."""
     kind = planned.noise.kind if planned.multiplier else "gaussian"
-    (answer,) = curator.answer([Ask(planned.question(attached), planned.multiplier, kind)], purpose=PURPOSE)
+    (answer,) = curator.answer(
+        [Ask(planned.question(attached), planned.multiplier, kind)], purpose=PURPOSE
+    )
     raw = np.asarray(answer, np.float64).reshape(-1, len(sizes))
     if planned.one_group:
         raw = np.concatenate([raw, sizes - raw])

@@ -1,18 +1,23 @@
-"""Models from soft memberships: many candidates, of which a linear program mixes the best for any bound. No row is asked about.
+"""Models from soft memberships: many candidates, of which a linear program mixes the best for any
+bound. No row is asked about.
 
-Candidates of the linear model lie on a path of growing penalty mu, each started at the one before (L-BFGS):
+Candidates of the linear model lie on a path of growing penalty mu, each started at the one before
+(L-BFGS):
 
     mean log loss + mu sum_j max(0, value_j - b_j)^2,    b_j = 0 for a difference of rates, else its bound,
 
-with values of softened decisions, sharpened by `SHARP`. Candidates of any other learner come from exponentiated gradient
-(Agarwal et al. 2018) on the same memberships. Each candidate's error and expected histogram are numbers of public rows, so
+with values of softened decisions, sharpened by `SHARP`. Candidates of any other learner come from
+exponentiated gradient (Agarwal et al. 2018) on the same memberships. Each candidate's error and
+expected histogram are numbers of public rows, so
 
     minimise   error(Q)   over mixtures Q of candidates    such that   value_j(Q) <= bound_j
 
-is a small linear program; a frontier is one program a bound. Everything is post-processing of one release.
+is a small linear program; a frontier is one program a bound. Everything is post-processing of one
+release.
 
 Guarantees (tests/learning/test_learning_soft_search.py):
-1. The mixture keeps every bound at the released memberships, where any mixture of the candidates does, and none errs less.
+1. The mixture keeps every bound at the released memberships, where any mixture of the candidates
+   does, and none errs less.
 2. Groups enter through the memberships alone.
 """
 
@@ -53,12 +58,18 @@ class Soft:
     @staticmethod
     def of(rows: PublicRows, system: ConstraintSystem) -> Soft:
         """Counts of each cell and label are sums of memberships; at least a part of a row."""
-        counts = np.stack([rows.members[rows.labels == label].sum(axis=0) for label in range(rows.classes)], axis=1)
+        counts = np.stack(
+            [rows.members[rows.labels == label].sum(axis=0) for label in range(rows.classes)],
+            axis=1,
+        )
         return Soft(rows, system, system.at(counts, 0.5))
 
     def histogram(self, law: Floats) -> Floats:
         """Of decisions with probabilities (rows, classes): (cells, labels, classes)."""
-        parts = [self.rows.members[at].T @ law[at] for at in (self.rows.labels == k for k in range(self.rows.classes))]
+        parts = [
+            self.rows.members[at].T @ law[at]
+            for at in (self.rows.labels == k for k in range(self.rows.classes))
+        ]
         return np.stack(parts, axis=1)
 
     def error(self, law: Floats) -> float:
@@ -75,14 +86,16 @@ class Soft:
 
     @property
     def aims(self) -> Floats:
-        """What the path drives values to: 0 for differences of rates, whose coefficients sum to 0."""
+        """What the path drives values to: 0 for differences of rates, whose coefficients sum to
+        0."""
         sums = np.asarray(self.system.coefficients.sum(axis=1)).ravel()
         return np.where(np.abs(sums) < SMALL, 0.0, self.system.bounds)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What each candidate does: `errors` (candidates,), `values` (candidates, constraints) at the memberships."""
+    """What each candidate does: `errors` (candidates,), `values` (candidates, constraints) at the
+    memberships."""
 
     errors: Floats
     values: Floats
@@ -90,7 +103,10 @@ class Candidates:
     @staticmethod
     def of(soft: Soft, laws: Sequence[Floats]) -> Candidates:
         """Of their probabilities of decisions about the public rows."""
-        return Candidates(np.array([soft.error(law) for law in laws]), np.array([soft.values(law) for law in laws]))
+        return Candidates(
+            np.array([soft.error(law) for law in laws]),
+            np.array([soft.values(law) for law in laws]),
+        )
 
     def mixture(self, bounds: Floats) -> tuple[Floats, float]:
         """The best shares (candidates,), and by how much the most broken bound had to give."""
@@ -99,20 +115,24 @@ class Candidates:
             return np.eye(count)[int(self.errors.argmin())], 0.0
         lines: Any = np.column_stack([self.values.T, -np.ones(limits)])
         whole = np.append(np.ones(count), 0.0)[np.newaxis]
-        found: Any = linprog(np.append(self.errors, EXCESS), A_ub=lines, b_ub=bounds, A_eq=whole, b_eq=[1.0])
+        found: Any = linprog(
+            np.append(self.errors, EXCESS), A_ub=lines, b_ub=bounds, A_eq=whole, b_eq=[1.0]
+        )
         shares = np.maximum(found.x[:-1], 0.0)
         shares[shares < 1e-6] = 0.0
         return shares / shares.sum(), max(0.0, float(found.x[-1]))
 
     def single(self, bounds: Floats) -> tuple[Floats, float]:
-        """The same with one candidate alone: that of the least error among those that keep the bounds best."""
+        """The same with one candidate alone: that of the least error among those that keep the
+        bounds best."""
         excess = np.maximum(self.values - bounds, 0.0).max(axis=1, initial=0.0)
         j = int(np.lexsort((self.errors, np.where(excess <= SMALL, 0.0, excess)))[0])
         return np.eye(len(excess))[j], float(excess[j])
 
 
 def path(soft: Soft) -> list[Floats]:
-    """Linear models (outputs, k) in whitened coordinates, from the one without constraints to the most constrained."""
+    """Linear models (outputs, k) in whitened coordinates, from the one without constraints to the
+    most constrained."""
     rows = soft.rows
     zeros = np.zeros((rows.classes, rows.classes))[rows.labels]
     free = rows.descended(np.zeros((rows.outputs, rows.design.shape[1])), zeros, FIRST_STEPS)
@@ -139,16 +159,23 @@ def _penalised(soft: Soft, penalty: float) -> Callable[[Floats], tuple[float, Fl
         excess = np.maximum(fixed.values(soft.histogram(q)) - aims, 0.0)
         pulls = rows.costs(fixed.cell_costs(2.0 * penalty * excess))
         pulled = SHARP * q * (pulls - (q * pulls).sum(axis=1, keepdims=True))
-        return value + penalty * float(excess @ excess), slopes + (pulled[:, 1:] if rows.outputs == 1 else pulled)
+        return value + penalty * float(excess @ excess), slopes + (
+            pulled[:, 1:] if rows.outputs == 1 else pulled
+        )
 
     return loss
 
 
 def reduced(
-    soft: Soft, bounds: Floats, fit: Callable[[Ints, Floats], Any], decide: Callable[[Any], Ints], rounds: int
+    soft: Soft,
+    bounds: Floats,
+    fit: Callable[[Ints, Floats], Any],
+    decide: Callable[[Any], Ints],
+    rounds: int,
 ) -> list[tuple[Any, Floats]]:
-    """Rules and their decisions (rows, classes), by exponentiated gradient on the duals. `fit(targets, weights)`: a rule that
-    is taught the cheapest class of each row, which weighs what it saves. The first knows no constraint."""
+    """Rules and their decisions (rows, classes), by exponentiated gradient on the duals.
+    `fit(targets, weights)`: a rule that is taught the cheapest class of each row, which weighs what
+    it saves. The first knows no constraint."""
     rows = soft.rows
     count = len(rows.labels)
     eye = np.eye(rows.classes)
@@ -173,4 +200,7 @@ def reduced(
 def constants(soft: Soft) -> list[tuple[int, Floats]]:
     """One class for everybody."""
     eye = np.eye(soft.rows.classes)
-    return [(k, np.broadcast_to(eye[k], (len(soft.rows.labels), soft.rows.classes))) for k in range(soft.rows.classes)]
+    return [
+        (k, np.broadcast_to(eye[k], (len(soft.rows.labels), soft.rows.classes)))
+        for k in range(soft.rows.classes)
+    ]

@@ -1,33 +1,40 @@
-"""Private stochastic gradient descent-ascent for any saddle problem: Lowy et al.'s Algorithm 2, corrected.
+"""Private stochastic gradient descent-ascent for any saddle problem: Lowy et al.'s Algorithm 2,
+corrected.
 
     min over theta  max over w of  F(theta, w) = mean over rows of f(theta, w; row),        Phi(theta) = max over w of F
 
     theta <- proj( theta - step_theta / b (sum of clipped gradients in theta + noise) )
     w     <- proj( w     + step_w     / b (sum of clipped gradients in w     + noise) ),    b the expected size of the batch
 
-Both sums of a round are one joint answer about one batch: all rows, a secret Poisson batch, or, where presence is public, one
-of fixed parts that take turns (theory.md#t8). The two noises are one Gaussian event of 1/z^2 = 1/z_theta^2 + 1/z_w^2.
+Both sums of a round are one joint answer about one batch: all rows, a secret Poisson batch, or,
+where presence is public, one of fixed parts that take turns (theory.md#t8). The two noises are one
+Gaussian event of 1/z^2 = 1/z_theta^2 + 1/z_w^2.
 
-Theorem E.3: f has Lipschitz gradients and is strongly concave in w, with maxima inside w's ball. With the step sizes of
-`Smoothness` and T of the order of epsilon n / max(clip_theta sqrt(d_theta), clip_w sqrt(d_w)) rounds on all rows, an iterate
-that is drawn uniformly from all T has
+Theorem E.3: f has Lipschitz gradients and is strongly concave in w, with maxima inside w's ball.
+With the step sizes of `Smoothness` and T of the order of epsilon n / max(clip_theta sqrt(d_theta),
+clip_w sqrt(d_w)) rounds on all rows, an iterate that is drawn uniformly from all T has
 
     E |grad Phi|^2 = O( sqrt(d ln(1/delta)) / (epsilon n) ),        d = max(d_theta, d_w).
 
 Guarantees (tests/learning/test_learning_saddle.py):
-1. The plan costs at most the promise, under its relation, is made of public values alone, and the log equals it.
-2. No row moves the pair of sums further, in units of their noise, than the event says, whatever the user's functions return.
-3. What is asked, and what is handed out, depends on the rows through answers alone; which iterate is known before the run.
-4. A function that fails on a row is not heard of before the run has ended; one that fails on rows of zeros, or gives them
-   NaN or gradients that are transposed, is refused first.
-5. A run that was killed and went on has the same plan, price and iterate; theta and w are in their balls throughout.
+1. The plan costs at most the promise, under its relation, is made of public values alone, and the
+   log equals it.
+2. No row moves the pair of sums further, in units of their noise, than the event says, whatever the
+   user's functions return.
+3. What is asked, and what is handed out, depends on the rows through answers alone; which iterate
+   is known before the run.
+4. A function that fails on a row is not heard of before the run has ended; one that fails on rows
+   of zeros, or gives them NaN or gradients that are transposed, is refused first.
+5. A run that was killed and went on has the same plan, price and iterate; theta and w are in their
+   balls throughout.
 
 `Differs:` from Algorithm 2 and Theorem E.1:
-- Gradients of rows are shortened, so that no Lipschitz constant is taken on trust (theory.md#fermi, H9). The theorem's rate
-  needs clips that no row's gradient reaches; privacy does not.
+- Gradients of rows are shortened, so that no Lipschitz constant is taken on trust (theory.md#fermi,
+  H9). The theorem's rate needs clips that no row's gradient reaches; privacy does not.
 - Both noises are priced as one release. The paper spends the whole budget on each (H1).
-- Batches are Poisson, parts or all rows, and divided by their expected size; the accountant is exact, so there is no condition
-  on T and none on epsilon (the paper's sigma^2 = 8 T L^2 ln(1/delta) / (epsilon n)^2 holds for some pairs alone, H6).
+- Batches are Poisson, parts or all rows, and divided by their expected size; the accountant is
+  exact, so there is no condition on T and none on epsilon (the paper's sigma^2 = 8 T L^2
+  ln(1/delta) / (epsilon n)^2 holds for some pairs alone, H6).
 """
 
 from __future__ import annotations
@@ -51,7 +58,8 @@ from .problem import SaddleProblem, Smoothness, bound_to, read_only
 
 @dataclass(frozen=True, eq=False)
 class SaddleOutcome:
-    """What was found: `theta` and `w` (released values), why the search stopped, after how many rounds."""
+    """What was found: `theta` and `w` (released values), why the search stopped, after how many
+    rounds."""
 
     theta: Floats
     w: Floats
@@ -61,7 +69,8 @@ class SaddleOutcome:
 
 @dataclass(frozen=True, eq=False)
 class SaddleState:
-    """Between two rounds: released or public values only. `sum_*`: of the `counted` iterates that will be handed out."""
+    """Between two rounds: released or public values only. `sum_*`: of the `counted` iterates that
+    will be handed out."""
 
     theta: Floats
     w: Floats
@@ -74,15 +83,21 @@ class SaddleState:
 
     def keep(self) -> SaddleState:
         """This iterate is one of those that are handed out."""
-        return replace(self, sum_theta=self.sum_theta + self.theta, sum_w=self.sum_w + self.w, counted=self.counted + 1)
+        return replace(
+            self,
+            sum_theta=self.sum_theta + self.theta,
+            sum_w=self.sum_w + self.w,
+            counted=self.counted + 1,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     """The search: make it with `SaddleDescent.of`. Fields are public.
 
-    `asked`: a round's two asks, at the start. `count`: the ask for the number of rows, if any. `handed`: which iterate is
-    handed out, by number from 1; 0: the average of those after `averaged_from`.
+    `asked`: a round's two asks, at the start. `count`: the ask for the number of rows, if any.
+    `handed`: which iterate is handed out, by number from 1; 0: the average of those after
+    `averaged_from`.
     """
 
     problem: SaddleProblem
@@ -121,31 +136,49 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     ) -> SaddleDescent:
         """The search with the least noise that keeps the promise; no data are touched.
 
-        Step sizes: `step_theta` and `step_w`, or the theorem's, from `smoothness`. `sampling_rate`: of Poisson batches;
-        `parts`: how many fixed parts take turns; neither: all rows. `public_rows`: their number; None has it bought where it
-        is private. `iterate`: "last"; "average", of the last share `averaged` of them; "uniform", one drawn now by `generator`
-        (None: a fresh one); or its number, from 1. `ascent_share`: of a round's squared budget, for w's sum; None: what is
-        best for the theorem's bound where `smoothness` is given, else half. `max_sample_weight`: the cap, where rows have
-        weights. `rehearse`: try the user's functions on rows of zeros first, where they must be finite; False where they
-        cannot be.
+        Step sizes: `step_theta` and `step_w`, or the theorem's, from `smoothness`. `sampling_rate`:
+        of Poisson batches; `parts`: how many fixed parts take turns; neither: all rows.
+        `public_rows`: their number; None has it bought where it is private. `iterate`: "last";
+        "average", of the last share `averaged` of them; "uniform", one drawn now by `generator`
+        (None: a fresh one); or its number, from 1. `ascent_share`: of a round's squared budget, for
+        w's sum; None: what is best for the theorem's bound where `smoothness` is given, else half.
+        `max_sample_weight`: the cap, where rows have weights. `rehearse`: try the user's functions
+        on rows of zeros first, where they must be finite; False where they cannot be.
         """
         rounds = _checks.whole(at_least=1, rounds=rounds)
         steps = steps_of(step_theta, step_w, smoothness)
         if ascent_share is not None:
-            ascent_share = _checks.fraction(ascent_share=ascent_share, low_open=True, high_open=True)
+            ascent_share = _checks.fraction(
+                ascent_share=ascent_share, low_open=True, high_open=True
+            )
         averaged = _checks.fraction(averaged=averaged, low_open=True)
         handed = handed_of(iterate, rounds, generator)
         batch, parts = batch_of(promise, sampling_rate, parts, public_rows)
         questions = problem.questions()
         for question in questions if rehearse else ():
             question.rehearse(layout, unlike=(problem.theta.size, problem.w.size))
-        price = Price(promise, layout, questions, rounds, batch, parts, public_rows is None, max_sample_weight)
+        price = Price(
+            promise, layout, questions, rounds, batch, parts, public_rows is None, max_sample_weight
+        )
         weight = problem.theta.size * problem.clip_theta**2, problem.w.size * problem.clip_w**2
         if smoothness is not None:
             weight = weight[0], weight[1] * smoothness.weight_of_ascent
         plan, asked = price.planned(ascent_share, None if smoothness is None else weight)
         first, start = price.count, (1.0 - averaged) * rounds
-        return SaddleDescent(problem, promise, rounds, *steps, plan, parts, asked, first, public_rows, handed, start, batch)
+        return SaddleDescent(
+            problem,
+            promise,
+            rounds,
+            *steps,
+            plan,
+            parts,
+            asked,
+            first,
+            public_rows,
+            handed,
+            start,
+            batch,
+        )
 
     def first(self) -> list[Ask]:
         return [] if self.count is None else [self.count]
@@ -169,7 +202,8 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     def step(self, state: SaddleState, answers: Answers) -> SaddleState:
         size, done = self._fraction * state.rows, state.round + 1
         theta, w = self.problem.onto(
-            state.theta - self.step_theta / size * answers[0], state.w + self.step_w / size * answers[1]
+            state.theta - self.step_theta / size * answers[0],
+            state.w + self.step_w / size * answers[1],
         )
         after = replace(state, theta=read_only(theta), w=read_only(w), round=done)
         return after.keep() if self._counts(state.handed, done) else after
@@ -188,22 +222,39 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
 
     def identity(self) -> str:
         p = self.problem
-        bounds = (p.clip_theta, p.clip_w, p.radius_theta, p.radius_w, sorted(p.columns_read), sorted(p.ascent_reads or ()))
+        bounds = (
+            p.clip_theta,
+            p.clip_w,
+            p.radius_theta,
+            p.radius_w,
+            sorted(p.columns_read),
+            sorted(p.ascent_reads or ()),
+        )
         made = (self.rounds, self.step_theta, self.step_w, self.averaged_from, self.public_rows)
-        return identity_of(self, p.theta, p.w, bounds, made)  # of the user's functions nothing can be said
+        # of the user's functions nothing can be said
+        return identity_of(self, p.theta, p.w, bounds, made)
 
     def freeze(self, state: SaddleState) -> Mapping[str, Value]:
-        kept: dict[str, Value] = {"theta": state.theta, "w": state.w, "sum_theta": state.sum_theta, "sum_w": state.sum_w}
+        kept: dict[str, Value] = {
+            "theta": state.theta,
+            "w": state.w,
+            "sum_theta": state.sum_theta,
+            "sum_w": state.sum_w,
+        }
         return {**kept, "counted": state.counted, "rows": state.rows, "handed": state.handed}
 
     def thaw(self, values: Mapping[str, Value], round: int) -> SaddleState:
-        theta, w, *sums = (np.array(values[name], np.float64) for name in ("theta", "w", "sum_theta", "sum_w"))
+        theta, w, *sums = (
+            np.array(values[name], np.float64) for name in ("theta", "w", "sum_theta", "sum_w")
+        )
         counted, handed, rows = int(values["counted"]), int(values["handed"]), float(values["rows"])
-        state = SaddleState(read_only(theta), read_only(w), sums[0], sums[1], counted, rows, round, handed)
+        state = SaddleState(
+            read_only(theta), read_only(w), sums[0], sums[1], counted, rows, round, handed
+        )
         lost = int(values["frozen_at"]) < handed <= round  # then its place is where the walk stood
         return state.keep() if lost else state
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _fraction(self) -> float:

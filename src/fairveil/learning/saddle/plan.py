@@ -1,4 +1,5 @@
-"""What private descent-ascent asks, and at what price: made of public values alone, before any data are touched."""
+"""What private descent-ascent asks, and at what price: made of public values alone, before any data
+are touched."""
 
 from __future__ import annotations
 
@@ -37,9 +38,14 @@ class Price:
     buys: bool
     cap: float | None
 
-    def planned(self, share: float | None, weight: tuple[float, float] | None) -> tuple[Event | None, tuple[Ask, Ask]]:
-        """The events of the run and a round's asks, their noise the least that keeps the promise."""
-        noisy = [self.promise.is_private and not self._free(question) for question in self.questions]
+    def planned(
+        self, share: float | None, weight: tuple[float, float] | None
+    ) -> tuple[Event | None, tuple[Ask, Ask]]:
+        """The events of the run and a round's asks, their noise the least that keeps the
+        promise."""
+        noisy = [
+            self.promise.is_private and not self._free(question) for question in self.questions
+        ]
 
         def at(z: float) -> tuple[Ask, Ask]:
             if not all(noisy):
@@ -48,7 +54,10 @@ class Price:
                 pair = split(z, *weight)
             else:
                 given = 0.5 if share is None else share
-                pair = z / math.sqrt(1.0 - given) * (1.0 + 1e-12), z / math.sqrt(given) * (1.0 + 1e-12)
+                pair = (
+                    z / math.sqrt(1.0 - given) * (1.0 + 1e-12),
+                    z / math.sqrt(given) * (1.0 + 1e-12),
+                )
             return Ask(self.questions[0], pair[0]), Ask(self.questions[1], pair[1])
 
         if not self.promise.is_private:
@@ -56,7 +65,11 @@ class Price:
         if not any(noisy):
             return self._events(at(0.0)), at(0.0)
         if not isinstance(self.batch, Poisson) and self.rounds % (self.parts or 1) == 0:
-            beside = [Gaussian(self.count.multiplier)] if self._pays_for_count and self.count is not None else []
+            beside = (
+                [Gaussian(self.count.multiplier)]
+                if self._pays_for_count and self.count is not None
+                else []
+            )
             found = at(full_batch(self.promise, self.rounds // (self.parts or 1), beside))
         else:
             found = at(calibrate(self.promise, lambda z: self._events(at(z))).multiplier)
@@ -91,13 +104,23 @@ class Price:
         return compose([*first, *whole, *turn[:rest]])
 
 
-def steps_of(step_theta: float | None, step_w: float | None, smoothness: Smoothness | None) -> tuple[float, float]:
+def steps_of(
+    step_theta: float | None, step_w: float | None, smoothness: Smoothness | None
+) -> tuple[float, float]:
     if smoothness is None and (step_theta is None or step_w is None):
         remedy = (
-            "Pass step_theta=0.1 and step_w=0.1, for example; or smoothness=Smoothness(...), from which the theorem's follow."
+            "Pass step_theta=0.1 and step_w=0.1, for example; or smoothness=Smoothness(...), from "
+            "which the theorem's follow."
         )
         got = {"step_theta": step_theta, "step_w": step_w}
-        raise InputError(complaint(expected="both step sizes, or smoothness", of="SaddleDescent", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="both step sizes, or smoothness",
+                of="SaddleDescent",
+                got=got,
+                remedy=remedy,
+            )
+        )
     if smoothness is not None:
         step_theta = smoothness.step_theta if step_theta is None else step_theta
         step_w = smoothness.step_w if step_w is None else step_w
@@ -105,34 +128,64 @@ def steps_of(step_theta: float | None, step_w: float | None, smoothness: Smoothn
 
 
 def handed_of(iterate: object, rounds: int, generator: np.random.Generator | None) -> int:
-    """The number of the iterate that is handed out, 0 for an average: known before anything is asked."""
+    """The number of the iterate that is handed out, 0 for an average: known before anything is
+    asked."""
     if isinstance(iterate, str):
         if _checks.one_of(ITERATES, iterate=iterate) == "uniform":
-            return int((np.random.default_rng() if generator is None else generator).integers(1, rounds + 1))
+            return int(
+                (np.random.default_rng() if generator is None else generator).integers(
+                    1, rounds + 1
+                )
+            )
         return rounds if iterate == "last" else 0
-    number = _checks.whole(at_least=1, iterate=iterate, remedy="Pass 'last', 'average', 'uniform', or a number from 1 on.")
+    number = _checks.whole(
+        at_least=1,
+        iterate=iterate,
+        remedy="Pass 'last', 'average', 'uniform', or a number from 1 on.",
+    )
     if number > rounds:
         remedy = "The last iterate has the number of rounds."
-        raise InputError(complaint(expected=f"a number of at most {rounds}", of="iterate", got=number, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected=f"a number of at most {rounds}", of="iterate", got=number, remedy=remedy
+            )
+        )
     return number
 
 
-def batch_of(promise: Promise, rate: float | None, parts: int | None, rows: int | None) -> tuple[Batch, int]:
+def batch_of(
+    promise: Promise, rate: float | None, parts: int | None, rows: int | None
+) -> tuple[Batch, int]:
     """The batch of a round, or the first part and how many parts there are."""
     if rate is not None and parts is not None:
         remedy = "Poisson batches are drawn, parts are fixed: choose one."
-        raise InputError(complaint(expected="one of both", of="sampling_rate and parts", got="both", remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="one of both", of="sampling_rate and parts", got="both", remedy=remedy
+            )
+        )
     rows = None if rows is None else _checks.whole(at_least=1, public_rows=rows)
     batch: Batch = FULL if rate is None else Poisson(rate)
     parts = 0 if parts is None else _checks.whole(at_least=1, parts=parts)
     fraction = batch.rate if isinstance(batch, Poisson) else 1.0 / (parts or 1)
     if fraction * (math.inf if rows is None else rows) < 1.0:
-        remedy = "Such batches are empty as a rule, and teach nothing: draw more rows, or ask them all."
+        remedy = (
+            "Such batches are empty as a rule, and teach nothing: draw more rows, or ask them all."
+        )
         of = "sampling_rate" if parts == 0 else "parts"
-        raise InputError(complaint(expected="a batch of at least one row", of=of, got=rate or parts, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="a batch of at least one row", of=of, got=rate or parts, remedy=remedy
+            )
+        )
     if not promise.is_private:
         return FULL, 0
     if isinstance(batch, Poisson) and promise.features_are_public:
-        remedy = f"Who is there is public, so nothing is gained by drawing: pass parts={max(1, round(1 / batch.rate))} instead."
-        raise InputError(complaint(expected="no sampling_rate", of="sampling_rate", got=rate, remedy=remedy))
+        remedy = (
+            f"Who is there is public, so nothing is gained by drawing: pass "
+            f"parts={max(1, round(1 / batch.rate))} instead."
+        )
+        raise InputError(
+            complaint(expected="no sampling_rate", of="sampling_rate", got=rate, remedy=remedy)
+        )
     return (Part(0, parts), parts) if parts else (batch, 0)

@@ -1,4 +1,5 @@
-"""A user's saddle problem: gradients of one row, where they start, how large they may be. It holds no data.
+"""A user's saddle problem: gradients of one row, where they start, how large they may be. It holds
+no data.
 
     min over theta  max over w of  F(theta, w) = mean over rows of f(theta, w; row)
 
@@ -20,19 +21,23 @@ from ...curator.questions.row_function import COLUMNS
 from ...errors import InputError, complaint
 
 RowGradients = Callable[[Block, Floats, Floats], Any]
-"""From a block of rows, theta and w to one gradient a row: an array (rows, len(theta)) or (rows, len(w))."""
+"""From a block of rows, theta and w to one gradient a row: an array (rows, len(theta)) or (rows,
+len(w))."""
 
 
 @dataclass(frozen=True, eq=False)
 class SaddleProblem:
-    """f by its gradients. `descent(block, theta, w)`: in theta, (rows, len(theta)); `ascent`: in w, (rows, len(w)).
+    """f by its gradients. `descent(block, theta, w)`: in theta, (rows, len(theta)); `ascent`: in w,
+    (rows, len(w)).
 
-    `theta`, `w`: where they start. `clip_theta`, `clip_w`: norms to which each row's gradients are shortened. `radius_theta`,
-    `radius_w`: of the balls around zero that they are kept in; None: everywhere. `columns_read`: what the gradients read,
-    among "features", "label" and "sensitive"; they are not given the rest. `ascent_reads`: the same of `ascent`, where it
-    differs. What does not read what is protected is exact.
+    `theta`, `w`: where they start. `clip_theta`, `clip_w`: norms to which each row's gradients are
+    shortened. `radius_theta`, `radius_w`: of the balls around zero that they are kept in; None:
+    everywhere. `columns_read`: what the gradients read, among "features", "label" and "sensitive";
+    they are not given the rest. `ascent_reads`: the same of `ascent`, where it differs. What does
+    not read what is protected is exact.
 
-    The two functions are user code beside private rows: a row's gradient must depend on that row alone.
+    The two functions are user code beside private rows: a row's gradient must depend on that row
+    alone.
     """
 
     descent: RowGradients
@@ -62,13 +67,22 @@ class SaddleProblem:
                 if float(np.linalg.norm(start)) > radius:
                     remedy = "Start inside the ball, or enlarge it."
                     got = f"norm {np.linalg.norm(start):.6g}"
-                    raise InputError(complaint(expected=f"a norm of at most {radius:g}", of=name, got=got, remedy=remedy))
+                    raise InputError(
+                        complaint(
+                            expected=f"a norm of at most {radius:g}",
+                            of=name,
+                            got=got,
+                            remedy=remedy,
+                        )
+                    )
             _checks.normalise(self, **{name: start})
         _checks.normalise(self, clip_theta=_checks.positive(clip_theta=self.clip_theta))
         _checks.normalise(self, clip_w=_checks.positive(clip_w=self.clip_w))
         reads = frozenset(self.columns_read)
         _checks.normalise(self, columns_read=reads)
-        _checks.normalise(self, ascent_reads=reads if self.ascent_reads is None else frozenset(self.ascent_reads))
+        _checks.normalise(
+            self, ascent_reads=reads if self.ascent_reads is None else frozenset(self.ascent_reads)
+        )
         self.questions()  # whose own checks are of what is left
 
     def questions(self) -> tuple[RowFunction, RowFunction]:
@@ -80,7 +94,9 @@ class SaddleProblem:
             (self.ascent, w, self.clip_w, self.ascent_reads, "the gradients in w"),
         )
         first, second = (
-            RowFunction(bound_to(function, theta, w), len(start), clip, frozenset(reads), title=title)
+            RowFunction(
+                bound_to(function, theta, w), len(start), clip, frozenset(reads), title=title
+            )
             for function, start, clip, reads, title in kinds
         )
         return first, second
@@ -92,9 +108,10 @@ class SaddleProblem:
 
 @dataclass(frozen=True)
 class Smoothness:
-    """The constants of Theorem E.3: every f(., .; row) has gradients in theta that are Lipschitz in theta (`theta`,
-    beta_theta) and in w (`cross`, beta_theta_w, and the other way round), gradients in w that are Lipschitz in w (`w`, beta_w),
-    and is `concavity`-strongly concave in w (mu). They are taken on trust, and privacy does not depend on them.
+    """The constants of Theorem E.3: every f(., .; row) has gradients in theta that are Lipschitz in
+    theta (`theta`, beta_theta) and in w (`cross`, beta_theta_w, and the other way round), gradients
+    in w that are Lipschitz in w (`w`, beta_w), and is `concavity`-strongly concave in w (mu). They
+    are taken on trust, and privacy does not depend on them.
 
     >>> Smoothness(theta=1.0, w=2.0, cross=1.0, concavity=2.0).step_theta
     0.041666666666666664
@@ -106,15 +123,29 @@ class Smoothness:
     concavity: float
 
     def __post_init__(self) -> None:
-        _checks.normalise(self, theta=_checks.non_negative(theta=self.theta), w=_checks.positive(w=self.w))
+        _checks.normalise(
+            self, theta=_checks.non_negative(theta=self.theta), w=_checks.positive(w=self.w)
+        )
         _checks.normalise(self, cross=_checks.non_negative(cross=self.cross))
         _checks.normalise(self, concavity=_checks.positive(concavity=self.concavity))
         if self.concavity > self.w:
             remedy = "A function is never more concave than it is smooth."
-            raise InputError(complaint(expected=f"at most w={self.w:g}", of="concavity", got=self.concavity, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"at most w={self.w:g}",
+                    of="concavity",
+                    got=self.concavity,
+                    remedy=remedy,
+                )
+            )
         if self.theta + self.cross == 0:
-            remedy = "Then f does not bend along theta, and no step size follows from it: pass step_theta."
-            raise InputError(complaint(expected="theta or cross above 0", of="smoothness", got=0, remedy=remedy))
+            remedy = (
+                "Then f does not bend along theta, and no step size follows from it: pass "
+                "step_theta."
+            )
+            raise InputError(
+                complaint(expected="theta or cross above 0", of="smoothness", got=0, remedy=remedy)
+            )
 
     @property
     def condition(self) -> float:
@@ -123,7 +154,8 @@ class Smoothness:
 
     @property
     def step_theta(self) -> float:
-        """eta_theta = 1 / (16 kappa_w (beta_theta + beta_theta_w kappa_theta_w)), with kappa_theta_w = beta_theta_w / mu."""
+        """eta_theta = 1 / (16 kappa_w (beta_theta + beta_theta_w kappa_theta_w)), with
+        kappa_theta_w = beta_theta_w / mu."""
         return 1.0 / (16.0 * self.condition * (self.theta + self.cross**2 / self.concavity))
 
     @property
@@ -133,7 +165,8 @@ class Smoothness:
 
     @property
     def weight_of_ascent(self) -> float:
-        """kappa_w beta_theta_w^2 / beta_w^2: what the square of w's noise weighs in the theorem's bound, beside theta's."""
+        """kappa_w beta_theta_w^2 / beta_w^2: what the square of w's noise weighs in the theorem's
+        bound, beside theta's."""
         return self.condition * (self.cross / self.w) ** 2
 
 
@@ -161,6 +194,12 @@ def _start(name: str, value: object) -> Floats:
         array = np.empty((0, 0))
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         remedy = f"Pass {name}=np.zeros(3), for example; flatten a matrix."
-        got = f"shape {array.shape}" if array.ndim != 1 or not array.size else "NaN or infinite values"
-        raise InputError(complaint(expected="a vector of finite numbers", of=name, got=got, remedy=remedy))
+        got = (
+            f"shape {array.shape}"
+            if array.ndim != 1 or not array.size
+            else "NaN or infinite values"
+        )
+        raise InputError(
+            complaint(expected="a vector of finite numbers", of=name, got=got, remedy=remedy)
+        )
     return read_only(array)

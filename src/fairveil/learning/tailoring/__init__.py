@@ -1,1 +1,2 @@
-"""A budget shared among groups (Alabi and Wiggins): gradients and Gram matrices with noise that differs by group."""
+"""A budget shared among groups (Alabi and Wiggins): gradients and Gram matrices with noise that
+differs by group."""

@@ -1,19 +1,23 @@
-"""Private descent whose budget is shared among groups: the paper's second stage, corrected (theory.md#tailoring).
+"""Private descent whose budget is shared among groups: the paper's second stage, corrected
+(theory.md#tailoring).
 
     min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group k over its share
 
 0. Where numbers are to be scaled their moments; the groups' counts.
-1. Stage one, where shares follow standard errors: a private precursor on all rows (one Gram matrix for squared loss, a few
-   rounds for log loss), then each group's sum of its losses.
-2. Rounds: each group's sum of gradients, shortened row by row to a clip, and, where losses are bounded, of losses, all in one
-   joint release with noise by share. The step is sum_k (w_k / n_k) G_k, w = the gradient of h at released losses.
+1. Stage one, where shares follow standard errors: a private precursor on all rows (one Gram matrix
+   for squared loss, a few rounds for log loss), then each group's sum of its losses.
+2. Rounds: each group's sum of gradients, shortened row by row to a clip, and, where losses are
+   bounded, of losses, all in one joint release with noise by share. The step is sum_k (w_k / n_k)
+   G_k, w = the gradient of h at released losses.
 3. The groups' losses of the answer.
 
-Without bounds, shares or limits that were asked for, w is constant and one sum in which a row of group k counts w_k / n_k has
-all that a step needs: its noise is that of the group that weighs most, where sums apart bring every group's.
+Without bounds, shares or limits that were asked for, w is constant and one sum in which a row of
+group k counts w_k / n_k has all that a step needs: its noise is that of the group that weighs most,
+where sums apart bring every group's.
 
-`Differs:` sums are divided by released counts, never by true ones; noise is of the sensitivity of a sum, not of a mean over
-unknown sizes; the indicator of g >= 0 is a player whose pressure follows released excesses, and averages their noise.
+`Differs:` sums are divided by released counts, never by true ones; noise is of the sensitivity of a
+sum, not of a mean over unknown sizes; the indicator of g >= 0 is a player whose pressure follows
+released excesses, and averages their noise.
 
 Guarantees (tests/learning/test_learning_tailored_descent.py):
 1. The log is the plan, or finer: no group pays more than was planned.
@@ -65,7 +69,8 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class PosedTask:
-    """What released counts make of the task: f, lines of what is bounded, their bounds, the groups' shares and the rows."""
+    """What released counts make of the task: f, lines of what is bounded, their bounds, the groups'
+    shares and the rows."""
 
     f: GroupFunction
     lines: Floats
@@ -83,15 +88,19 @@ class PosedTask:
 class TailoredDescent(DescribedDescent):
     """A descent that is planned and priced: public values alone. Made by `plan_tailored_descent`.
 
-    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `scales`: numbers are scaled to mean
-    0 and deviation 1 by their released moments first, so that columns narrow within their bounds are seen. `skeleton`: of a
-    network, descended from where it stands, in secret batches of `sampling_rate`.
+    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `scales`:
+    numbers are scaled to mean 0 and deviation 1 by their released moments first, so that columns
+    narrow within their bounds are seen. `skeleton`: of a network, descended from where it stands,
+    in secret batches of `sampling_rate`.
     """
 
-    # -- what is done ------------------------------------------------------------------------------------------------------
+    # -- what is done ------------------------------------------------------------------------------
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> tuple[RegressionOutcome, Shares]:
-        """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are the model's weights."""
+    def run(
+        self, curator: Curator, progress: Progress | None = None
+    ) -> tuple[RegressionOutcome, Shares]:
+        """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are
+        the model's weights."""
         try:
             scaling = self._scaled(curator) if self.scales else None
             sums, counts, rests = self._begun(curator)
@@ -106,7 +115,9 @@ class TailoredDescent(DescribedDescent):
             outcome = self._concluded(curator, v, state, posed, reason)
             curator.finish()
             if scaling is not None:
-                c = _before(np.atleast_2d(outcome.coefficients), scaling).reshape(outcome.coefficients.shape)
+                c = _before(np.atleast_2d(outcome.coefficients), scaling).reshape(
+                    outcome.coefficients.shape
+                )
                 outcome = replace(outcome, coefficients=c)
         finally:
             curator.close()
@@ -115,11 +126,13 @@ class TailoredDescent(DescribedDescent):
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
         asks = self._moments()
-        return Scaling.of_moments(self.task, asks, curator.answer(asks, purpose="moments of the numbers")).apply(curator)
+        return Scaling.of_moments(
+            self.task, asks, curator.answer(asks, purpose="moments of the numbers")
+        ).apply(curator)
 
     def _begun(self, curator: Curator) -> tuple[Floats | None, Floats, bool]:
-        """Sums of the precursor's losses by group, sizes, and whether a released number of rows cannot be told from none: a
-        model would be noise alone then, and stays where it is."""
+        """Sums of the precursor's losses by group, sizes, and whether a released number of rows
+        cannot be told from none: a model would be noise alone then, and stays where it is."""
         counts = np.concatenate(curator.answer(self._sized(), purpose="counts of the groups"))
         certain = CERTAIN * self._count_noise * math.sqrt(len(counts))
         rests = self.task.stated_rows is None and 0.0 < certain >= float(counts.sum())
@@ -127,21 +140,34 @@ class TailoredDescent(DescribedDescent):
         if not self.measures_errors:
             return None, counts, rests
         v = self._precursor(curator, self._rows_of(counts))
-        return np.concatenate(curator.answer(self._measured(v), purpose="losses of the groups")), counts, rests
+        return (
+            np.concatenate(curator.answer(self._measured(v), purpose="losses of the groups")),
+            counts,
+            rests,
+        )
 
     def _rows_of(self, counts: Floats) -> float:
         """What averages divide by: the public number of rows, or the released one."""
-        return float(self.task.stated_rows or max(float(counts.sum()) / self.cells.per_row, LEAST_ROWS))
+        return float(
+            self.task.stated_rows or max(float(counts.sum()) / self.cells.per_row, LEAST_ROWS)
+        )
 
     def _precursor(self, curator: Curator, rows: float) -> Floats:
         none = np.zeros((self._outputs, 1 + self.task.layout.width))
         if self.loss == "squared":
             asks = self._warming(none)
             ((matrix,),) = curator.answer(asks, purpose="Gram matrix of all rows")
-            noise = 0.0 if self.task.sees_features else float(asks[0].multiplier) * self.task.move(asks[0].question)
+            noise = (
+                0.0
+                if self.task.sees_features
+                else float(asks[0].multiplier) * self.task.move(asks[0].question)
+            )
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
-        walk, noise = PrimalState.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
+        walk, noise = (
+            PrimalState.at(none),
+            self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows,
+        )
         for _ in range(WARMING):
             (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
             walk = walk.step(total / rows, self.steps.pace(noise), MOMENTUM, count=True)
@@ -155,21 +181,34 @@ class TailoredDescent(DescribedDescent):
         task = self.task
         rows = self._rows_of(counts)
         f, bounds = task.functions(counts / rows, max(LEAST_ROWS, 2.0 * self._count_noise) / rows)
-        lines = [np.asarray(one.lines.todense() if hasattr(one.lines, "todense") else one.lines) for one in bounds]
+        lines = [
+            np.asarray(one.lines.todense() if hasattr(one.lines, "todense") else one.lines)
+            for one in bounds
+        ]
         listed = [np.full(len(line), one.bound) for line, one in zip(lines, bounds, strict=True)]
         return PosedTask(
-            f, np.concatenate([np.zeros((0, len(counts))), *lines]), np.concatenate([np.zeros(0), *listed]), counts, rows
+            f,
+            np.concatenate([np.zeros((0, len(counts))), *lines]),
+            np.concatenate([np.zeros(0), *listed]),
+            counts,
+            rows,
         )
 
     def _initial(self, posed: PosedTask) -> State:
-        return State(PrimalState.at(self.start), AscentState.begin(1, len(posed.bounds)), np.zeros(self.cells.count))
+        return State(
+            PrimalState.at(self.start),
+            AscentState.begin(1, len(posed.bounds)),
+            np.zeros(self.cells.count),
+        )
 
     def _step(self, curator: Curator, state: State, posed: PosedTask, shares: Shares) -> State:
         """One round."""
         weights = posed.weights(state.losses, state.pressure.duals[0])
         factors = self._factors(posed.counts) if self.adds_groups else None
         answers = curator.answer(
-            self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
+            self._asked(state.walk.weights, shares, factors),
+            self.batch_of(state.round),
+            purpose="gradients of the groups",
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
         if self.adds_groups:
@@ -181,8 +220,11 @@ class TailoredDescent(DescribedDescent):
         if self.bounded:
             sums = np.concatenate(answers[len(self.columns) :])
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
-            pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
-        heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
+            pressure = self._auditor.step(
+                pressure, (posed.lines @ losses - posed.bounds)[np.newaxis]
+            )
+        # of the curvature of sum_k w_k l_k, over that of a mean of rows
+        heavy = float(weights @ posed.counts) / posed.rows
         noise = self._noise * loudest * scale
         walk = self.steps.walked(state.walk, gradient * scale, noise, heavy, loudest, t)
         return State(walk, pressure, losses, t)
@@ -191,14 +233,26 @@ class TailoredDescent(DescribedDescent):
         self, curator: Curator, v: Floats, state: State, posed: PosedTask, reason: Reason | Ended
     ) -> RegressionOutcome:
         asks = self._reported(v)
-        answers, task, half = curator.answer(asks, purpose="losses of the groups"), self.task, len(self.columns)
-        noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
+        answers, task, half = (
+            curator.answer(asks, purpose="losses of the groups"),
+            self.task,
+            len(self.columns),
+        )
+        noise = (
+            0.0 if self.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
+        )
         if self.skeleton is None:
             sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows
         else:
-            sums, per_row, noise = self._errors(answers[:half], answers[half:]), 1.0 / posed.rows, 2.0 * noise
+            sums, per_row, noise = (
+                self._errors(answers[:half], answers[half:]),
+                1.0 / posed.rows,
+                2.0 * noise,
+            )
         outcome = task.outcome(
-            np.asarray(v).reshape(-1) if self._outputs == 1 and self.skeleton is None else np.asarray(v),
+            np.asarray(v).reshape(-1)
+            if self._outputs == 1 and self.skeleton is None
+            else np.asarray(v),
             sums * per_row,
             posed.counts / posed.rows,
             least=max(LEAST_ROWS, 2.0 * self._count_noise) / posed.rows,
@@ -213,19 +267,37 @@ class TailoredDescent(DescribedDescent):
         if self.skeleton is not None:
             return outcome
         least = max(LEAST_ROWS, 2.0 * self._count_noise) / posed.rows
-        return replace(outcome, constant=self._constant(outcome, np.concatenate(answers[half:]), posed, least, noise))
+        return replace(
+            outcome,
+            constant=self._constant(outcome, np.concatenate(answers[half:]), posed, least, noise),
+        )
 
-    def _constant(self, outcome: RegressionOutcome, labels: Floats, posed: PosedTask, least: float, noise: float) -> Rival:
-        """The classes' shares as everybody's probabilities: their log loss in each group, from how many rows have each label
-        (`labels`); of numbers the middle of the target's bounds, whose losses were asked for."""
+    def _constant(
+        self,
+        outcome: RegressionOutcome,
+        labels: Floats,
+        posed: PosedTask,
+        least: float,
+        noise: float,
+    ) -> Rival:
+        """The classes' shares as everybody's probabilities: their log loss in each group, from how
+        many rows have each label (`labels`); of numbers the middle of the target's bounds, whose
+        losses were asked for."""
         count, shares = self._count_noise / posed.rows, posed.counts / posed.rows
         unit = UNIT[self.loss] / posed.rows
         if self.loss == "squared":
-            return self.task.rival(outcome, labels * unit, shares, least=least, noise=noise * unit, count_noise=count)
+            return self.task.rival(
+                outcome, labels * unit, shares, least=least, noise=noise * unit, count_noise=count
+            )
         sizes = np.maximum(labels.sum(axis=0), LEAST_ROWS)
         surprise = np.minimum(-np.log(sizes / sizes.sum()), MOST["log"])
-        losses, of_labels = np.maximum(labels, 0.0) @ surprise * unit, noise * float(np.linalg.norm(surprise)) * unit
-        return self.task.rival(outcome, losses, shares, least=least, noise=of_labels, count_noise=count)
+        losses, of_labels = (
+            np.maximum(labels, 0.0) @ surprise * unit,
+            noise * float(np.linalg.norm(surprise)) * unit,
+        )
+        return self.task.rival(
+            outcome, losses, shares, least=least, noise=of_labels, count_noise=count
+        )
 
     def _errors(self, histograms: Sequence[Floats], counts: Sequence[Floats]) -> Floats:
         """How many decisions of each group are wrong."""
@@ -243,23 +315,50 @@ def _before(weights: Floats, scaling: Scaling) -> Floats:
     return out
 
 
-def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredDescent:
-    """The descent whose noise is the least that keeps the promise. `options`: fields of `TailoredDescent`."""
+def plan_tailored_descent(
+    task: RegressionTask, allocation: Allocation, **options: Any
+) -> TailoredDescent:
+    """The descent whose noise is the least that keeps the promise. `options`: fields of
+    `TailoredDescent`."""
     _checks.one_of(REGIONS, region=options.get("region", "ball"))
     _checks.one_of(STEP_SIZES, step_size=options.get("step_size", "steady"))
     _checks.one_of(ITERATES, iterate=options.get("iterate", "average"))
     for name in ("clip", "radius", "learning_rate"):
         if options.get(name) is not None:
             _checks.positive(**{name: options[name]})
-    if options.get("step_size") == "decaying" and (options.get("radius") is None or options.get("skeleton") is not None):
-        remedy = "The steps of appendix E are for a bounded region of coefficients: pass radius=5.0, or step_size='steady'."
-        raise InputError(complaint(expected="a radius, of a linear model", of="step_size", got="decaying", remedy=remedy))
+    if options.get("step_size") == "decaying" and (
+        options.get("radius") is None or options.get("skeleton") is not None
+    ):
+        remedy = (
+            "The steps of appendix E are for a bounded region of coefficients: pass radius=5.0, or "
+            "step_size='steady'."
+        )
+        raise InputError(
+            complaint(
+                expected="a radius, of a linear model",
+                of="step_size",
+                got="decaying",
+                remedy=remedy,
+            )
+        )
     if allocation.has_limits and options.get("sampling_rate", 1.0) < 1.0:
-        remedy = "Pass sampling_rate=1.0, or leave limits out: they are kept by adding up Gaussians, which batches are not."
+        remedy = (
+            "Pass sampling_rate=1.0, or leave limits out: they are kept by adding up Gaussians, "
+            "which batches are not."
+        )
         got = "secret batches"
-        raise InputError(complaint(expected="all rows in every round", of="min_epsilon, max_epsilon", got=got, remedy=remedy))
+        raise InputError(
+            complaint(
+                expected="all rows in every round",
+                of="min_epsilon, max_epsilon",
+                got=got,
+                remedy=remedy,
+            )
+        )
     exact = not task.promise.is_private
-    options.setdefault("rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS)
+    options.setdefault(
+        "rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS
+    )
     if exact:
         return TailoredDescent(task, allocation, **options)
     budget_of(task.promise)
@@ -267,6 +366,8 @@ def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **option
     def event(z: float) -> Event:
         return TailoredDescent(task, allocation, **options, z=z).event()
 
-    planned = TailoredDescent(task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier)
+    planned = TailoredDescent(
+        task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier
+    )
     planned._shares(None, None)  # limits that cannot be kept are refused now
     return planned

@@ -1,1 +1,2 @@
-"""What events cost: privacy losses, Renyi curves, the routes between them, calibration of noise, filters."""
+"""What events cost: privacy losses, Renyi curves, the routes between them, calibration of noise,
+filters."""

@@ -1,15 +1,16 @@
 """What a release costs: events in, epsilon or delta out, by the least of the valid routes.
 
-1. One-sided: a price is never below the true cost of the described events. Grids round up, tails count as infinite losses,
-   roots come from above.
+1. One-sided: a price is never below the true cost of the described events. Grids round up, tails
+   count as infinite losses, roots come from above.
 2. One batch is one event; two `PoissonSampled` are two batches (theory.md#one-batch).
-3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier (theory.md#multipliers).
+3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier
+   (theory.md#multipliers).
 4. For plans fixed beforehand. To cap mechanisms that are chosen after seeing earlier answers use
    `fairveil.privacy.accounting.filters` (T10).
 
-Routes: closed form (Gaussians: Balle and Wang 2018, Dong, Roth and Su 2022), privacy-loss distributions (Sommer, Meiser and
-Mohammadi 2019; Koskela, Jalko and Honkela 2020), Renyi (Mironov 2017), addition of epsilons. `docs/accounting.md` has the
-theorem behind every event.
+Routes: closed form (Gaussians: Balle and Wang 2018, Dong, Roth and Su 2022), privacy-loss
+distributions (Sommer, Meiser and Mohammadi 2019; Koskela, Jalko and Honkela 2020), Renyi (Mironov
+2017), addition of epsilons. `docs/accounting.md` has the theorem behind every event.
 """
 
 from __future__ import annotations
@@ -75,13 +76,19 @@ def curve(
     deltas: Sequence[float] | None = None,
     epsilons: Sequence[float] | None = None,
 ) -> tuple[tuple[float, float], ...]:
-    """(epsilon, delta) pairs along the whole curve, by increasing epsilon: at the given deltas, or the given epsilons.
+    """(epsilon, delta) pairs along the whole curve, by increasing epsilon: at the given deltas, or
+    the given epsilons.
 
     Delta never rises with epsilon along it. Without either, deltas are 1e-1, 1e-2, ... 1e-12.
     """
     if deltas is not None and epsilons is not None:
         raise InputError(
-            complaint(expected="deltas or epsilons, not both", of="curve", got="both", remedy="Call it twice for two curves.")
+            complaint(
+                expected="deltas or epsilons, not both",
+                of="curve",
+                got="both",
+                remedy="Call it twice for two curves.",
+            )
         )
     event = leaves.as_event(events)
     if epsilons is not None:
@@ -91,7 +98,9 @@ def curve(
             least = min(least, found)
             pairs[index] = (at, least)
         return tuple(pairs)
-    chosen = sorted(deltas if deltas is not None else [10.0**-k for k in range(1, 13)], reverse=True)
+    chosen = sorted(
+        deltas if deltas is not None else [10.0**-k for k in range(1, 13)], reverse=True
+    )
     pairs, most = [], 0.0
     for at in chosen:
         most = max(most, epsilon(event, at, neighbours))
@@ -100,7 +109,8 @@ def curve(
 
 
 def routes_of(events: Events, delta: float, neighbours: str = "add-remove") -> dict[str, float]:
-    """Every valid route by name, with the epsilon that it gives: each is an upper bound on the true one."""
+    """Every valid route by name, with the epsilon that it gives: each is an upper bound on the true
+    one."""
     target = _checks.fraction(delta=delta, high_open=True)
     total = leaves.inventory(leaves.as_event(events), leaves.checked_relation(neighbours))
     relation = leaves.checked_relation(neighbours)
@@ -119,8 +129,14 @@ def _price(event: Event, target: float, neighbours: Neighbours) -> Price:
         if found < best.epsilon:
             best = Price(found, target, neighbours, route.name)
     if math.isinf(best.epsilon) and total.private and target > 0:
-        # The grid has no room for losses as large, or deltas as small, as these: moments have no grid.
-        return Price(_with_sampler_error(routes.moments(total, neighbours), target), target, neighbours, routes.RENYI)
+        # The grid has no room for losses as large, or deltas as small, as these: moments have no
+        # grid.
+        return Price(
+            _with_sampler_error(routes.moments(total, neighbours), target),
+            target,
+            neighbours,
+            routes.RENYI,
+        )
     return best
 
 
@@ -139,7 +155,8 @@ def _worthwhile(total: Inventory, neighbours: Neighbours, target: float) -> Iter
 def _with_sampler_error(route: Route, target: float) -> float:
     """The least e with delta(e) + (1 + e^e) x total variation <= target (theory.md#t7), from above.
 
-    Substituting again and again rises to the least solution; the last substitution, at a slightly larger e, certifies it.
+    Substituting again and again rises to the least solution; the last substitution, at a slightly
+    larger e, certifies it.
     """
     error = route.total_variation
     if error == 0:
@@ -163,7 +180,8 @@ def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
     if math.isinf(at):
         if not total.private:
             return 1.0
-        # A sampler's error leaves no bound at epsilon inf itself; delta never rises, so that of a finite epsilon holds.
+        # A sampler's error leaves no bound at epsilon inf itself; delta never rises, so that of a
+        # finite epsilon holds.
         return (
             _delta(event, 700.0, neighbours)
             if routes.whole_error(total, neighbours)

@@ -1,8 +1,9 @@
 """A plan may say the worst person's noise where the log says everybody's.
 
-Shares of a budget by group may be made of answers that were released before. Then a plan cannot name them; it says the bound
-that they keep, `Gaussian(z)`, and the log says what was done, `PerCell(...)`. Whatever was seen before, such a release is at
-most 1/z-Gaussian private, and 1/z is a constant: that is all that adaptive composition asks for (theory.md#t1, #t9).
+Shares of a budget by group may be made of answers that were released before. Then a plan cannot
+name them; it says the bound that they keep, `Gaussian(z)`, and the log says what was done,
+`PerCell(...)`. Whatever was seen before, such a release is at most 1/z-Gaussian private, and 1/z is
+a constant: that is all that adaptive composition asks for (theory.md#t1, #t9).
 
 Shown in tests/privacy/test_privacy_bounding.py.
 """
@@ -11,7 +12,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..events import Composed, Event, Gaussian, OnPart, PerCell, PoissonSampled, Repeated, VisiblySampled
+from ..events import (
+    Composed,
+    Event,
+    Gaussian,
+    OnPart,
+    PerCell,
+    PoissonSampled,
+    Repeated,
+    VisiblySampled,
+)
 from ..promise import Neighbours
 from . import inventory as leaves
 
@@ -21,11 +31,13 @@ SLACK = 1e-12
 
 @lru_cache(maxsize=4096)
 def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
-    """Whether an answer that was planned is a bound on the one that was given: the same, or no less noise for anybody.
+    """Whether an answer that was planned is a bound on the one that was given: the same, or no less
+    noise for anybody.
 
     Without a relation nothing is known of people, and only the same is.
-    A planned `PerCell` bounds itself alone: a plan's are composed person by person, and what is worse for one and better for
-    another would not be in its price. Of a secret batch the price is everybody's worst, so there it may stand for another.
+    A planned `PerCell` bounds itself alone: a plan's are composed person by person, and what is
+    worse for one and better for another would not be in its price. Of a secret batch the price is
+    everybody's worst, so there it may stand for another.
 
     >>> covers(Gaussian(2.0), PerCell(((2.0, 3.0),), (2.0,)), "add-remove")
     True
@@ -34,14 +46,26 @@ def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
     """
     if planned == done or neighbours is None:
         return planned == done
-    if isinstance(planned, PoissonSampled) and isinstance(done, PoissonSampled) and planned.rate == done.rate:
+    if (
+        isinstance(planned, PoissonSampled)
+        and isinstance(done, PoissonSampled)
+        and planned.rate == done.rate
+    ):
         return _on_one_batch(planned, done, neighbours)
-    if isinstance(planned, VisiblySampled) and isinstance(done, VisiblySampled) and planned.rate == done.rate:
+    if (
+        isinstance(planned, VisiblySampled)
+        and isinstance(done, VisiblySampled)
+        and planned.rate == done.rate
+    ):
         return _at_most(planned.event, done.event, neighbours)
     if isinstance(planned, OnPart) and isinstance(done, OnPart):
         same = (planned.part, planned.parts) == (done.part, done.parts)
         return same and _at_most(planned.event, done.event, neighbours)
-    return isinstance(planned, Gaussian) and isinstance(done, PerCell) and _at_most(planned, done, neighbours)
+    return (
+        isinstance(planned, Gaussian)
+        and isinstance(done, PerCell)
+        and _at_most(planned, done, neighbours)
+    )
 
 
 def _at_most(planned: Event, done: Event, neighbours: Neighbours) -> bool:
@@ -64,4 +88,6 @@ def _on_one_batch(planned: PoissonSampled, done: PoissonSampled, neighbours: Nei
     pairs = [(intended.alone, given.alone)]
     if intended.replaced is not None and given.replaced is not None:
         pairs.append((intended.replaced, given.replaced))
-    return all(a.is_gaussian and b.is_gaussian and b.mu**2 <= a.mu**2 * (1 + SLACK) for a, b in pairs)
+    return all(
+        a.is_gaussian and b.is_gaussian and b.mu**2 <= a.mu**2 * (1 + SLACK) for a, b in pairs
+    )

@@ -1,7 +1,9 @@
-"""Scales that were found before, in the user's cache directory: $XDG_CACHE_HOME/fairveil or ~/.cache/fairveil.
+"""Scales that were found before, in the user's cache directory: $XDG_CACHE_HOME/fairveil or
+~/.cache/fairveil.
 
-Only a starting point is kept: whoever recalls one prices it again, so a wrong or foreign file costs time and never privacy.
-Files hold public numbers only. A cache that cannot be read or written is no cache, and no error.
+Only a starting point is kept: whoever recalls one prices it again, so a wrong or foreign file costs
+time and never privacy. Files hold public numbers only. A cache that cannot be read or written is no
+cache, and no error.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ def recall(name: str) -> float | None:
 
 
 def remember(name: str, scale: float) -> None:
-    """Keep a scale: written beside, then moved into place, so that a reader never sees half a file."""
+    """Keep a scale: written beside, then moved into place, so that a reader never sees half a
+    file."""
     where = folder()
     if where is None:
         return

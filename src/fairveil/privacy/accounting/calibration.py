@@ -1,6 +1,7 @@
 """The least noise, or the most rounds, certainly within a promise.
 
-1. One-sided: what is returned was priced by `accounting.price` at the promise's delta and relation, and is within its epsilon.
+1. One-sided: what is returned was priced by `accounting.price` at the promise's delta and relation,
+   and is within its epsilon.
 2. Nothing here reads data: a plan is a function from a scale to events.
 3. A remembered answer is priced again before it is used.
 
@@ -41,7 +42,8 @@ from . import inventory as leaves
 from . import routes
 
 Plan = Callable[[float], Event]
-"""From a scale to the events of the whole run: a larger scale means more noise, and never costs more."""
+"""From a scale to the events of the whole run: a larger scale means more noise, and never costs
+more."""
 
 LARGEST_SCALE = 1e9
 SMALLEST_SCALE = 1e-6
@@ -50,7 +52,8 @@ MOST_ROUNDS = 10**9
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The least scale within a promise, the events at that scale, and what they cost (never more than promised)."""
+    """The least scale within a promise, the events at that scale, and what they cost (never more
+    than promised)."""
 
     multiplier: float
     events: Event
@@ -58,12 +61,15 @@ class Calibrated:
     route: str
 
 
-def calibrate(promise: Promise, plan: Plan, *, start: float = 1.0, precision: float = 1e-4, cache: bool = True) -> Calibrated:
-    """The least z for which `plan(z)` is within the promise: its epsilon lies in [(1 - precision) promised, promised].
+def calibrate(
+    promise: Promise, plan: Plan, *, start: float = 1.0, precision: float = 1e-4, cache: bool = True
+) -> Calibrated:
+    """The least z for which `plan(z)` is within the promise: its epsilon lies in [(1 - precision)
+    promised, promised].
 
-    `plan` maps a scale to an event, monotonically; `scaled(event)` makes one from the event at scale 1. The search brackets
-    from `start` upwards, since little noise is slow to price. Plans that are slow to price are remembered in the user's
-    cache directory unless `cache=False`.
+    `plan` maps a scale to an event, monotonically; `scaled(event)` makes one from the event at
+    scale 1. The search brackets from `start` upwards, since little noise is slow to price. Plans
+    that are slow to price are remembered in the user's cache directory unless `cache=False`.
 
     >>> from fairveil.privacy.events import Gaussian, Repeated
     >>> found = calibrate(Promise(1.0, 1e-6), lambda z: Repeated(Gaussian(z), 100))
@@ -75,7 +81,13 @@ def calibrate(promise: Promise, plan: Plan, *, start: float = 1.0, precision: fl
     start = _checks.positive(start=start)
     precision = _checks.positive(precision=precision)
     slow = cache and bool(leaves.inventory(_planned(plan, start), promise.neighbours).others)
-    key = calibration_cache.key(promise, [_planned(plan, start * k) for k in (1.0, 2.0, 3.7)], precision) if slow else ""
+    key = (
+        calibration_cache.key(
+            promise, [_planned(plan, start * k) for k in (1.0, 2.0, 3.7)], precision
+        )
+        if slow
+        else ""
+    )
     known = calibration_cache.recall(key) if slow else None
     if known is not None and SMALLEST_SCALE / 2 <= known <= 1e3 * LARGEST_SCALE:
         try:
@@ -91,7 +103,8 @@ def calibrate(promise: Promise, plan: Plan, *, start: float = 1.0, precision: fl
 
 
 def scaled(event: Event) -> Plan:
-    """The plan that multiplies every noise multiplier of `event` by z and divides every epsilon (rho by z^2).
+    """The plan that multiplies every noise multiplier of `event` by z and divides every epsilon
+    (rho by z^2).
 
     Approximate, sampler-error and non-private events have no noise to scale: they are kept.
 
@@ -107,7 +120,9 @@ def _scaled(event: Event, z: float) -> Event:
         case Composed():
             return Composed(tuple(_scaled(inner, z) for inner in event.events))
         case PerCell():
-            return replace(event, multipliers=tuple(tuple(m * z for m in part) for part in event.multipliers))
+            return replace(
+                event, multipliers=tuple(tuple(m * z for m in part) for part in event.multipliers)
+            )
         case Exponential() | Pure():
             return replace(event, epsilon=event.epsilon / z)
         case ZeroConcentrated():
@@ -120,9 +135,11 @@ def _scaled(event: Event, z: float) -> Event:
 
 
 def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()) -> float:
-    """The least multiplier of `rounds` unsampled Gaussian releases beside `extra_events`, within the promise.
+    """The least multiplier of `rounds` unsampled Gaussian releases beside `extra_events`, within
+    the promise.
 
-    With Gaussian extras it is a closed form: rounds/z^2 + mu_extra^2 = mu^2, where mu is the promise's (theory.md#t1).
+    With Gaussian extras it is a closed form: rounds/z^2 + mu_extra^2 = mu^2, where mu is the
+    promise's (theory.md#t1).
     """
     rounds = _checks.whole(at_least=1, rounds=rounds)
     extra = leaves.as_event(extra_events)
@@ -130,21 +147,30 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
         return 0.0
     beside = leaves.inventory(extra, promise.neighbours)
     if beside.others or beside.total_variation or not beside.private:
-        return calibrate(promise, lambda z: compose((Repeated(Gaussian(z), rounds), extra))).multiplier
+        return calibrate(
+            promise, lambda z: compose((Repeated(Gaussian(z), rounds), extra))
+        ).multiplier
     left = routes.gaussian_mu(promise.epsilon, promise.delta) ** 2 - beside.gaussian
     if left <= 0:
         raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
     z, growth = math.sqrt(rounds / left), 1e-12
-    # Where the extras use up nearly all, `left` has few digits: ever larger steps, so that the search ends.
+    # Where the extras use up nearly all, `left` has few digits: ever larger steps, so that the
+    # search ends.
     for _ in range(60):
-        if _at(promise, lambda scale: compose((Repeated(Gaussian(scale), rounds), extra)), z).epsilon <= promise.epsilon:
+        if (
+            _at(
+                promise, lambda scale: compose((Repeated(Gaussian(scale), rounds), extra)), z
+            ).epsilon
+            <= promise.epsilon
+        ):
             return z
         z, growth = z * (1 + growth), 2 * growth
     raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
 
 
 def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event] = ()) -> int:
-    """The largest number of times that `one_round` fits into the promise, beside `extra_events`; at most a billion.
+    """The largest number of times that `one_round` fits into the promise, beside `extra_events`; at
+    most a billion.
 
     >>> from fairveil.privacy.events import Gaussian
     >>> most_rounds(Promise(1.0, 1e-6), Gaussian(20.0))
@@ -188,7 +214,9 @@ def split(z: float, cost_first: float, cost_second: float) -> tuple[float, float
     2.0000000000000...
     """
     z = _checks.positive(z=z)
-    ratio = math.sqrt(_checks.positive(cost_second=cost_second) / _checks.positive(cost_first=cost_first))
+    ratio = math.sqrt(
+        _checks.positive(cost_second=cost_second) / _checks.positive(cost_first=cost_first)
+    )
     first, second = z * math.sqrt(1 + ratio), z * math.sqrt(1 + 1 / ratio)
     while math.fsum((first**-2, second**-2)) > z**-2:
         first, second = first * (1 + 1e-15), second * (1 + 1e-15)
@@ -221,7 +249,9 @@ def _search(promise: Promise, plan: Plan, start: float, precision: float) -> Cal
         return high
     target = promise.epsilon
     for step in range(200):
-        if high.epsilon >= (1 - precision) * target or high.multiplier <= low.multiplier * (1 + 1e-12):
+        if high.epsilon >= (1 - precision) * target or high.multiplier <= low.multiplier * (
+            1 + 1e-12
+        ):
             return high
         middle = _between(low, high, target * (1 - precision / 2), halve=step % 3 == 2)
         found = _at(promise, plan, middle)
@@ -230,7 +260,8 @@ def _search(promise: Promise, plan: Plan, start: float, precision: float) -> Cal
 
 
 def _between(low: Calibrated, high: Calibrated, target: float, *, halve: bool) -> float:
-    """By the line through both ends in logarithms, or half way (every third time, so that the bracket always shrinks)."""
+    """By the line through both ends in logarithms, or half way (every third time, so that the
+    bracket always shrinks)."""
     left, right = math.log(low.multiplier), math.log(high.multiplier)
     if halve or math.isinf(low.epsilon) or high.epsilon <= 0:
         return math.exp((left + right) / 2)
@@ -240,7 +271,8 @@ def _between(low: Calibrated, high: Calibrated, target: float, *, halve: bool) -
 
 
 def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | None, Calibrated]:
-    """A scale that is beyond the promise and one that is within it; None when even the least is within it."""
+    """A scale that is beyond the promise and one that is within it; None when even the least is
+    within it."""
     found = _at(promise, plan, start)
     if found.epsilon <= promise.epsilon:
         high = found
@@ -252,7 +284,11 @@ def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | N
         return None, high
     low = found
     while low.multiplier < LARGEST_SCALE:
-        ratio = 4.0 if math.isinf(low.epsilon) else min(max(1.2 * low.epsilon / promise.epsilon, 1.5), 1e3)
+        ratio = (
+            4.0
+            if math.isinf(low.epsilon)
+            else min(max(1.2 * low.epsilon / promise.epsilon, 1.5), 1e3)
+        )
         found = _at(promise, plan, low.multiplier * ratio)
         if found.epsilon <= promise.epsilon:
             return low, found
@@ -262,8 +298,16 @@ def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | N
 
 def _beyond(promise: Promise, least: float) -> BudgetError:
     if promise.delta == 0 and math.isinf(least):
-        remedy = "Gaussian noise is never private at delta=0: pass delta=1e-6, or plan Laplace and exponential releases."
+        remedy = (
+            "Gaussian noise is never private at delta=0: pass delta=1e-6, or plan Laplace and "
+            "exponential releases."
+        )
     else:
-        remedy = "What is not scaled is already beyond the guarantee: raise epsilon, or plan fewer such releases."
+        remedy = (
+            "What is not scaled is already beyond the guarantee: raise epsilon, or plan fewer such "
+            "releases."
+        )
     got = f"epsilon {least:.6g} with any noise"
-    return BudgetError(complaint(expected=f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy))
+    return BudgetError(
+        complaint(expected=f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy)
+    )

@@ -1,20 +1,25 @@
-"""A cap on fits that are chosen one after another, each after seeing what came before (theory.md#t10).
+"""A cap on fits that are chosen one after another, each after seeing what came before
+(theory.md#t10).
 
-A tight total of a fixed list is *not* such a cap: two mechanisms may each complete a list to exactly (epsilon, delta), and
-choosing between them by an earlier answer goes beyond it. A filter fixes, before anything is asked, one number that only adds
-up, and admits a fit while the sum stays within:
+A tight total of a fixed list is *not* such a cap: two mechanisms may each complete a list to
+exactly (epsilon, delta), and choosing between them by an earlier answer goes beyond it. A filter
+fixes, before anything is asked, one number that only adds up, and admits a fit while the sum stays
+within:
 
-- `gaussian`: the sum of mu^2 of releases that are each no easier to tell apart than a Gaussian of mu (Smith and Thakurta 2022;
-  Koskela, Tobaben and Honkela 2023): unsampled Gaussians exactly, pure ones by the Gaussian just below their trade-off curve.
+- `gaussian`: the sum of mu^2 of releases that are each no easier to tell apart than a Gaussian of
+  mu (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023): unsampled Gaussians exactly, pure
+  ones by the Gaussian just below their trade-off curve.
 - `zcdp`: the sum of rho (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
-- `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021). "Some order still has room"
-  would be a choice made after seeing the answers; so the order never changes.
+- `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021).
+  "Some order still has room" would be a choice made after seeing the answers; so the order never
+  changes.
 - `pure`: the sum of epsilons (Rogers, Roth, Ullman and Vadhan 2016).
 
-What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too, within a part of delta that is
-reserved at creation.
+What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too,
+within a part of delta that is reserved at creation.
 
-1. Whatever fits are chosen, however adaptively, all that were admitted together are within the promise.
+1. Whatever fits are chosen, however adaptively, all that were admitted together are within the
+   promise.
 2. A fit is charged whole before it runs; one that breaks off stays charged.
 3. A filter is a value: `add` returns the next one, and a refused event changes nothing.
 """
@@ -47,7 +52,8 @@ ROUNDED = 1e-12
 
 @dataclass(frozen=True)
 class Filter:
-    """A cap on answers that are chosen one after another: what fits is added up, what does not is refused.
+    """A cap on answers that are chosen one after another: what fits is added up, what does not is
+    refused.
 
     `spent` of `budget`, in the kind's own unit, and `leaked` of the reserved part of delta.
 
@@ -78,8 +84,9 @@ class Filter:
         order: float | None = None,
         reserve: float = RESERVE,
     ) -> Filter:
-        """A fresh filter. For `renyi` the order is the one given (rounded to the grid), else the best for many fits like
-        `typical`, else for many Gaussians; `reserve` is the share of delta kept for leaks."""
+        """A fresh filter. For `renyi` the order is the one given (rounded to the grid), else the
+        best for many fits like `typical`, else for many Gaussians; `reserve` is the share of delta
+        kept for leaks."""
         chosen = _kind(kind)
         reserve = _checks.fraction(reserve=reserve, high_open=True)
         if not promise.is_private:
@@ -92,7 +99,11 @@ class Filter:
                 )
             )
         delta = promise.delta * (1 - reserve)
-        index = _order_index(promise, delta, typical, order) if chosen == "renyi" and delta > 0 else None
+        index = (
+            _order_index(promise, delta, typical, order)
+            if chosen == "renyi" and delta > 0
+            else None
+        )
         budget = _budget(chosen, promise.epsilon, delta, index)
         if budget <= 0:
             raise BudgetError(
@@ -100,25 +111,34 @@ class Filter:
                     expected="a guarantee that a filter of this kind can keep",
                     of=f"filter of kind {chosen!r}",
                     got=str(promise),
-                    remedy="Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms.",
+                    remedy="Pass delta above 0, a smaller reserve, or kind='pure' for pure "
+                    "mechanisms.",
                 )
             )
-        return Filter(promise, chosen, None if index is None else float(renyi.ORDERS[index]), reserve, budget)
+        return Filter(
+            promise, chosen, None if index is None else float(renyi.ORDERS[index]), reserve, budget
+        )
 
     def room(self) -> float:
         """What is left, in the kind's own unit."""
         return max(0.0, self.budget - self.spent)
 
     def largest_epsilon(self) -> float:
-        """The epsilon, at the promise's delta, of the largest single release that still fits: a Gaussian, or a pure one."""
+        """The epsilon, at the promise's delta, of the largest single release that still fits: a
+        Gaussian, or a pure one."""
         return self.as_release(self.room())
 
     def as_release(self, amount: float) -> float:
-        """The epsilon, at the promise's delta, of one release that adds this much: a Gaussian, or a pure one."""
+        """The epsilon, at the promise's delta, of one release that adds this much: a Gaussian, or a
+        pure one."""
         if self.kind == "pure":
             return amount
-        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[self.kind] * amount
-        return min(self.promise.epsilon, routes.gaussian_epsilon(math.sqrt(square), self.promise.delta))
+        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[
+            self.kind
+        ] * amount
+        return min(
+            self.promise.epsilon, routes.gaussian_epsilon(math.sqrt(square), self.promise.delta)
+        )
 
     @property
     def allowance(self) -> float:
@@ -131,15 +151,19 @@ class Filter:
         return self._within(cost, leak)
 
     def add(self, events: Event | Iterable[Event]) -> Filter:
-        """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon that fits."""
+        """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon
+        that fits."""
         cost, leak = self.cost(events)
         if not self._within(cost, leak):
             raise BudgetError(
                 complaint(
-                    expected=f"a fit of at most {self.room():.6g} ({self.kind}; spent {self.spent:.6g} of {self.budget:.6g})",
+                    expected=f"a fit of at most {self.room():.6g} ({self.kind}; spent "
+                    f"{self.spent:.6g} of {self.budget:.6g})",
                     of="filter",
-                    got=f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left",
-                    remedy=f"The largest epsilon that fits is {self.largest_epsilon():.6g} at delta {self.promise.delta:g}.",
+                    got=f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} "
+                    f"left",
+                    remedy=f"The largest epsilon that fits is {self.largest_epsilon():.6g} at "
+                    f"delta {self.promise.delta:g}.",
                 )
             )
         spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
@@ -162,7 +186,11 @@ class Filter:
     def from_dict(values: object) -> Filter:
         """The inverse of `to_dict`. The budget is worked out afresh from the promise."""
         names = {"version", "promise", "kind", "order", "reserve", "spent", "leaked", "admitted"}
-        if not isinstance(values, dict) or set(values) != names or values["version"] != FORMAT_VERSION:
+        if (
+            not isinstance(values, dict)
+            or set(values) != names
+            or values["version"] != FORMAT_VERSION
+        ):
             raise InputError(
                 complaint(
                     expected=f"an object of version {FORMAT_VERSION} with {sorted(names)}",
@@ -172,7 +200,9 @@ class Filter:
                 )
             )
         promise = Promise.from_dict(values["promise"])
-        fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
+        fresh = Filter.create(
+            promise, values["kind"], order=values["order"], reserve=values["reserve"]
+        )
         return replace(
             fresh,
             spent=_checks.non_negative(spent=values["spent"]),
@@ -181,10 +211,13 @@ class Filter:
         )
 
     def _within(self, cost: float, leak: float) -> bool:
-        return _up(self.spent + cost, cost) <= self.budget and (leak == 0 or _up(self.leaked + leak, leak) <= self.allowance)
+        return _up(self.spent + cost, cost) <= self.budget and (
+            leak == 0 or _up(self.leaked + leak, leak) <= self.allowance
+        )
 
     def cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
-        """What these add to the sum, and to what is lost to delta; inf where they are not private."""
+        """What these add to the sum, and to what is lost to delta; inf where they are not
+        private."""
         total = leaves.inventory(leaves.as_event(events), self.promise.neighbours)
         if not total.private:
             return math.inf, 0.0
@@ -200,16 +233,19 @@ class Filter:
         if self.kind == "renyi":
             cost = float(curve.values[int(np.argmin(np.abs(renyi.ORDERS - (self.order or 0.0))))])
         else:
-            # The budget was read off at orders of the grid, so the least rho that covers the curve there is enough.
+            # The budget was read off at orders of the grid, so the least rho that covers the curve
+            # there is enough.
             cost = float(np.max(curve.values / renyi.ORDERS))
         return cost, curve.leak + routes.sampler_charge(self.promise.epsilon, curve.total_variation)
 
     def _gaussian(self, total: Inventory) -> tuple[float, float]:
-        """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and Viswanath 2015: each is the pure
-        one, but for a part of probability delta)."""
+        """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and
+        Viswanath 2015: each is the pure one, but for a part of probability delta)."""
         squares, leaks = [total.gaussian], [0.0]
         for event, count in total.others:
-            epsilon, leak = routes.addition(Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours)
+            epsilon, leak = routes.addition(
+                Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours
+            )
             if math.isinf(epsilon):
                 raise InputError(
                     complaint(
@@ -225,11 +261,13 @@ class Filter:
 
 
 def gaussian_below(epsilon: float) -> float:
-    """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of this epsilon.
+    """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of
+    this epsilon.
 
-    That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is convex between the same ends,
-    so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 + e^epsilon), or erf(mu/sqrt 8) = tanh(epsilon/2), which keeps
-    the digits of small ones (after Dong, Roth and Su 2022).
+    That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is
+    convex between the same ends, so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 +
+    e^epsilon), or erf(mu/sqrt 8) = tanh(epsilon/2), which keeps the digits of small ones (after
+    Dong, Roth and Su 2022).
 
     >>> round(gaussian_below(1.0), 4)
     1.232

@@ -1,10 +1,12 @@
-"""What a release costs between data sets that are several neighbours apart: group privacy, where it has a closed form.
+"""What a release costs between data sets that are several neighbours apart: group privacy, where it
+has a closed form.
 
-If every answer is G_mu between neighbours, it is G_(k mu) between data sets that are k neighbours apart (Dong, Roth and Su
-2022, Theorem 2.14); what is epsilon-differentially private is k epsilon-differentially private there. For other mechanisms no
-such form is used.
+If every answer is G_mu between neighbours, it is G_(k mu) between data sets that are k neighbours
+apart (Dong, Roth and Su 2022, Theorem 2.14); what is epsilon-differentially private is k
+epsilon-differentially private there. For other mechanisms no such form is used.
 
-Guarantees (tests/privacy/importing/test_importing_rows.py, tests/privacy/ledger/test_ledger_terms.py):
+Guarantees (tests/privacy/importing/test_importing_rows.py,
+tests/privacy/ledger/test_ledger_terms.py):
 1. The event that is returned costs no less than the release does between data sets so far apart.
 """
 
@@ -21,8 +23,8 @@ LAST_DIGITS = 1e-15
 
 
 def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
-    """The event that bounds these, released under `neighbours`, between data sets `times` neighbours apart; None where there is
-    no closed form.
+    """The event that bounds these, released under `neighbours`, between data sets `times`
+    neighbours apart; None where there is no closed form.
 
     >>> in_a_row(Gaussian(4.0), "add-remove", 2).noise_multiplier <= 2.0
     True
@@ -40,4 +42,8 @@ def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
     epsilon, leak = routes.addition(total, neighbours) if exact else (math.inf, 1.0)
     if leak > 0 or math.isinf(epsilon):
         return None
-    return compose([Pure(times * epsilon * (1.0 if times == 2 else 1 + LAST_DIGITS))]) if epsilon > 0 else NoOp()
+    return (
+        compose([Pure(times * epsilon * (1.0 if times == 2 else 1 + LAST_DIGITS))])
+        if epsilon > 0
+        else NoOp()
+    )

@@ -1,7 +1,7 @@
 """A tree of events, read for one relation: every mechanism with how many times it was used.
 
-Two trees that mean the same give the same `Inventory`, so that n-fold repetition equals a list of n, order does not matter
-and a no-op is free, whatever route prices it afterwards.
+Two trees that mean the same give the same `Inventory`, so that n-fold repetition equals a list of
+n, order does not matter and a no-op is free, whatever route prices it afterwards.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ Parted = dict[int, dict[int, Counter[Event]]]  # by the number of parts, then by
 
 @dataclass(frozen=True)
 class Inventory:
-    """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (theory.md#t1: mu^2, exact under
-    adaptive composition), those over cells composed person by person. `others`: every other mechanism. `total_variation`: of
-    the samplers (theory.md#t7)."""
+    """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (theory.md#t1:
+    mu^2, exact under adaptive composition), those over cells composed person by person. `others`:
+    every other mechanism. `total_variation`: of the samplers (theory.md#t7)."""
 
     gaussian: float
     others: tuple[tuple[Event, int], ...]
@@ -58,7 +58,11 @@ class Inventory:
 
 def checked_relation(neighbours: str) -> Neighbours:
     """One of the two relations."""
-    return "add-remove" if _checks.one_of(NEIGHBOURS, neighbours=neighbours) == "add-remove" else "replace-one"
+    return (
+        "add-remove"
+        if _checks.one_of(NEIGHBOURS, neighbours=neighbours) == "add-remove"
+        else "replace-one"
+    )
 
 
 def as_event(events: Event | Iterable[Event]) -> Event:
@@ -81,9 +85,10 @@ def as_event(events: Event | Iterable[Event]) -> Event:
 def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     """What was done, sorted and counted.
 
-    Refuses a visible batch under add-remove: who sees a new member learns of it whatever is asked, so its price would have to
-    count the batch itself (theory.md#t4 is for batches whose membership says nothing of what is protected). And a fixed part:
-    a row that comes moves others from part to part (theory.md#t8).
+    Refuses a visible batch under add-remove: who sees a new member learns of it whatever is asked,
+    so its price would have to count the batch itself (theory.md#t4 is for batches whose membership
+    says nothing of what is protected). And a fixed part: a row that comes moves others from part to
+    part (theory.md#t8).
     """
     if neighbours == "add-remove" and (shown := _shows_presence(event)) is not None:
         raise InputError(
@@ -91,7 +96,8 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
                 expected="no visible batch and no fixed part where presence is protected",
                 of="events under add-remove",
                 got=shown,
-                remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, where presence is public.",
+                remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, "
+                "where presence is public.",
             )
         )
     counts = counted(event)
@@ -119,8 +125,9 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
 def counted(event: Event) -> Counter[Event]:
     """Every mechanism with how often one person can have been in it.
 
-    Of a partition she is in one part: each of its mechanisms counts as often as on the part that used it most, which is at
-    least what any one part used. Partitions add up, for she is in a part of each.
+    Of a partition she is in one part: each of its mechanisms counts as often as on the part that
+    used it most, which is at least what any one part used. Partitions add up, for she is in a part
+    of each.
     """
     counts: Counter[Event] = Counter()
     parted: Parted = {}
@@ -141,7 +148,11 @@ def _count(event: Event, times: int, into: Counter[Event], parted: Parted) -> No
         if event.count:
             _count(event.event, times * event.count, into, parted)
     elif isinstance(event, OnPart):
-        within = into if event.parts == 1 else parted.setdefault(event.parts, {}).setdefault(event.part, Counter())
+        within = (
+            into
+            if event.parts == 1
+            else parted.setdefault(event.parts, {}).setdefault(event.part, Counter())
+        )
         _count(event.event, times, within, parted)
     elif isinstance(event, Approximate) and event.delta == 0:
         if event.epsilon > 0:
@@ -159,10 +170,16 @@ def _shows_presence(event: Event) -> str | None:
     if isinstance(event, OnPart):
         return "OnPart" if event.parts > 1 else None
     if isinstance(event, Composed):
-        return next((shown for inner in event.events if (shown := _shows_presence(inner)) is not None), None)
+        return next(
+            (shown for inner in event.events if (shown := _shows_presence(inner)) is not None), None
+        )
     if isinstance(event, Repeated) and not event.count:
         return None
-    return _shows_presence(event.event) if isinstance(event, Repeated | VisiblySampled | PrivateSelection) else None
+    return (
+        _shows_presence(event.event)
+        if isinstance(event, Repeated | VisiblySampled | PrivateSelection)
+        else None
+    )
 
 
 def _is_free(event: Event) -> bool:
@@ -176,7 +193,9 @@ def _never_private(event: Event) -> bool:
         return True
     if isinstance(event, Composed):
         return any(_never_private(inner) for inner in event.events)
-    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _never_private(event.event)
+    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _never_private(
+        event.event
+    )
 
 
 def gaussian_square(event: Event, neighbours: Neighbours) -> float | None:
@@ -194,10 +213,11 @@ def gaussian_square(event: Event, neighbours: Neighbours) -> float | None:
 
 
 def per_cell_squares(event: PerCell, neighbours: Neighbours) -> tuple[float, float]:
-    """(mu^2 of one row against none, mu^2 under the relation), the worst over people (theory.md#cells).
+    """(mu^2 of one row against none, mu^2 under the relation), the worst over people
+    (theory.md#cells).
 
-    Add-remove: max_k sum_j 1/m_jk^2. Replace-one: within a cell max_k sum_j (spread_j/m_jk)^2, or from one cell to another
-    max_{k != k'} sum_j 1/m_jk^2 + 1/m_jk'^2 + 2 crossing_j/(m_jk m_jk').
+    Add-remove: max_k sum_j 1/m_jk^2. Replace-one: within a cell max_k sum_j (spread_j/m_jk)^2, or
+    from one cell to another max_{k != k'} sum_j 1/m_jk^2 + 1/m_jk'^2 + 2 crossing_j/(m_jk m_jk').
     """
     people = People([(event, 1)])
     return people.worst("add-remove"), people.worst(neighbours)
@@ -213,7 +233,8 @@ def by_columns(releases: Iterable[tuple[PerCell, int]]) -> list[People]:
 
 @dataclass(frozen=True)
 class Joint:
-    """One joint release: Gaussians merged to mu, Laplaces to s, discrete Laplaces to atoms, discrete Gaussians to rho."""
+    """One joint release: Gaussians merged to mu, Laplaces to s, discrete Laplaces to atoms,
+    discrete Gaussians to rho."""
 
     mu: float
     s: float
@@ -231,12 +252,17 @@ class Joint:
     @property
     def pure(self) -> float:
         """The epsilon at delta 0; inf with Gaussian parts."""
-        return math.inf if self.mu > 0 or self.rho > 0 else self.s + max(loss for loss, _ in self.atoms)
+        return (
+            math.inf
+            if self.mu > 0 or self.rho > 0
+            else self.s + max(loss for loss, _ in self.atoms)
+        )
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A secret Poisson batch: the release against no row and, under replace-one, against another row."""
+    """A secret Poisson batch: the release against no row and, under replace-one, against another
+    row."""
 
     rate: float
     alone: Joint
@@ -245,7 +271,8 @@ class Batch:
 
 @lru_cache(maxsize=1024)
 def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
-    """What one row can do to the joint release on its batch: c and, under replace-one, d of theory.md#t3."""
+    """What one row can do to the joint release on its batch: c and, under replace-one, d of
+    theory.md#t3."""
     parts = [part for part in joint_parts(event.event) if not isinstance(part, NoOp)]
     alone = _joint([(part, 1.0) for part in parts], "add-remove")
     if neighbours == "add-remove":
@@ -253,7 +280,11 @@ def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
     spreads = event.spreads or (LONE_SPREAD,) * len(parts)
     replaced = _joint(list(zip(parts, spreads, strict=True)), "replace-one")
     # Two contributions of norm c are at most 2c apart, whatever the cells say.
-    return Batch(event.rate, alone, Joint(min(replaced.mu, 2 * alone.mu), replaced.s, replaced.atoms, replaced.rho))
+    return Batch(
+        event.rate,
+        alone,
+        Joint(min(replaced.mu, 2 * alone.mu), replaced.s, replaced.atoms, replaced.rho),
+    )
 
 
 def _joint(parts: list[tuple[Event, float]], neighbours: Neighbours) -> Joint:

@@ -1,8 +1,9 @@
 """What releases with a noise of its own for each cell cost, person by person (theory.md#cells).
 
-A person is in one cell of a column, the same one in every release, and a neighbour may put her into one other cell. So several
-releases over the same cells are added up by person, and the worst person is sought last: exact under adaptive composition of
-Gaussians whose multipliers are constants (theory.md#t1), for each pair of neighbours is a pair of cells.
+A person is in one cell of a column, the same one in every release, and a neighbour may put her into
+one other cell. So several releases over the same cells are added up by person, and the worst person
+is sought last: exact under adaptive composition of Gaussians whose multipliers are constants
+(theory.md#t1), for each pair of neighbours is a pair of cells.
 
 Shown by enumerated people in tests/privacy/test_privacy_by_group.py.
 """
@@ -30,7 +31,10 @@ class People:
             (part, spread, crossing, times)
             for event, times in sorted(releases, key=repr)
             for part, spread, crossing in zip(
-                event.multipliers, event.spreads, event.crossings or (0,) * len(event.spreads), strict=True
+                event.multipliers,
+                event.spreads,
+                event.crossings or (0,) * len(event.spreads),
+                strict=True,
             )
         ]
         multipliers, spreads, crossings, times = zip(*rows, strict=True)
@@ -47,9 +51,12 @@ class People:
         return len(self.alone)
 
     def replaced(self, cell: int) -> Array:
-        """Of a person in `cell`, against another person in each cell; in the same one at its own place."""
+        """Of a person in `cell`, against another person in each cell; in the same one at its own
+        place."""
         size = self._sizes[:, cell : cell + 1]
-        apart = self._times @ ((size + self._crossings * self._sizes) ** 2 + (1 - abs(self._crossings)) * self._squares)
+        apart = self._times @ (
+            (size + self._crossings * self._sizes) ** 2 + (1 - abs(self._crossings)) * self._squares
+        )
         apart[cell] = self.inside[cell]
         return apart
 

@@ -1,9 +1,11 @@
-"""Privacy-loss distributions on a grid: from profiles, composed by one Fourier transform, read back as epsilon or delta.
+"""Privacy-loss distributions on a grid: from profiles, composed by one Fourier transform, read back
+as epsilon or delta.
 
-Every step only adds cost. The discrete pair connects the dots of the profile (Doroshenko, Ghazi, Kamath, Kumar and
-Manurangsi 2022), so it dominates; what lies beyond the grid becomes an infinite loss; a bound on the transform's rounding is
-added to every cell. The distribution is tilted by e^{lambda loss} before the transform and back after it, with lambda at
-the saddle point, so that the precision is relative to the tail that delta asks about: delta = 1e-30 is as good as 1e-3.
+Every step only adds cost. The discrete pair connects the dots of the profile (Doroshenko, Ghazi,
+Kamath, Kumar and Manurangsi 2022), so it dominates; what lies beyond the grid becomes an infinite
+loss; a bound on the transform's rounding is added to every cell. The distribution is tilted by
+e^{lambda loss} before the transform and back after it, with lambda at the saddle point, so that the
+precision is relative to the tail that delta asks about: delta = 1e-30 is as good as 1e-3.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ NEGLIGIBLE = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """One direction of one pair: `mass[i]` at loss (low + i) * step, `never` at an infinite loss."""
+    """One direction of one pair: `mass[i]` at loss (low + i) * step, `never` at an infinite
+    loss."""
 
     step: float
     low: int
@@ -39,10 +42,12 @@ class Losses:
 
 
 def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Array, Array, float]:
-    """Mass under P at `points` (from 0 up) and at `-points[1:]`, and at infinity, of a pair that dominates the profile.
+    """Mass under P at `points` (from 0 up) and at `-points[1:]`, and at infinity, of a pair that
+    dominates the profile.
 
-    The dominating profile is piecewise linear in e^e, so a cell's mass is a difference of two slopes. Values need only be
-    upper bounds: where they are not convex the mass is cut at 0, which only raises the profile.
+    The dominating profile is piecewise linear in e^e, so a cell's mass is a difference of two
+    slopes. Values need only be upper bounds: where they are not convex the mass is cut at 0, which
+    only raises the profile.
     """
     size = max(len(forward), len(backward))
     gaps = np.diff(points[:size])
@@ -60,7 +65,11 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
     above, lost_above = rising(forward)
     below, lost_below = rising(backward)
     middle = max(0.0, 1.0 - float(start) - lost_above - lost_below)
-    return np.concatenate(([middle], above)), below * np.exp(-points[1 : len(below) + 1]), float(forward[-1])
+    return (
+        np.concatenate(([middle], above)),
+        below * np.exp(-points[1 : len(below) + 1]),
+        float(forward[-1]),
+    )
 
 
 def reach(curve: Curve, tail: float, top: float) -> float:
@@ -83,9 +92,15 @@ def _at(curve: Curve, e: float) -> float:
 
 def on_grid(profile: Profile, step: float, tail: float) -> tuple[Losses, Losses]:
     """Both directions of a profile on multiples of `step`."""
-    sizes = [_cells(reach(curve, tail, profile.top), step) for curve in (profile.forward, profile.backward)]
+    sizes = [
+        _cells(reach(curve, tail, profile.top), step)
+        for curve in (profile.forward, profile.backward)
+    ]
     points: Array = np.asarray(step * np.arange(max(sizes) + 1), dtype=np.float64)
-    forward, backward = profile.forward(points[: sizes[0] + 1]), profile.backward(points[: sizes[1] + 1])
+    forward, backward = (
+        profile.forward(points[: sizes[0] + 1]),
+        profile.backward(points[: sizes[1] + 1]),
+    )
     out = []
     for one, other in ((forward, backward), (backward, forward)):
         above, below, never = connect_the_dots(points, one, other)
@@ -94,7 +109,8 @@ def on_grid(profile: Profile, step: float, tail: float) -> tuple[Losses, Losses]
 
 
 def _cells(end: float, step: float) -> int:
-    """How many steps reach `end` for certain: a bounded loss that stays short of its bound would count as infinite."""
+    """How many steps reach `end` for certain: a bounded loss that stays short of its bound would
+    count as infinite."""
     cells = max(1, math.ceil(end / step))
     return cells if cells * step >= end else cells + 1
 
@@ -105,28 +121,39 @@ def costs_anything(profile: Profile) -> bool:
 
 
 def _trimmed(step: float, low: int, mass: Array, never: float) -> Losses:
-    """Without the empty cells at the ends; cells too light for arithmetic count as infinite losses."""
+    """Without the empty cells at the ends; cells too light for arithmetic count as infinite
+    losses."""
     heavy = np.flatnonzero(mass > NEGLIGIBLE)
     if not len(heavy) or not np.all(np.isfinite(mass)):  # losses too large for arithmetic
         return Losses(step, 0, np.array([NEGLIGIBLE]), 1.0)
     first, last = int(heavy[0]), int(heavy[-1]) + 1
-    return Losses(step, low + first, mass[first:last], never + float(mass[:first].sum()) + float(mass[last:].sum()))
+    return Losses(
+        step,
+        low + first,
+        mass[first:last],
+        never + float(mass[:first].sum()) + float(mass[last:].sum()),
+    )
 
 
 def spread(profile: Profile, tail: float) -> float:
     """Twice the larger relative entropy: the variance of the loss when that is small.
 
-    KL(P || Q) is the integral over e >= 0 of H(P || Q) + e^-e H(Q || P), since log is an integral of hockey sticks.
+    KL(P || Q) is the integral over e >= 0 of H(P || Q) + e^-e H(Q || P), since log is an integral
+    of hockey sticks.
     """
     ends = [reach(curve, tail, profile.top) for curve in (profile.forward, profile.backward)]
     points: Array = np.concatenate((np.zeros(1), np.geomspace(1e-6 * max(ends), max(ends), 300)))
     ahead, behind, fall = profile.forward(points), profile.backward(points), np.exp(-points)
-    return 2 * max(float(np.trapezoid(ahead + fall * behind, points)), float(np.trapezoid(behind + fall * ahead, points)))
+    return 2 * max(
+        float(np.trapezoid(ahead + fall * behind, points)),
+        float(np.trapezoid(behind + fall * ahead, points)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """One direction of a composition: each loss distribution with how many times it is used, all on one grid."""
+    """One direction of a composition: each loss distribution with how many times it is used, all on
+    one grid."""
 
     step: float
     parts: tuple[tuple[Losses, int], ...]
@@ -137,7 +164,9 @@ class Parts:
 
     def cumulant(self, tilt: float) -> float:
         """log E e^{tilt x total loss}, over finite losses."""
-        return math.fsum(count * _log_mean_exp(part.mass, tilt * part.losses) for part, count in self.parts)
+        return math.fsum(
+            count * _log_mean_exp(part.mass, tilt * part.losses) for part, count in self.parts
+        )
 
 
 def _log_mean_exp(mass: Array, exponents: Array) -> float:
@@ -148,7 +177,8 @@ def _log_mean_exp(mass: Array, exponents: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Sketch:
-    """A few hundred cells for each part: enough to choose the tilt and the window, which need no certainty."""
+    """A few hundred cells for each part: enough to choose the tilt and the window, which need no
+    certainty."""
 
     parts: tuple[tuple[Array, Array, int], ...]
 
@@ -157,7 +187,9 @@ class _Sketch:
         out = []
         for part, count in parts.parts:
             tip = max(0, len(part.mass) - 128)
-            starts = np.concatenate((np.arange(0, tip, max(1, tip // 512)), np.arange(tip, len(part.mass))))
+            starts = np.concatenate(
+                (np.arange(0, tip, max(1, tip // 512)), np.arange(tip, len(part.mass)))
+            )
             mass = np.add.reduceat(part.mass, starts)
             centre = np.add.reduceat(part.mass * part.losses, starts) / np.maximum(mass, 1e-300)
             keep = mass > 0
@@ -165,7 +197,9 @@ class _Sketch:
         return _Sketch(tuple(out))
 
     def cumulant(self, tilt: float) -> float:
-        return math.fsum(count * _log_mean_exp(mass, tilt * losses) for mass, losses, count in self.parts)
+        return math.fsum(
+            count * _log_mean_exp(mass, tilt * losses) for mass, losses, count in self.parts
+        )
 
     def deviation(self) -> float:
         """The standard deviation of the total, or so."""
@@ -188,7 +222,8 @@ def _tilt_for_delta(sketch: _Sketch, delta: float, scale: float, most: float) ->
 
 
 def _gain(t: float) -> float:
-    """What the hockey stick's 1 - e^-(loss - epsilon) adds to a Chernoff bound's logarithm, as in Renyi conversion."""
+    """What the hockey stick's 1 - e^-(loss - epsilon) adds to a Chernoff bound's logarithm, as in
+    Renyi conversion."""
     return t * math.log(t / (t + 1)) - math.log(t + 1) if t > 0 else 0.0
 
 
@@ -200,7 +235,8 @@ def _tilt_for_epsilon(sketch: _Sketch, epsilon: float, scale: float, most: float
 
 @dataclass(frozen=True, eq=False)
 class _Tilted:
-    """The total's mass is `mass` x exp(scale - tilt x (loss - centre)); `never` includes what lies above the window."""
+    """The total's mass is `mass` x exp(scale - tilt x (loss - centre)); `never` includes what lies
+    above the window."""
 
     losses: Array
     mass: Array
@@ -210,7 +246,8 @@ class _Tilted:
     never: float
 
     def sums(self) -> tuple[Array, Array, Array]:
-        """Losses from where it can be computed, and from each cell up: the mass, and the mass x e^-(loss - centre)."""
+        """Losses from where it can be computed, and from each cell up: the mass, and the mass x
+        e^-(loss - centre)."""
         away = self.losses - self.centre
         first = int(np.searchsorted(away, -600.0 / (1.0 + self.tilt)))
         away = away[first:]
@@ -224,7 +261,9 @@ def window_cells(parts: Parts, delta: float) -> int:
     """How many cells the transform for this delta needs."""
     sketch = _Sketch.of(parts)
     scale = sketch.deviation()
-    low, high, _ = _window(parts, sketch, _tilt_for_delta(sketch, delta, scale, _steepest(scale, parts.step)), scale)
+    low, high, _ = _window(
+        parts, sketch, _tilt_for_delta(sketch, delta, scale, _steepest(scale, parts.step)), scale
+    )
     return high - low
 
 
@@ -257,7 +296,8 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
         spectrum *= rfft(np.bincount(where, weights=weights, minlength=cells)) ** count
         cumulant, uses = cumulant + count * one, uses + count
     mass = np.roll(irfft(spectrum, cells), -(low % cells))
-    # Each of `uses` factors is off by a few roundings of the transform; the mean modulus bounds the error of every cell.
+    # Each of `uses` factors is off by a few roundings of the transform; the mean modulus bounds the
+    # error of every cell.
     slack = 4 * ROUNDING * (uses + 1) * (math.log2(cells) + 4) * float(np.mean(np.abs(spectrum)))
     losses: Array = np.asarray((low + np.arange(cells)) * parts.step, dtype=np.float64)
     never = parts.never
@@ -269,7 +309,8 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
 
 
 def epsilon_of(parts: Parts, delta: float) -> float:
-    """The least epsilon at delta > 0, from above; inf when delta does not cover the infinite losses."""
+    """The least epsilon at delta > 0, from above; inf when delta does not cover the infinite
+    losses."""
     if not parts.parts:
         return 0.0
     sketch = _Sketch.of(parts)
@@ -282,12 +323,18 @@ def epsilon_of(parts: Parts, delta: float) -> float:
             return math.inf
         losses, mass, weighed = total.sums()
         share = math.exp(min(700.0, math.log(delta - total.never) - total.scale))
-        after = np.append(mass[1:], 0.0) - np.exp(np.minimum(losses - total.centre, 700.0)) * np.append(weighed[1:], 0.0)
+        after = np.append(mass[1:], 0.0) - np.exp(
+            np.minimum(losses - total.centre, 700.0)
+        ) * np.append(weighed[1:], 0.0)
         index = int(np.argmax(after <= share))
         found = min(found, float(losses[index]))
         if index > 0:
             left, weight = float(mass[index]) - share, float(weighed[index])
-            inside = total.centre + math.log(left / weight) if left > 0 and weight > 0 else float(losses[index])
+            inside = (
+                total.centre + math.log(left / weight)
+                if left > 0 and weight > 0
+                else float(losses[index])
+            )
             return max(0.0, min(float(losses[index]), max(float(losses[index - 1]), inside)))
         if found <= 0:
             return 0.0
@@ -301,21 +348,31 @@ def delta_of(parts: Parts, epsilon: float) -> float:
         return 0.0
     sketch = _Sketch.of(parts)
     scale = sketch.deviation()
-    total = _compose(parts, sketch, _tilt_for_epsilon(sketch, epsilon, scale, _steepest(scale, parts.step)), scale)
+    total = _compose(
+        parts,
+        sketch,
+        _tilt_for_epsilon(sketch, epsilon, scale, _steepest(scale, parts.step)),
+        scale,
+    )
     losses, mass, weighed = total.sums()
     if epsilon < losses[0]:
         return 1.0
     index = int(np.searchsorted(losses, epsilon, side="right"))
     if index == len(losses):
         return min(1.0, total.never)
-    share = float(mass[index]) - math.exp(min(epsilon - total.centre, 700.0)) * float(weighed[index])
+    share = float(mass[index]) - math.exp(min(epsilon - total.centre, 700.0)) * float(
+        weighed[index]
+    )
     if share <= 0:
         return min(1.0, total.never)
     return min(1.0, total.never + math.exp(min(0.0, total.scale + math.log(share))))
 
 
-def both_ways(parts: Sequence[tuple[tuple[Losses, Losses], int]], step: float) -> tuple[Parts, Parts]:
-    """A composition in its two directions: every mechanism sees the same pair of neighbours in the same order."""
+def both_ways(
+    parts: Sequence[tuple[tuple[Losses, Losses], int]], step: float
+) -> tuple[Parts, Parts]:
+    """A composition in its two directions: every mechanism sees the same pair of neighbours in the
+    same order."""
     return (
         Parts(step, tuple((pair[0], count) for pair, count in parts)),
         Parts(step, tuple((pair[1], count) for pair, count in parts)),

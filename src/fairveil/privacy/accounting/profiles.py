@@ -1,12 +1,14 @@
 """Privacy profiles: how far one neighbour is from the other, as hockey-stick divergences.
 
-For a pair (P, Q), `forward(e)` is H(P || Q) at e^e, the sum over outcomes of max(0, P - e^e Q), and `backward(e)` is
-H(Q || P), both for e >= 0: together they hold everything that composition needs, since
-H(P || Q) at -e is 1 - e^-e + e^-e H(Q || P) at e. All are exact or upper bounds, and keep their *relative* precision in
-the tails: each is written as one tail probability times 1 - e^negative, in logarithms.
+For a pair (P, Q), `forward(e)` is H(P || Q) at e^e, the sum over outcomes of max(0, P - e^e Q), and
+`backward(e)` is H(Q || P), both for e >= 0: together they hold everything that composition needs,
+since
+H(P || Q) at -e is 1 - e^-e + e^-e H(Q || P) at e. All are exact or upper bounds, and keep their
+*relative* precision in the tails: each is written as one tail probability times 1 - e^negative, in
+logarithms.
 
-Letters: q a sampling rate, mu a shift over a Gaussian's standard deviation, s a shift over a Laplace's scale, h the step
-of a grid, e a privacy loss.
+Letters: q a sampling rate, mu a shift over a Gaussian's standard deviation, s a shift over a
+Laplace's scale, h the step of a grid, e a privacy loss.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ ROUNDED = 2.0**-51
 
 @dataclass(frozen=True)
 class Profile:
-    """Both directions of a dominating pair, and `top`, a loss beyond which both are flat (inf when there is none)."""
+    """Both directions of a dominating pair, and `top`, a loss beyond which both are flat (inf when
+    there is none)."""
 
     forward: Curve
     backward: Curve
@@ -47,10 +50,11 @@ def symmetric(curve: Curve, top: float = math.inf) -> Profile:
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """Phi(x) - e^epsilon Phi(x - mu) with x = mu/2 - epsilon/mu, epsilon >= 0: the exact profile of a Gaussian (T1).
+    """Phi(x) - e^epsilon Phi(x - mu) with x = mu/2 - epsilon/mu, epsilon >= 0: the exact profile of
+    a Gaussian (T1).
 
-    e^epsilon phi(x - mu) = phi(x), so the second term is phi(x) times a scaled complementary error function, and nothing
-    overflows or cancels to nothing for mu from 1e-8 to 1e8.
+    e^epsilon phi(x - mu) = phi(x), so the second term is phi(x) times a scaled complementary error
+    function, and nothing overflows or cancels to nothing for mu from 1e-8 to 1e8.
     """
     x = mu / 2 - epsilon / mu
     second = float(erfcx((mu - x) / math.sqrt(2)))
@@ -63,7 +67,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def _erfcx_fall(x: Array, mu: float) -> Array:
-    """erfcx(-x/sqrt 2) - erfcx((mu-x)/sqrt 2) for a small mu, from above: the size of its slope is convex.
+    """erfcx(-x/sqrt 2) - erfcx((mu-x)/sqrt 2) for a small mu, from above: the size of its slope is
+    convex.
 
     The slope is 2 z erfcx(z) - 2/sqrt(pi), so the chord of its ends is above it.
     """
@@ -102,8 +107,9 @@ def _mirrored(curve: Curve) -> Curve:
 def _laplace_gaussian(s: float, mu: float) -> Curve:
     """The joint release of a Laplace and a Gaussian, e >= 0; either may be absent (0).
 
-    The loss of the Laplace is s with probability 1/2, -s with e^-s/2, and has density e^{(l-s)/2}/4 between; adding the
-    Gaussian loss N(mu^2/2, mu^2) and integrating by parts gives, with u = mu/2 - (e-s)/mu and v = mu/2 - (e+s)/mu,
+    The loss of the Laplace is s with probability 1/2, -s with e^-s/2, and has density e^{(l-s)/2}/4
+    between; adding the Gaussian loss N(mu^2/2, mu^2) and integrating by parts gives, with u = mu/2
+    - (e-s)/mu and v = mu/2 - (e+s)/mu,
         P(loss > e) = Phi(u) - e^{(e-s)/2 - mu^2/8} (Phi(u - mu/2) - Phi(v - mu/2)) / 2,
     and by symmetry Q(loss > e) = P(loss < -e). The profile is their difference, P - e^e Q.
     """
@@ -137,7 +143,8 @@ def _log_between(low: Array, high: Array) -> Array:
 
 
 def joint(mu: float, s: float, atoms: Atoms = ONLY_ZERO) -> Profile:
-    """Gaussians (merged into mu), Laplaces (merged into s: theory.md#t5) and discrete Laplaces (`atoms`), one joint release."""
+    """Gaussians (merged into mu), Laplaces (merged into s: theory.md#t5) and discrete Laplaces
+    (`atoms`), one joint release."""
     inner = _laplace_gaussian(s, mu)
     top = math.inf if mu > 0 else s + max(loss for loss, _ in atoms)
     if atoms == ONLY_ZERO:
@@ -154,12 +161,15 @@ def joint(mu: float, s: float, atoms: Atoms = ONLY_ZERO) -> Profile:
 
 
 def discrete_laplace_atoms(scale: float, shift: int) -> Atoms:
-    """The privacy loss of P(x) ~ exp(-|x|/scale) on the integers, moved by `shift`: at most 257 atoms, rounded up."""
+    """The privacy loss of P(x) ~ exp(-|x|/scale) on the integers, moved by `shift`: at most 257
+    atoms, rounded up."""
     t = 1.0 / scale
     ends = 1.0 / (1.0 + math.exp(-t))
     inside = np.arange(1, shift)
     losses = np.concatenate(([shift * t], (shift - 2.0 * inside) * t, [-shift * t]))
-    masses = np.concatenate(([ends], math.tanh(t / 2) * np.exp(-inside * t), [math.exp(-shift * t) * ends]))
+    masses = np.concatenate(
+        ([ends], math.tanh(t / 2) * np.exp(-inside * t), [math.exp(-shift * t) * ends])
+    )
     return _thinned(losses, masses)
 
 
@@ -172,24 +182,31 @@ def product_atoms(first: Atoms, second: Atoms) -> Atoms:
 
 
 def _thinned(losses: Array, masses: Array) -> Atoms:
-    """At most `MOST_ATOMS` groups of neighbouring atoms (descending), each put at its largest loss, which only costs more."""
+    """At most `MOST_ATOMS` groups of neighbouring atoms (descending), each put at its largest loss,
+    which only costs more."""
     groups = math.ceil(len(losses) / MOST_ATOMS)
     starts = np.arange(0, len(losses), groups)
-    return tuple(zip(losses[starts].tolist(), np.add.reduceat(masses, starts).tolist(), strict=True))
+    return tuple(
+        zip(losses[starts].tolist(), np.add.reduceat(masses, starts).tolist(), strict=True)
+    )
 
 
 def pure(epsilon: float, delta: float = 0.0) -> Profile:
-    """Any (epsilon, delta)-private mechanism: delta + (1 - delta)(e^epsilon - e^e)/(1 + e^epsilon) below epsilon."""
+    """Any (epsilon, delta)-private mechanism: delta + (1 - delta)(e^epsilon - e^e)/(1 + e^epsilon)
+    below epsilon."""
 
     def curve(e: Array) -> Array:
-        response = np.maximum(0.0, -np.expm1(np.minimum(e - epsilon, 0.0))) / (1 + math.exp(-epsilon))
+        response = np.maximum(0.0, -np.expm1(np.minimum(e - epsilon, 0.0))) / (
+            1 + math.exp(-epsilon)
+        )
         return np.asarray(delta + (1 - delta) * response)
 
     return symmetric(curve, epsilon)
 
 
 def bounded_range(epsilon: float) -> Profile:
-    """The exponential mechanism: (1 - e^{(e - epsilon)/2})^2 / (1 - e^-epsilon) below epsilon (theory.md#t6)."""
+    """The exponential mechanism: (1 - e^{(e - epsilon)/2})^2 / (1 - e^-epsilon) below epsilon
+    (theory.md#t6)."""
 
     def curve(e: Array) -> Array:
         return np.asarray(np.expm1(np.minimum(e - epsilon, 0.0) / 2) ** 2 / -math.expm1(-epsilon))
@@ -198,7 +215,8 @@ def bounded_range(epsilon: float) -> Profile:
 
 
 def poisson_add_remove(base: Profile, q: float) -> Profile:
-    """theory.md#t2: the exact amplification, by a secret Poisson batch, of any symmetric pair under add-remove."""
+    """theory.md#t2: the exact amplification, by a secret Poisson batch, of any symmetric pair under
+    add-remove."""
 
     top = base.top if math.isinf(base.top) else math.log1p(q * math.expm1(min(base.top, 700.0)))
     top = top if base.top <= 700.0 else base.top
@@ -225,7 +243,8 @@ def _amplified(e: Array, q: float) -> Array:
 
 
 def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Profile:
-    """Replace-one on a secret Poisson batch, any base: q((1-b) H_alone + b H_replaced) at a0 = 1 + (a-1)/q, b = a/a0.
+    """Replace-one on a secret Poisson batch, any base: q((1-b) H_alone + b H_replaced) at a0 = 1 +
+    (a-1)/q, b = a/a0.
 
     By advanced joint convexity and convexity; loose by 10 to 90 percent (theory.md#generic).
     """
@@ -243,11 +262,13 @@ def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Prof
 
 
 def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
-    """theory.md#t3: replace-one on a secret Poisson batch, Gaussian noise of deviation 1, |u|, |v| <= c and |u - v| <= d.
+    """theory.md#t3: replace-one on a secret Poisson batch, Gaussian noise of deviation 1, |u|, |v|
+    <= c and |u - v| <= d.
 
-    q (Phi(t) - k(a-1) Phi(t-c) - a Phi(t-d)) with k = (1-q)/q, where t solves k(a-1) e^{ct-cc/2} + a e^{dt-dd/2} = 1.
-    The logarithm of that sum is convex and rises in t, so Newton's steps from the right never overshoot; at the solution
-    the value is stationary, so what is left of the error in t does not count.
+    q (Phi(t) - k(a-1) Phi(t-c) - a Phi(t-d)) with k = (1-q)/q, where t solves k(a-1) e^{ct-cc/2} +
+    a e^{dt-dd/2} = 1. The logarithm of that sum is convex and rises in t, so Newton's steps from
+    the right never overshoot; at the solution the value is stationary, so what is left of the error
+    in t does not count.
     """
     log_k = math.log1p(-q) - math.log(q) if q < 1 else -math.inf
 
@@ -270,12 +291,14 @@ def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
 
 
 def visible(base: Profile, q: float) -> Profile:
-    """theory.md#t4: when the observer sees who was sampled, the profile is q times the base's, at e >= 0."""
+    """theory.md#t4: when the observer sees who was sampled, the profile is q times the base's, at e
+    >= 0."""
     return Profile(lambda e: q * base.forward(e), lambda e: q * base.backward(e), base.top)
 
 
 def interpolated(points: Array, values: Array, top: float) -> Profile:
-    """The chord, in e^e, through upper bounds at `points` (from 0 up): above the convex profile everywhere between.
+    """The chord, in e^e, through upper bounds at `points` (from 0 up): above the convex profile
+    everywhere between.
 
     Beyond the last point the last value holds.
     """
@@ -283,7 +306,9 @@ def interpolated(points: Array, values: Array, top: float) -> Profile:
     def curve(e: Array) -> Array:
         index = np.clip(np.searchsorted(points, e, side="right") - 1, 0, len(points) - 2)
         start, width = points[index], points[index + 1] - points[index]
-        share = np.minimum(np.exp(e - start - width) * -np.expm1(start - e) / -np.expm1(-width), 1.0)
+        share = np.minimum(
+            np.exp(e - start - width) * -np.expm1(start - e) / -np.expm1(-width), 1.0
+        )
         chord = values[index] + np.maximum(share, 0.0) * (values[index + 1] - values[index])
         return np.asarray(np.where(e >= points[-1], values[-1], chord))
 

@@ -1,6 +1,7 @@
 """Renyi curves: for mechanisms that are known by moments only, for many choices, and for filters.
 
-A curve is the Renyi divergence at each of `ORDERS`, from 1.0001 to 10 million: promises from 1e-3 to 1e3 find their order.
+A curve is the Renyi divergence at each of `ORDERS`, from 1.0001 to 10 million: promises from 1e-3
+to 1e3 find their order.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ FAR_TAIL = 1e-200
 
 @dataclass(frozen=True, eq=False)
 class RenyiCurve:
-    """Divergence at each order, but for an event of probability `leak`, and up to a total variation."""
+    """Divergence at each order, but for an event of probability `leak`, and up to a total
+    variation."""
 
     values: Array
     leak: float = 0.0
@@ -48,27 +50,41 @@ class RenyiCurve:
 
     def __add__(self, other: RenyiCurve) -> RenyiCurve:
         return RenyiCurve(
-            self.values + other.values, self.leak + other.leak, min(1.0, self.total_variation + other.total_variation)
+            self.values + other.values,
+            self.leak + other.leak,
+            min(1.0, self.total_variation + other.total_variation),
         )
 
     def times(self, count: int) -> RenyiCurve:
-        return RenyiCurve(self.values * count, self.leak * count, min(1.0, self.total_variation * count))
+        return RenyiCurve(
+            self.values * count, self.leak * count, min(1.0, self.total_variation * count)
+        )
 
 
 FREE = RenyiCurve(np.zeros_like(ORDERS))
 
 
 def epsilon_of(curve: RenyiCurve, delta: float) -> float:
-    """min over orders a of D_a + log(1 - 1/a) - (log delta + log a)/(a - 1) (Canonne, Kamath and Steinke 2020, Prop. 12)."""
+    """min over orders a of D_a + log(1 - 1/a) - (log delta + log a)/(a - 1) (Canonne, Kamath and
+    Steinke 2020, Prop. 12)."""
     if delta <= curve.leak:
         return math.inf
-    costs = curve.values + np.log1p(-1 / ORDERS) - (math.log(delta - curve.leak) + np.log(ORDERS)) / (ORDERS - 1)
+    costs = (
+        curve.values
+        + np.log1p(-1 / ORDERS)
+        - (math.log(delta - curve.leak) + np.log(ORDERS)) / (ORDERS - 1)
+    )
     return max(0.0, float(np.min(costs)))
 
 
 def delta_of(curve: RenyiCurve, epsilon: float) -> float:
-    """min over orders of e^{(a-1)(D_a - epsilon)} (1 - 1/a)^{a-1} / a: the inverse of `epsilon_of`."""
-    return min(1.0, curve.leak + float(np.exp(np.minimum(0.0, np.min(_log_deltas(curve.values, np.array([epsilon])))))))
+    """min over orders of e^{(a-1)(D_a - epsilon)} (1 - 1/a)^{a-1} / a: the inverse of
+    `epsilon_of`."""
+    return min(
+        1.0,
+        curve.leak
+        + float(np.exp(np.minimum(0.0, np.min(_log_deltas(curve.values, np.array([epsilon])))))),
+    )
 
 
 def _log_deltas(values: Array, epsilons: Array) -> Array:
@@ -78,15 +94,19 @@ def _log_deltas(values: Array, epsilons: Array) -> Array:
 
 
 def largest(epsilon: float, delta: float) -> Array:
-    """At each order the largest divergence from which (epsilon, delta) follows; below 0 where none does."""
-    return np.asarray(epsilon - np.log1p(-1 / ORDERS) + (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1))
+    """At each order the largest divergence from which (epsilon, delta) follows; below 0 where none
+    does."""
+    return np.asarray(
+        epsilon - np.log1p(-1 / ORDERS) + (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    )
 
 
 def profile_of(curve: RenyiCurve) -> Profile:
-    """What a Renyi curve says about the profile: an upper bound, so it may be composed with exact profiles.
+    """What a Renyi curve says about the profile: an upper bound, so it may be composed with exact
+    profiles.
 
-    A pair with at least this profile dominates the mechanism, also when its steps are interleaved with others':
-    those are post-processing of their own dominating pairs, which can be drawn first.
+    A pair with at least this profile dominates the mechanism, also when its steps are interleaved
+    with others': those are post-processing of their own dominating pairs, which can be drawn first.
     """
     top = float(curve.values[-1]) + 1e-5
     points = np.concatenate(([0.0], np.geomspace(min(1e-7, top / 2), top, 1500)))
@@ -95,11 +115,14 @@ def profile_of(curve: RenyiCurve) -> Profile:
     # Pinsker; what is too small for a float is not nothing.
     values[0] = min(near_0, math.sqrt(max(float(curve.values[0]), 1e-290) / 2) * (1 + ROUNDED))
     # A profile falls, so what bounds it at one point bounds it beyond.
-    return profiles.interpolated(points, np.minimum(1.0, np.minimum.accumulate(values) + curve.leak), top)
+    return profiles.interpolated(
+        points, np.minimum(1.0, np.minimum.accumulate(values) + curve.leak), top
+    )
 
 
 def total(event_inventory: Inventory, neighbours: Neighbours) -> RenyiCurve:
-    """The curve of everything: curves add (Mironov 2017), fractions of leaks and total variations too."""
+    """The curve of everything: curves add (Mironov 2017), fractions of leaks and total variations
+    too."""
     out = RenyiCurve(ORDERS * (event_inventory.gaussian / 2), 0.0, event_inventory.total_variation)
     for event, count in event_inventory.others:
         out = out + curve(event, neighbours).times(count)
@@ -126,7 +149,9 @@ def curve(event: Event, neighbours: Neighbours) -> RenyiCurve:
             return _batch(event, neighbours)
         case VisiblySampled():
             inner = total(leaves.inventory(event.event, neighbours), neighbours)
-            return RenyiCurve(_mixed(inner.values, event.rate), event.rate * inner.leak, inner.total_variation)
+            return RenyiCurve(
+                _mixed(inner.values, event.rate), event.rate * inner.leak, inner.total_variation
+            )
         case PrivateSelection():
             return _selection(event, total(leaves.inventory(event.event, neighbours), neighbours))
     joint = leaves.lone(event)
@@ -157,7 +182,8 @@ def joint_values(joint: Joint, orders: Array = ORDERS) -> Array:
 
 
 def _log_moments(loss: Array, mass: Array, steps: Array, off: Array | None = None) -> Array:
-    """log sum of mass e^{step loss}, at each step; mass that is missing counts as loss 0, so that small ones keep their digits.
+    """log sum of mass e^{step loss}, at each step; mass that is missing counts as loss 0, so that
+    small ones keep their digits.
 
     `off`: how far each mass may be too low, times its size.
     """
@@ -181,16 +207,21 @@ def _laplace(s: float, orders: Array = ORDERS) -> Array:
 
 
 def _whole_orders(joint: Joint, q: float) -> Array:
-    """A secret batch under add-remove at whole orders: log sum_k C(a,k) (1-q)^{a-k} q^k e^{(k-1) D_k} / (a-1).
+    """A secret batch under add-remove at whole orders: log sum_k C(a,k) (1-q)^{a-k} q^k e^{(k-1)
+    D_k} / (a-1).
 
-    Exact for a Gaussian, and the direction "remove" dominates since the pair is its own mirror image (Mironov, Talwar and Zhang
-    2019, Theorem 5). Between whole orders the chord of (a-1) D_a, which is convex and 0 at order 1, is an upper bound.
+    Exact for a Gaussian, and the direction "remove" dominates since the pair is its own mirror
+    image (Mironov, Talwar and Zhang 2019, Theorem 5). Between whole orders the chord of (a-1) D_a,
+    which is convex and 0 at order 1, is an upper bound.
     """
-    whole = np.unique(np.round(np.concatenate((np.arange(2.0, 33.0), np.geomspace(33.0, 1024.0, 60)))))
+    whole = np.unique(
+        np.round(np.concatenate((np.arange(2.0, 33.0), np.geomspace(33.0, 1024.0, 60))))
+    )
     uses = np.arange(whole[-1] + 1)
     known = np.zeros_like(uses)
     known[2:] = (uses[2:] - 1) * joint_values(joint, uses[2:])
-    # e^{(k-1) D_k} is 1 for k = 0 and 1, so the excess over 1 is a sum of positive terms from k = 2 on, and loses no digits.
+    # e^{(k-1) D_k} is 1 for k = 0 and 1, so the excess over 1 is a sum of positive terms from k = 2
+    # on, and loses no digits.
     with np.errstate(divide="ignore"):
         excess = np.where(known < 30.0, np.log(np.expm1(np.minimum(known, 30.0))), known)
     heights = [0.0]
@@ -204,7 +235,8 @@ def _whole_orders(joint: Joint, q: float) -> Array:
 
 
 def _response(epsilon: float) -> Array:
-    """Randomised response, the worst of the epsilon-private (Kairouz, Oh and Viswanath 2015), at most a epsilon^2 / 2."""
+    """Randomised response, the worst of the epsilon-private (Kairouz, Oh and Viswanath 2015), at
+    most a epsilon^2 / 2."""
     steps = ORDERS - 1
     x = steps * epsilon
     near = np.minimum(x, 1.0)
@@ -216,16 +248,20 @@ def _response(epsilon: float) -> Array:
 
 
 def bounded_range(epsilon: float) -> Array:
-    """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8 (theory.md#t6).
+    """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8
+    (theory.md#t6).
 
-    A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 - e^-epsilon). With x = e^t
-    the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, and its maximum over t - epsilon has a closed form
-    (Dong, Durfee and Rogers 2020 maximise the hockey stick the same way).
+    A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 -
+    e^-epsilon). With x = e^t the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1)
+    epsilon}, and its maximum over t - epsilon has a closed form (Dong, Durfee and Rogers 2020
+    maximise the hockey stick the same way).
     """
     steps = ORDERS - 1
     whole = -math.expm1(-epsilon)
     r = np.exp(-steps * epsilon)
-    below = np.log(-steps * np.expm1(-ORDERS * epsilon)) - np.log(-ORDERS * np.expm1(-steps * epsilon))
+    below = np.log(-steps * np.expm1(-ORDERS * epsilon)) - np.log(
+        -ORDERS * np.expm1(-steps * epsilon)
+    )
     below = np.clip(below, -epsilon, 0.0)
     p = np.clip(-np.expm1(below) / whole, 0.0, 1.0)
     up, down = np.minimum(steps * (epsilon + below), 30.0), steps * below
@@ -234,7 +270,11 @@ def bounded_range(epsilon: float) -> Array:
     moment = np.where(steps * epsilon < 30.0, small, large)
     # Two terms of size epsilon cancel to order a epsilon^2 / 8: rounded up by what that may lose.
     return np.asarray(
-        np.clip(moment / steps + 16 * ROUNDED * epsilon, 0.0, np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 8))
+        np.clip(
+            moment / steps + 16 * ROUNDED * epsilon,
+            0.0,
+            np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 8),
+        )
     )
 
 
@@ -243,11 +283,17 @@ def _mixed(values: Array, q: float) -> Array:
     steps = ORDERS - 1
     near = np.log1p(q * np.expm1(np.minimum(steps * values, 30.0)))
     far = steps * values + math.log(q)
-    return np.asarray(np.where(steps * values < 30.0, near, np.logaddexp(far, math.log1p(-q) if q < 1 else -np.inf)) / steps)
+    return np.asarray(
+        np.where(
+            steps * values < 30.0, near, np.logaddexp(far, math.log1p(-q) if q < 1 else -np.inf)
+        )
+        / steps
+    )
 
 
 def batch_profile(event: PoissonSampled, neighbours: Neighbours) -> Profile:
-    """The profile of one secret batch: T2 under add-remove, T3 or the generic bound under replace-one."""
+    """The profile of one secret batch: T2 under add-remove, T3 or the generic bound under
+    replace-one."""
     batch = leaves.one_batch(event, neighbours)
     alone = _base(batch.alone)
     if batch.replaced is None:
@@ -258,19 +304,27 @@ def batch_profile(event: PoissonSampled, neighbours: Neighbours) -> Profile:
 
 
 def _base(joint: Joint) -> Profile:
-    """The exact profile; with discrete Gaussian parts, whose amplification is known by moments only, what those imply."""
-    return profile_of(RenyiCurve(joint_values(joint))) if joint.rho else profiles.joint(joint.mu, joint.s, joint.atoms)
+    """The exact profile; with discrete Gaussian parts, whose amplification is known by moments
+    only, what those imply."""
+    return (
+        profile_of(RenyiCurve(joint_values(joint)))
+        if joint.rho
+        else profiles.joint(joint.mu, joint.s, joint.atoms)
+    )
 
 
 def _batch(event: PoissonSampled, neighbours: Neighbours) -> RenyiCurve:
-    """Moments of the discrete pair that connects the dots of the profile on an uneven grid: from above, at every order.
+    """Moments of the discrete pair that connects the dots of the profile on an uneven grid: from
+    above, at every order.
 
     A secret batch never costs more than its release on everything, which the last line uses.
     """
     profile = batch_profile(event, neighbours)
     batch = leaves.one_batch(event, neighbours)
     full = joint_values(batch.replaced or batch.alone)
-    ends = [losses.reach(side, FAR_TAIL, profile.top) for side in (profile.forward, profile.backward)]
+    ends = [
+        losses.reach(side, FAR_TAIL, profile.top) for side in (profile.forward, profile.backward)
+    ]
     scale = min(math.sqrt(losses.spread(profile, 1e-20)), max(ends))
     even = np.linspace(0.0, min(8 * scale, max(ends)), 1200)
     points = np.union1d(even, np.geomspace(1e-4 * scale, 1.001 * max(ends), 1200))
@@ -291,9 +345,11 @@ def _batch(event: PoissonSampled, neighbours: Neighbours) -> RenyiCurve:
 
 
 def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
-    """Papernot and Steinke 2022: Theorem 2 (truncated negative binomial, shape >= 0) and Theorem 6 (Poisson).
+    """Papernot and Steinke 2022: Theorem 2 (truncated negative binomial, shape >= 0) and Theorem 6
+    (Poisson).
 
-    A leak of one run, or a sampler's error in it, happens in one of the runs with probability at most the mean times as much.
+    A leak of one run, or a sampler's error in it, happens in one of the runs with probability at
+    most the mean times as much.
     """
     steps = ORDERS - 1
     if math.isinf(event.shape):
@@ -302,7 +358,9 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
         out = inner.values + event.mean * own + max(0.0, math.log(event.mean)) / steps
     else:
         gamma = stopping(event.mean, event.shape)
-        worst = (1 + event.shape) * float(np.min((1 - 1 / ORDERS) * inner.values - math.log(gamma) / ORDERS))
+        worst = (1 + event.shape) * float(
+            np.min((1 - 1 / ORDERS) * inner.values - math.log(gamma) / ORDERS)
+        )
         out = inner.values + worst + math.log(event.mean) / steps
     out = np.minimum.accumulate(out[::-1])[::-1]
     error = min(1.0, event.mean * (inner.leak + inner.total_variation))
@@ -310,7 +368,8 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
 
 
 def stopping(mean: float, shape: float) -> float:
-    """The gamma of the truncated negative binomial of this mean, from below: its mean falls from inf to 1 as gamma rises."""
+    """The gamma of the truncated negative binomial of this mean, from below: its mean falls from
+    inf to 1 as gamma rises."""
     low, high = -math.log(2 * (shape + 2) * mean) - 60.0, 0.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -319,8 +378,13 @@ def stopping(mean: float, shape: float) -> float:
 
 
 def _mean_runs(log_gamma: float, shape: float) -> float:
-    """shape (1 - gamma) / (gamma (1 - gamma^shape)); shape 0 is the limit (1 - gamma) / (gamma log(1/gamma))."""
+    """shape (1 - gamma) / (gamma (1 - gamma^shape)); shape 0 is the limit (1 - gamma) / (gamma
+    log(1/gamma))."""
     if log_gamma == 0:
         return 1.0
     down = -math.expm1(log_gamma) * math.exp(-log_gamma)
-    return down / -log_gamma if shape * -log_gamma < 1e-12 else down * shape / -math.expm1(shape * log_gamma)
+    return (
+        down / -log_gamma
+        if shape * -log_gamma < 1e-12
+        else down * shape / -math.expm1(shape * log_gamma)
+    )

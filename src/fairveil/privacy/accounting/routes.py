@@ -1,7 +1,8 @@
-"""The ways to a total: closed form, loss distributions, Renyi, plain addition. Each is valid alone; the least wins.
+"""The ways to a total: closed form, loss distributions, Renyi, plain addition. Each is valid alone;
+the least wins.
 
-Every route answers two questions about an `Inventory`: `epsilon(delta)` and `delta(epsilon)`. Sampler errors (theory.md#t7) are
-added on top by `priced`, for every route alike.
+Every route answers two questions about an `Inventory`: `epsilon(delta)` and `delta(epsilon)`.
+Sampler errors (theory.md#t7) are added on top by `priced`, for every route alike.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ NOTHING = "nothing read"
 NO_ROUTE = "none"
 
 FINE = 0.03
-"""The grid's step over the deviation of one loss: rounding adds step^2/6 to the variance, 1.5e-4 of it."""
+"""The grid's step over the deviation of one loss: rounding adds step^2/6 to the variance, 1.5e-4 of
+it."""
 TOTAL_FINE = 1e-3
 """The same over the deviation of the total."""
 
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """A named way from delta to epsilon and back; `sampled_error` is charged by T7 beside the inventory's own."""
+    """A named way from delta to epsilon and back; `sampled_error` is charged by T7 beside the
+    inventory's own."""
 
     name: str
     epsilon: Callable[[float], float]
@@ -56,7 +59,8 @@ class Route:
 
 
 def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
-    """Every route that can price this inventory, the quickest first. Empty when something was released without noise."""
+    """Every route that can price this inventory, the quickest first. Empty when something was
+    released without noise."""
     if not total.private:
         return []
     error = total.total_variation
@@ -66,7 +70,12 @@ def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
     if not total.others:
         mu = math.sqrt(total.gaussian)
         out.append(
-            Route(CLOSED_FORM, lambda delta: gaussian_epsilon(mu, delta), lambda epsilon: gaussian_delta(epsilon, mu), error)
+            Route(
+                CLOSED_FORM,
+                lambda delta: gaussian_epsilon(mu, delta),
+                lambda epsilon: gaussian_delta(epsilon, mu),
+                error,
+            )
         )
     pure, leak = addition(total, neighbours)
     if not math.isinf(pure):
@@ -82,12 +91,15 @@ def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
 
 
 def whole_error(total: Inventory, neighbours: Neighbours) -> float:
-    """The samplers' total variation, with that of samplers inside visible batches and private selections (theory.md#t7)."""
+    """The samplers' total variation, with that of samplers inside visible batches and private
+    selections (theory.md#t7)."""
     errors = [total.total_variation]
     for event, count in total.others:
         if isinstance(event, VisiblySampled | PrivateSelection):
             runs = event.mean if isinstance(event, PrivateSelection) else 1.0
-            errors.append(count * runs * whole_error(leaves.inventory(event.event, neighbours), neighbours))
+            errors.append(
+                count * runs * whole_error(leaves.inventory(event.event, neighbours), neighbours)
+            )
     return min(1.0, math.fsum(errors))
 
 
@@ -99,7 +111,9 @@ def certain_loss(total: Inventory, neighbours: Neighbours) -> float:
             lost.append(count * event.delta)
         elif isinstance(event, VisiblySampled | PrivateSelection):
             runs = event.mean if isinstance(event, PrivateSelection) else event.rate
-            lost.append(count * runs * certain_loss(leaves.inventory(event.event, neighbours), neighbours))
+            lost.append(
+                count * runs * certain_loss(leaves.inventory(event.event, neighbours), neighbours)
+            )
     return min(1.0, math.fsum(lost))
 
 
@@ -128,7 +142,8 @@ def moments(total: Inventory, neighbours: Neighbours) -> Route:
 
 
 def by_losses(total: Inventory, neighbours: Neighbours) -> Route:
-    """The route by privacy-loss distributions; what is known by its moments only enters by the profile that they imply."""
+    """The route by privacy-loss distributions; what is known by its moments only enters by the
+    profile that they imply."""
     error = total.total_variation + _hidden_error(total, neighbours)
 
     def epsilon(delta: float) -> float:
@@ -145,7 +160,8 @@ def by_losses(total: Inventory, neighbours: Neighbours) -> Route:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The least epsilon with `gaussian_delta(epsilon, mu) <= delta`, from above (Balle and Wang 2018).
+    """The least epsilon with `gaussian_delta(epsilon, mu) <= delta`, from above (Balle and Wang
+    2018).
 
     >>> gaussian_epsilon(1.0, 1.0), gaussian_epsilon(1.0, 0.0)
     (0.0, inf)
@@ -212,11 +228,15 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
 
 
 def has_competition(total: Inventory) -> bool:
-    """Whether Renyi can beat the loss distributions: moments known only, or choices, whose sup-profile composes loosely."""
+    """Whether Renyi can beat the loss distributions: moments known only, or choices, whose
+    sup-profile composes loosely."""
     return any(
         _by_moments(event)
         or isinstance(event, Exponential | VisiblySampled)
-        or (isinstance(event, PoissonSampled) and any(isinstance(part, DiscreteGaussian) for part in joint_parts(event.event)))
+        or (
+            isinstance(event, PoissonSampled)
+            and any(isinstance(part, DiscreteGaussian) for part in joint_parts(event.event))
+        )
         for event, _ in total.others
     )
 
@@ -231,17 +251,26 @@ def _by_moments(event: Event) -> bool:
 
 
 def _hidden_error(total: Inventory, neighbours: Neighbours) -> float:
-    nested = [(event, count) for event, count in total.others if isinstance(event, PrivateSelection | VisiblySampled)]
-    return math.fsum(count * renyi.curve(event, neighbours).total_variation for event, count in nested)
+    nested = [
+        (event, count)
+        for event, count in total.others
+        if isinstance(event, PrivateSelection | VisiblySampled)
+    ]
+    return math.fsum(
+        count * renyi.curve(event, neighbours).total_variation for event, count in nested
+    )
 
 
 def _tail(delta: float) -> float:
-    """Mass that may be called infinite: a millionth of delta, in whole decades so that near deltas share their grids."""
+    """Mass that may be called infinite: a millionth of delta, in whole decades so that near deltas
+    share their grids."""
     return float(10.0 ** (math.floor(math.log10(delta)) - 6)) if delta > 1e-290 else 1e-297
 
 
 @lru_cache(maxsize=4)
-def _composition(total: Inventory, neighbours: Neighbours, tail: float) -> tuple[losses.Parts, losses.Parts]:
+def _composition(
+    total: Inventory, neighbours: Neighbours, tail: float
+) -> tuple[losses.Parts, losses.Parts]:
     """Every mechanism's losses on one grid that suits the whole, in both directions."""
     uses: list[tuple[Profile, int, Event | None]] = []
     unknown = renyi.FREE
@@ -262,7 +291,12 @@ def _composition(total: Inventory, neighbours: Neighbours, tail: float) -> tuple
     step = _step([(profile, count) for profile, count, _ in uses], tail)
     while True:
         pairs = [
-            (losses.on_grid(profile, step, tail) if event is None else _kept(event, neighbours, step, tail), count)
+            (
+                losses.on_grid(profile, step, tail)
+                if event is None
+                else _kept(event, neighbours, step, tail),
+                count,
+            )
             for profile, count, event in uses
         ]
         ways = losses.both_ways(pairs, step)
@@ -273,13 +307,18 @@ def _composition(total: Inventory, neighbours: Neighbours, tail: float) -> tuple
 
 
 def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
-    """Small against one loss and against the total, not so small that the cells run out; a bounded loss falls on the grid."""
+    """Small against one loss and against the total, not so small that the cells run out; a bounded
+    loss falls on the grid."""
     times = sum(count for _, count in uses)
     variance = math.fsum(count * losses.spread(profile, tail) for profile, count in uses)
     step = min(FINE * math.sqrt(variance / times), TOTAL_FINE * math.sqrt(variance))
     if step > 0:
         step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))
-    reached = [losses.reach(side, tail, profile.top) for profile, _ in uses for side in (profile.forward, profile.backward)]
+    reached = [
+        losses.reach(side, tail, profile.top)
+        for profile, _ in uses
+        for side in (profile.forward, profile.backward)
+    ]
     step = max(step, math.fsum(reached) / losses.MOST_CELLS, max(reached) * 1e-6)
     bounded = [profile.top for profile, _ in uses if profile.top <= max(reached)]
     least = min(bounded, default=0.0)
@@ -312,16 +351,26 @@ def _profile(event: Event, neighbours: Neighbours) -> Profile:
         case VisiblySampled():
             return profiles.visible(_inner_profile(event.event, neighbours), event.rate)
     joint = leaves.lone(event)
-    return profiles.joint(joint.mu, joint.s, joint.atoms) if joint else renyi.profile_of(renyi.curve(event, neighbours))
+    return (
+        profiles.joint(joint.mu, joint.s, joint.atoms)
+        if joint
+        else renyi.profile_of(renyi.curve(event, neighbours))
+    )
 
 
 def _inner_profile(event: Event, neighbours: Neighbours) -> Profile:
-    """Of what is asked of a visible batch: exact for Gaussians or one mechanism, else what its moments imply."""
+    """Of what is asked of a visible batch: exact for Gaussians or one mechanism, else what its
+    moments imply."""
     inside = leaves.inventory(event, neighbours)
     if not inside.others and inside.gaussian == 0:
         return profiles.joint(0.0, 0.0)
     if not inside.others:
         return profiles.gaussian(math.sqrt(inside.gaussian))
-    if inside.gaussian == 0 and len(inside.others) == 1 and inside.others[0][1] == 1 and not _by_moments(inside.others[0][0]):
+    if (
+        inside.gaussian == 0
+        and len(inside.others) == 1
+        and inside.others[0][1] == 1
+        and not _by_moments(inside.others[0][0])
+    ):
         return _profile(inside.others[0][0], neighbours)
     return renyi.profile_of(renyi.total(inside, neighbours))

@@ -1,19 +1,23 @@
-"""One more release, chosen after what was released before it was looked at: the price of both together (theory.md#t10).
+"""One more release, chosen after what was released before it was looked at: the price of both
+together (theory.md#t10).
 
-`before` is a plan that was fixed before data were touched. Its answers are seen, and only then it is decided what is released
-next. The tight total of both is no bound: two releases may each complete `before` to exactly (epsilon, delta), and choosing
-between them by its answers goes beyond that. A filter is one way out. This is another, with less noise: two references, one
-pure and one Gaussian (delta 0: the pure one alone), that the promise and `before` fix by themselves.
+`before` is a plan that was fixed before data were touched. Its answers are seen, and only then it
+is decided what is released next. The tight total of both is no bound: two releases may each
+complete `before` to exactly (epsilon, delta), and choosing between them by its answers goes beyond
+that. A filter is one way out. This is another, with less noise: two references, one pure and one
+Gaussian (delta 0: the pure one alone), that the promise and `before` fix by themselves.
 
-Theorem. Let `before` lose a probability `lost` for certain, whatever follows (what `Approximate` events lose), and let each of
-k references together with `before` cost at most epsilon at delta `lost + (delta - lost) / k`. Then `before`, and after it any
-release that is no easier to tell apart than one of the references, are (epsilon, delta)-differentially private together,
-however that release is chosen by what was seen. (The proof is in docs/accounting.md.)
+Theorem. Let `before` lose a probability `lost` for certain, whatever follows (what `Approximate`
+events lose), and let each of k references together with `before` cost at most epsilon at delta
+`lost + (delta - lost) / k`. Then `before`, and after it any release that is no easier to tell apart
+than one of the references, are (epsilon, delta)-differentially private together, however that
+release is chosen by what was seen. (The proof is in docs/accounting.md.)
 
 The promise must have been fixed before anything was seen; everything else may be chosen afterwards.
 
 Guarantees (tests/privacy/test_two_steps.py):
-1. No way to choose the second release needs more than the promised delta, among all that `TwoSteps` admits.
+1. No way to choose the second release needs more than the promised delta, among all that `TwoSteps`
+   admits.
 2. A price is never below that of both releases as a plan.
 """
 
@@ -39,8 +43,9 @@ ROUNDED = 1e-15
 
 @dataclass(frozen=True)
 class TwoSteps:
-    """The rule by which a promise is kept where the last release was chosen after all others were looked at: the terms that a
-    `Filter` has for a statement, and the question whether it admits a log."""
+    """The rule by which a promise is kept where the last release was chosen after all others were
+    looked at: the terms that a `Filter` has for a statement, and the question whether it admits a
+    log."""
 
     promise: Promise
     kind: str = KIND
@@ -48,28 +53,37 @@ class TwoSteps:
     reserve: float = 0.0
 
     def require(self, events: Iterable[Event]) -> None:
-        """A `BudgetError` unless the events before the last one, and the last one after them, are within the promise."""
+        """A `BudgetError` unless the events before the last one, and the last one after them, are
+        within the promise."""
         before, after = last_apart(events)
         found = price_after(before, after, self.promise.delta, self.promise.neighbours).epsilon
         if found > self.promise.epsilon * (1.0 + 1e-9):
             raise BudgetError(
                 complaint(
-                    expected=f"at most epsilon={self.promise.epsilon:g} at delta {self.promise.delta:g}",
+                    expected=f"at most epsilon={self.promise.epsilon:g} at delta "
+                    f"{self.promise.delta:g}",
                     of="the last release, chosen after the others were looked at",
                     got=f"epsilon {found:.6g} together with them",
-                    remedy="Give it more noise: fairveil.privacy.price_after says what two such steps cost.",
+                    remedy="Give it more noise: fairveil.privacy.price_after says what two such "
+                    "steps cost.",
                 )
             )
 
 
-def price_after(before: Events, after: Events, delta: float, neighbours: str = "add-remove") -> Price:
-    """What `before`, fixed beforehand, and `after`, chosen when the answers of `before` had been seen, cost together.
+def price_after(
+    before: Events, after: Events, delta: float, neighbours: str = "add-remove"
+) -> Price:
+    """What `before`, fixed beforehand, and `after`, chosen when the answers of `before` had been
+    seen, cost together.
 
     `after`: pure releases alone, or unsampled Gaussians alone.
 
     >>> from fairveil.privacy.events import DiscreteLaplace
     >>> one, other = [Gaussian(8.0)], [DiscreteLaplace(2.0)]
-    >>> round(price([*one, *other], 1e-6).epsilon, 3), round(price_after(one, other, 1e-6).epsilon, 3)
+    >>> (
+    ...     round(price([*one, *other], 1e-6).epsilon, 3),
+    ...     round(price_after(one, other, 1e-6).epsilon, 3),
+    ... )
     (0.99, 1.01)
     """
     relation = leaves.checked_relation(neighbours)
@@ -82,7 +96,8 @@ def price_after(before: Events, after: Events, delta: float, neighbours: str = "
 
 
 def share_of(before: Event, delta: float, neighbours: Neighbours) -> float:
-    """The delta at which `before` and one reference must keep epsilon: what is lost for certain, and half of the rest."""
+    """The delta at which `before` and one reference must keep epsilon: what is lost for certain,
+    and half of the rest."""
     if delta <= 0.0:
         return delta
     lost = min(delta, _lost(before, neighbours))
@@ -95,11 +110,16 @@ def within(promise: Promise, before: Event) -> Promise:
 
 
 def reference(after: Event, neighbours: Neighbours) -> Event:
-    """The reference that `after` is measured by: everything that is no easier to tell apart is admitted alike."""
+    """The reference that `after` is measured by: everything that is no easier to tell apart is
+    admitted alike."""
     total = leaves.inventory(after, neighbours)
     if total.private and not total.total_variation:
         if not total.others:
-            return Gaussian((1.0 - ROUNDED) / math.sqrt(total.gaussian)) if total.gaussian > 0 else NoOp()
+            return (
+                Gaussian((1.0 - ROUNDED) / math.sqrt(total.gaussian))
+                if total.gaussian > 0
+                else NoOp()
+            )
         epsilon, leak = routes.addition(total, neighbours)
         if math.isfinite(epsilon) and leak == 0.0:
             return Pure(epsilon)
@@ -114,7 +134,8 @@ def reference(after: Event, neighbours: Neighbours) -> Event:
 
 
 def last_apart(events: Iterable[Event]) -> tuple[Event, Event]:
-    """All releases but the last, and the last: rounds that are written as repeated are taken apart."""
+    """All releases but the last, and the last: rounds that are written as repeated are taken
+    apart."""
     whole = compose(events)
     if isinstance(whole, Composed):
         rest, last = last_apart([whole.events[-1]])
@@ -131,8 +152,13 @@ def _nothing(event: Event, neighbours: Neighbours) -> bool:
 
 
 def _lost(before: Event, neighbours: Neighbours) -> float:
-    """The probability that `Approximate` events lose everything, from below: whatever follows loses no more there."""
-    lost = [(event, count) for event, count in leaves.inventory(before, neighbours).others if isinstance(event, Approximate)]
+    """The probability that `Approximate` events lose everything, from below: whatever follows loses
+    no more there."""
+    lost = [
+        (event, count)
+        for event, count in leaves.inventory(before, neighbours).others
+        if isinstance(event, Approximate)
+    ]
     if len(lost) == 1 and lost[0][1] == 1:
         return lost[0][0].delta
     kept = math.fsum(count * math.log1p(-event.delta) for event, count in lost)

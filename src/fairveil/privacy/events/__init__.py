@@ -1,11 +1,13 @@
 """What was done to the data, as an immutable tree that can be priced before and after it is done.
 
-Multipliers, not scales. Everywhere but inside `PoissonSampled`, a noise multiplier is the noise's scale (standard deviation
-of a Gaussian, scale of a Laplace) divided by the *sensitivity under the relation of the promise*: the most that one
-neighbour moves the total, in L2 for Gaussians and L1 for Laplace. The relation has then done its work, and unsampled events
-cost the same under every relation. Inside `PoissonSampled`, where a person may be present, absent or replaced by another, it
-is the scale divided by the largest norm c of *one row's contribution*, and `spreads` says how far a replaced row moves the
-total in units of c (2 for signed vectors, sqrt 2 for histograms): theory.md#t2, #t3.
+Multipliers, not scales. Everywhere but inside `PoissonSampled`, a noise multiplier is the noise's
+scale (standard deviation of a Gaussian, scale of a Laplace) divided by the *sensitivity under the
+relation of the promise*: the most that one neighbour moves the total, in L2 for Gaussians and L1
+for Laplace. The relation has then done its work, and unsampled events cost the same under every
+relation. Inside `PoissonSampled`, where a person may be present, absent or replaced by another, it
+is the scale divided by the largest norm c of *one row's contribution*, and `spreads` says how far a
+replaced row moves the total in units of c (2 for signed vectors, sqrt 2 for histograms):
+theory.md#t2, #t3.
 
 An event holds only public numbers, and may be printed.
 """

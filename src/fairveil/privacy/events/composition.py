@@ -16,7 +16,8 @@ MOST_TIMES = 1 << 60
 
 @dataclass(frozen=True)
 class Composed(Event):
-    """All of these, on the same data, adaptively. Inside a sampled event: all on the same batch, one joint release."""
+    """All of these, on the same data, adaptively. Inside a sampled event: all on the same batch,
+    one joint release."""
 
     kind: ClassVar[str] = "composed"
     events: tuple[Event, ...]
@@ -38,12 +39,18 @@ class Repeated(Event):
         _checks.normalise(self, count=_checks.whole(count=self.count))
         if self.count > MOST_TIMES:
             raise InputError(
-                complaint(expected="at most 2^60 times", of="count", got=self.count, remedy="Nothing is done that often.")
+                complaint(
+                    expected="at most 2^60 times",
+                    of="count",
+                    got=self.count,
+                    remedy="Nothing is done that often.",
+                )
             )
 
 
 def compose(events: Iterable[Event]) -> Event:
-    """One event for several: runs of equal neighbours are folded into `Repeated`, no-ops dropped, singletons unwrapped.
+    """One event for several: runs of equal neighbours are folded into `Repeated`, no-ops dropped,
+    singletons unwrapped.
 
     >>> from fairveil.privacy.events import Gaussian
     >>> compose([Gaussian(2.0), Gaussian(2.0), NoOp()])
@@ -65,14 +72,18 @@ def compose(events: Iterable[Event]) -> Event:
 
 
 def spelled_out(event: Event) -> Iterator[Event]:
-    """The answers that an event of composition and repetition stands for, one by one. No-ops cost nothing and are left out."""
-    left = _without_nothing(event)  # once, beforehand: nothing, however often it is repeated, takes no time
+    """The answers that an event of composition and repetition stands for, one by one. No-ops cost
+    nothing and are left out."""
+    # once, beforehand: nothing, however often it is repeated, takes no time
+    left = _without_nothing(event)
     return iter(()) if left is None else _one_by_one(left)
 
 
 def _without_nothing(event: Event) -> Event | None:
     if isinstance(event, Composed):
-        parts = tuple(part for inner in event.events if (part := _without_nothing(inner)) is not None)
+        parts = tuple(
+            part for inner in event.events if (part := _without_nothing(inner)) is not None
+        )
         return Composed(parts) if parts else None
     if isinstance(event, Repeated):
         inner = _without_nothing(event.event)
@@ -92,7 +103,8 @@ def _one_by_one(event: Event) -> Iterator[Event]:
 
 
 def joint_parts(event: Event) -> tuple[Event, ...]:
-    """The leaves of one joint release: the event itself, or what a `Composed` or `Repeated` of leaves spells out."""
+    """The leaves of one joint release: the event itself, or what a `Composed` or `Repeated` of
+    leaves spells out."""
     if isinstance(event, Composed):
         return tuple(part for inner in event.events for part in joint_parts(inner))
     if isinstance(event, Repeated):

@@ -54,14 +54,26 @@ def _plain(value: object) -> Any:
 def need_event(value: object) -> Event:
     if not isinstance(value, Event):
         raise InputError(
-            complaint(expected="an event", of="event", got=brief(value), remedy="Pass Gaussian(1.0), for example.")
+            complaint(
+                expected="an event",
+                of="event",
+                got=brief(value),
+                remedy="Pass Gaussian(1.0), for example.",
+            )
         )
     return value
 
 
 def need_events(values: object) -> tuple[Event, ...]:
     if isinstance(values, Event) or not isinstance(values, Iterable):
-        raise InputError(complaint(expected="several events", of="events", got=brief(values), remedy="Pass a list of events."))
+        raise InputError(
+            complaint(
+                expected="several events",
+                of="events",
+                got=brief(values),
+                remedy="Pass a list of events.",
+            )
+        )
     return tuple(need_event(value) for value in values)
 
 

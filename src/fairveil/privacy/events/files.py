@@ -84,7 +84,11 @@ def from_json_dict(values: object) -> Event:
 
 def from_dict(values: object) -> Event:
     """The inverse of `Event.to_dict`."""
-    if not isinstance(values, Mapping) or not isinstance(values.get("kind"), str) or values["kind"] not in KINDS:
+    if (
+        not isinstance(values, Mapping)
+        or not isinstance(values.get("kind"), str)
+        or values["kind"] not in KINDS
+    ):
         raise InputError(
             complaint(
                 expected=f"an object whose 'kind' is one of {sorted(KINDS)}",
@@ -113,7 +117,14 @@ def _revive(name: str, value: object) -> Any:
         return from_dict(value)
     if name in ("events", "multipliers", "spreads", "crossings") and value is not None:
         if not isinstance(value, list):
-            raise InputError(complaint(expected="a list", of=name, got=brief(value), remedy="Write events with to_dict()."))
+            raise InputError(
+                complaint(
+                    expected="a list",
+                    of=name,
+                    got=brief(value),
+                    remedy="Write events with to_dict().",
+                )
+            )
         if name == "events":
             return tuple(from_dict(item) for item in value)
         return tuple(tuple(item) if isinstance(item, list) else item for item in value)

@@ -31,15 +31,20 @@ class _Noise(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        way_out = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is read."
+        way_out = (
+            "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is "
+            "read."
+        )
         _checks.normalise(self, noise_multiplier=checked_multiplier(self.noise_multiplier, way_out))
 
 
 @dataclass(frozen=True)
 class Gaussian(_Noise):
-    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity (theory.md#t1).
+    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity
+    (theory.md#t1).
 
-    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing (theory.md#noise).
+    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing
+    (theory.md#noise).
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -47,21 +52,24 @@ class Gaussian(_Noise):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(_Noise):
-    """Integers with discrete Gaussian noise, sigma = multiplier x L2 sensitivity: 1/(2 multiplier^2)-zCDP exactly."""
+    """Integers with discrete Gaussian noise, sigma = multiplier x L2 sensitivity: 1/(2
+    multiplier^2)-zCDP exactly."""
 
     kind: ClassVar[str] = "discrete-gaussian"
 
 
 @dataclass(frozen=True)
 class Laplace(_Noise):
-    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one coordinate: theory.md#t5)."""
+    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one
+    coordinate: theory.md#t5)."""
 
     kind: ClassVar[str] = "laplace"
 
 
 @dataclass(frozen=True)
 class DiscreteLaplace(Event):
-    """Integers with discrete Laplace noise P(x) ~ exp(-|x| / scale), scale = multiplier x sensitivity, an integer L1."""
+    """Integers with discrete Laplace noise P(x) ~ exp(-|x| / scale), scale = multiplier x
+    sensitivity, an integer L1."""
 
     kind: ClassVar[str] = "discrete-laplace"
     noise_multiplier: float
@@ -76,7 +84,8 @@ class DiscreteLaplace(Event):
                     expected=f"a sensitivity of at most {MOST_SENSITIVITY}",
                     of="DiscreteLaplace.sensitivity",
                     got=self.sensitivity,
-                    remedy="Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it is.",
+                    remedy="Round to coarser integers, or describe it as Pure(1 / "
+                    "noise_multiplier), which it is.",
                 )
             )
 
@@ -129,7 +138,8 @@ class ZeroConcentrated(Event):
 
 @dataclass(frozen=True)
 class SamplerError(Event):
-    """The samplers used elsewhere in the tree were within this total variation of their laws (theory.md#t7).
+    """The samplers used elsewhere in the tree were within this total variation of their laws
+    (theory.md#t7).
 
     Costs (1 + e^epsilon) x total_variation of delta; several add up.
     """
@@ -138,5 +148,7 @@ class SamplerError(Event):
     total_variation: float
 
     def __post_init__(self) -> None:
-        value = _checks.fraction(total_variation=self.total_variation, low_open=True, high_open=True)
+        value = _checks.fraction(
+            total_variation=self.total_variation, low_open=True, high_open=True
+        )
         _checks.normalise(self, total_variation=value)

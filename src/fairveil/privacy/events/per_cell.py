@@ -11,24 +11,29 @@ from ... import _checks
 from ...errors import InputError, complaint
 from .event import Event, brief, checked_multiplier
 
-LATER: Mapping[str, Mapping[str, object]] = {"per-cell": {"crossings": (), "column": 0}}  # fields that files need not hold
+# fields that files need not hold
+LATER: Mapping[str, Mapping[str, object]] = {"per-cell": {"crossings": (), "column": 0}}
 
 
 @dataclass(frozen=True)
 class PerCell(Event):
-    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell (tailored budgets; theory.md#cells).
+    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell
+    (tailored budgets; theory.md#cells).
 
-    `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of one row's contribution to
-    that part (in that cell, where norms differ by cell); `spreads[j]` is how far one row can move part j *within* its cell, in
-    units of c_j (2 for signed vectors, 1 for losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive
-    features alone are protected).
-    `crossings[j]` says what happens when a person moves from one cell to another, whose multipliers are m and m': the squared
-    move of part j is 1/m^2 + 1/m'^2 + 2 crossing/(m m'). 0: cells have coordinates of their own, or contributions that are
-    positive semi-definite; 1: one sum for all cells, to which contributions may point in opposite directions; -1: one sum, and
-    the same contribution at the other cell's size (sensitive features alone). () is 0 for all.
-    `column`: of which sensitive column the cells are. A person is in one cell of every column; each has releases of its own.
-    Under add-remove a person costs what her cell costs; under replace-one she may also move from one cell to another. The
-    price is the worst over people: of several releases over the cells of one column it is one person's, who was in all of them.
+    `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of
+    one row's contribution to that part (in that cell, where norms differ by cell); `spreads[j]` is
+    how far one row can move part j *within* its cell, in units of c_j (2 for signed vectors, 1 for
+    losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive features alone are
+    protected).
+    `crossings[j]` says what happens when a person moves from one cell to another, whose multipliers
+    are m and m': the squared move of part j is 1/m^2 + 1/m'^2 + 2 crossing/(m m'). 0: cells have
+    coordinates of their own, or contributions that are positive semi-definite; 1: one sum for all
+    cells, to which contributions may point in opposite directions; -1: one sum, and the same
+    contribution at the other cell's size (sensitive features alone). () is 0 for all. `column`: of
+    which sensitive column the cells are. A person is in one cell of every column; each has releases
+    of its own. Under add-remove a person costs what her cell costs; under replace-one she may also
+    move from one cell to another. The price is the worst over people: of several releases over the
+    cells of one column it is one person's, who was in all of them.
     """
 
     kind: ClassVar[str] = "per-cell"
@@ -40,16 +45,27 @@ class PerCell(Event):
     def __post_init__(self) -> None:
         parts = tuple(tuple(checked_multiplier(m) for m in part) for part in self.multipliers)
         spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
-        if not parts or not parts[0] or len({len(part) for part in parts}) != 1 or len(spreads) != len(parts):
+        if (
+            not parts
+            or not parts[0]
+            or len({len(part) for part in parts}) != 1
+            or len(spreads) != len(parts)
+        ):
             raise InputError(
                 complaint(
-                    expected="one non-empty row of multipliers a part, all of one length, and one spread a part",
+                    expected="one non-empty row of multipliers a part, all of one length, and one "
+                    "spread a part",
                     of="PerCell",
                     got=(self.multipliers, self.spreads),
                     remedy="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
                 )
             )
-        _checks.normalise(self, multipliers=parts, spreads=spreads, crossings=_crossings(self.crossings, len(parts)))
+        _checks.normalise(
+            self,
+            multipliers=parts,
+            spreads=spreads,
+            crossings=_crossings(self.crossings, len(parts)),
+        )
         _checks.normalise(self, column=_checks.whole(column=self.column))
 
     @property
@@ -69,13 +85,16 @@ class PerCell(Event):
 def _crossings(given: object, parts: int) -> tuple[int, ...]:
     """One of -1, 0 and 1 a part; () when all are 0."""
     found = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
-    if (found and len(found) != parts) or any(type(one) is not int or one not in (-1, 0, 1) for one in found):
+    if (found and len(found) != parts) or any(
+        type(one) is not int or one not in (-1, 0, 1) for one in found
+    ):
         raise InputError(
             complaint(
                 expected=f"{parts} of -1, 0 and 1, one a part, or () for 0",
                 of="PerCell.crossings",
                 got=brief(given),
-                remedy="0 where cells have coordinates of their own; 1 where all cells are added to one vector.",
+                remedy="0 where cells have coordinates of their own; 1 where all cells are added "
+                "to one vector.",
             )
         )
     return found if any(found) else ()

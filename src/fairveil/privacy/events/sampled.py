@@ -21,11 +21,13 @@ MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
 
 @dataclass(frozen=True)
 class PoissonSampled(Event):
-    """A joint release on one secret Poisson batch: every row is in it with probability `rate`, independently.
+    """A joint release on one secret Poisson batch: every row is in it with probability `rate`,
+    independently.
 
-    `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the largest norm c_j of one
-    row's contribution; `spreads` (replace-one only; default 2 each) are d_j / c_j. Two `PoissonSampled` are two batches,
-    drawn independently: never describe two answers from one batch that way (theory.md#one-batch).
+    `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the
+    largest norm c_j of one row's contribution; `spreads` (replace-one only; default 2 each) are d_j
+    / c_j. Two `PoissonSampled` are two batches, drawn independently: never describe two answers
+    from one batch that way (theory.md#one-batch).
     """
 
     kind: ClassVar[str] = "poisson-sampled"
@@ -41,17 +43,22 @@ class PoissonSampled(Event):
                     expected=f"at most {MOST_PARTS} parts on one batch",
                     of="PoissonSampled.event",
                     got="more",
-                    remedy="Repeat the sampled event, not what is inside it: every repetition draws a batch of its own.",
+                    remedy="Repeat the sampled event, not what is inside it: every repetition "
+                    "draws a batch of its own.",
                 )
             )
         parts = joint_parts(self.event)
-        if any(not isinstance(part, (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell)) for part in parts):
+        if any(
+            not isinstance(part, (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell))
+            for part in parts
+        ):
             raise InputError(
                 complaint(
                     expected="a noise event, or a Composed of noise events",
                     of="PoissonSampled.event",
                     got=self.event,
-                    remedy="Compose sampled events outside; inside is one joint release on one batch.",
+                    remedy="Compose sampled events outside; inside is one joint release on one "
+                    "batch.",
                 )
             )
         if self.spreads is not None:
@@ -70,10 +77,11 @@ class PoissonSampled(Event):
 
 @dataclass(frozen=True)
 class VisiblySampled(Event):
-    """An event on a Poisson batch whose membership the observer may see (theory.md#t4). Multipliers are over sensitivities.
+    """An event on a Poisson batch whose membership the observer may see (theory.md#t4). Multipliers
+    are over sensitivities.
 
-    Replace-one only, where who is present is public and a batch is drawn whatever their values: under add-remove the batch
-    itself would give a new member away, and pricing refuses it.
+    Replace-one only, where who is present is public and a batch is drawn whatever their values:
+    under add-remove the batch itself would give a new member away, and pricing refuses it.
     """
 
     kind: ClassVar[str] = "visibly-sampled"
@@ -87,11 +95,13 @@ class VisiblySampled(Event):
 
 @dataclass(frozen=True)
 class OnPart(Event):
-    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone (theory.md#t8).
+    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone
+    (theory.md#t8).
 
-    Replace-one only: who is present is public and keeps her place, so of one partition she is in one part, always the same
-    one, and parts compose in parallel. An epoch over all parts costs one release on all rows. Under add-remove pricing
-    refuses it: a row that comes moves others from part to part. Multipliers are over sensitivities, as on all rows.
+    Replace-one only: who is present is public and keeps her place, so of one partition she is in
+    one part, always the same one, and parts compose in parallel. An epoch over all parts costs one
+    release on all rows. Under add-remove pricing refuses it: a row that comes moves others from
+    part to part. Multipliers are over sensitivities, as on all rows.
     """
 
     kind: ClassVar[str] = "on-part"
@@ -100,14 +110,19 @@ class OnPart(Event):
     parts: int
 
     def __post_init__(self) -> None:
-        _checks.normalise(self, parts=_checks.whole(at_least=1, parts=self.parts), part=_checks.whole(part=self.part))
+        _checks.normalise(
+            self,
+            parts=_checks.whole(at_least=1, parts=self.parts),
+            part=_checks.whole(part=self.part),
+        )
         if self.part >= self.parts or self.parts > MOST_CUTS:
             raise InputError(
                 complaint(
                     expected=f"a part below the number of parts, at most {MOST_CUTS} of them",
                     of="OnPart",
                     got=(self.part, self.parts),
-                    remedy="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten.",
+                    remedy="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first "
+                    "of ten.",
                 )
             )
         if not _is_noise(need_event(self.event)):
@@ -123,8 +138,9 @@ class OnPart(Event):
 
 @dataclass(frozen=True)
 class PrivateSelection(Event):
-    """The best of a random number of runs of `event` (its private score included), the number drawn from a truncated
-    negative binomial of this `mean` and `shape` (1: geometric; 0: logarithmic; inf: Poisson)."""
+    """The best of a random number of runs of `event` (its private score included), the number drawn
+    from a truncated negative binomial of this `mean` and `shape` (1: geometric; 0: logarithmic;
+    inf: Poisson)."""
 
     kind: ClassVar[str] = "private-selection"
     event: Event
@@ -138,7 +154,14 @@ class PrivateSelection(Event):
         for name, value in (("mean", self.mean), ("shape", self.shape)):
             if MOST_TIMES < value < math.inf:
                 remedy = "Nothing is run that often."
-                raise InputError(complaint(expected="at most 2^60", of=f"PrivateSelection.{name}", got=value, remedy=remedy))
+                raise InputError(
+                    complaint(
+                        expected="at most 2^60",
+                        of=f"PrivateSelection.{name}",
+                        got=value,
+                        remedy=remedy,
+                    )
+                )
         if self.mean < 1 and not math.isinf(self.shape):
             raise InputError(
                 complaint(
@@ -156,4 +179,6 @@ def _is_noise(event: Event) -> bool:
         return all(_is_noise(inner) for inner in event.events)
     if isinstance(event, Repeated):
         return _is_noise(event.event)
-    return isinstance(event, Gaussian | DiscreteGaussian | Laplace | DiscreteLaplace | PerCell | NoOp)
+    return isinstance(
+        event, Gaussian | DiscreteGaussian | Laplace | DiscreteLaplace | PerCell | NoOp
+    )

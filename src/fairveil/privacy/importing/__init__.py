@@ -1,4 +1,5 @@
-"""What other libraries spent, as events of this accounting: opacus, dp_accounting, jax_privacy, OpenDP and diffprivlib."""
+"""What other libraries spent, as events of this accounting: opacus, dp_accounting, jax_privacy,
+OpenDP and diffprivlib."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ PLACES = {
     "read_import": ".documents",
 }
 
-__all__ = ["Imported", "from_diffprivlib", "from_dp_event", "from_opacus", "from_opendp", "read_import"]
+__all__ = [
+    "Imported",
+    "from_diffprivlib",
+    "from_dp_event",
+    "from_opacus",
+    "from_opendp",
+    "read_import",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

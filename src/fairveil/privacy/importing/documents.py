@@ -1,4 +1,5 @@
-"""What another library spent, as a JSON document: written by `Imported.write`, or by a script where Fairveil is not installed.
+"""What another library spent, as a JSON document: written by `Imported.write`, or by a script where
+Fairveil is not installed.
 
 | field | holds |
 |---|---|
@@ -7,13 +8,15 @@
 | one of `event`, `opacus`, `dp_accounting`, `diffprivlib` | an event of Fairveil; or what that library spent |
 | `library`, `notes`, `secure_noise` | optional: a name, sentences, true or false |
 
-`opacus`: {"history": [[multiplier, rate, steps], ...], "sampling": "poisson"}, or "shuffled" with "passes". `dp_accounting`:
-{"event": {"class_name": "GaussianDpEvent", ...}, "multipliers": "norm"}. `diffprivlib`: {"spent_budget": [[epsilon, delta],
+`opacus`: {"history": [[multiplier, rate, steps], ...], "sampling": "poisson"}, or "shuffled" with
+"passes". `dp_accounting`: {"event": {"class_name": "GaussianDpEvent", ...}, "multipliers": "norm"}.
+`diffprivlib`: {"spent_budget": [[epsilon, delta],
 ...], "tools": ["mean"]}.
 
 Guarantees (tests/privacy/importing/test_importing_rows.py):
 1. What `Imported.write` wrote reads back as the same.
-2. A document that is malformed is refused with a typed error, whatever is in it; fields that are not known are refused.
+2. A document that is malformed is refused with a typed error, whatever is in it; fields that are
+   not known are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +34,11 @@ from .opacus import from_opacus
 
 MOST_BYTES = 1 << 26
 KINDS = ("event", "opacus", "dp_accounting", "diffprivlib")
-DOCUMENT = Document("the import", "Write it with Imported.write, or see the page on other libraries.", largest=MOST_BYTES)
+DOCUMENT = Document(
+    "the import",
+    "Write it with Imported.write, or see the page on other libraries.",
+    largest=MOST_BYTES,
+)
 
 
 def read_import(path: str | os.PathLike[str]) -> Imported:
@@ -42,7 +49,10 @@ def read_import(path: str | os.PathLike[str]) -> Imported:
 def parse_import(text: str) -> Imported:
     """The same, of the text."""
     node = DOCUMENT.node(text)
-    node.only(("format", "version", "neighbours", "rows_per_person"), (*KINDS, "library", "notes", "secure_noise"))
+    node.only(
+        ("format", "version", "neighbours", "rows_per_person"),
+        (*KINDS, "library", "notes", "secure_noise"),
+    )
     node["format"].one_of((FORMAT,))
     node["version"].whole(at_least=FORMAT_VERSION, at_most=FORMAT_VERSION)
     given = [kind for kind in KINDS if kind in node.mapping()]
@@ -55,34 +65,64 @@ def parse_import(text: str) -> Imported:
 
 
 def _spent(kind: str, node: Node) -> Imported:
-    inner, neighbours, rows = node[kind], node["neighbours"].text(), node["rows_per_person"].whole(at_least=1)
+    inner, neighbours, rows = (
+        node[kind],
+        node["neighbours"].text(),
+        node["rows_per_person"].whole(at_least=1),
+    )
     secure = node["secure_noise"].truth() if "secure_noise" in node.mapping() else False
     named = node["library"].text() if "library" in node.mapping() else None
     if kind == "event":
         library = "another library" if named is None else named
-        return Imported.of(from_dict(inner.value), neighbours, library, rows_per_person=rows, secure_noise=secure)
+        return Imported.of(
+            from_dict(inner.value), neighbours, library, rows_per_person=rows, secure_noise=secure
+        )
     if kind == "opacus":
         inner.only(("history", "sampling"), ("passes",))
         passes = inner["passes"].whole() if "passes" in inner.mapping() else None
-        history, sampling = [one.numbers(length=3) for one in inner["history"].list()], inner["sampling"].text()
-        steps = [(z, rate, one.list()[2].whole()) for (z, rate, _), one in zip(history, inner["history"].list(), strict=True)]
+        history, sampling = (
+            [one.numbers(length=3) for one in inner["history"].list()],
+            inner["sampling"].text(),
+        )
+        steps = [
+            (z, rate, one.list()[2].whole())
+            for (z, rate, _), one in zip(history, inner["history"].list(), strict=True)
+        ]
         found = from_opacus(
-            steps, sampling=sampling, neighbours=neighbours, rows_per_person=rows, passes=passes, secure_noise=secure
+            steps,
+            sampling=sampling,
+            neighbours=neighbours,
+            rows_per_person=rows,
+            passes=passes,
+            secure_noise=secure,
         )
     elif kind == "dp_accounting":
         inner.only(("event",), ("multipliers",))
         over = inner["multipliers"].text() if "multipliers" in inner.mapping() else "norm"
         event = inner["event"].mapping()
-        found = from_dp_event(event, neighbours=neighbours, rows_per_person=rows, multipliers=over, secure_noise=secure)
+        found = from_dp_event(
+            event,
+            neighbours=neighbours,
+            rows_per_person=rows,
+            multipliers=over,
+            secure_noise=secure,
+        )
     else:
         inner.only(("spent_budget", "tools"))
         spends = [one.numbers(length=2) for one in inner["spent_budget"].list()]
         tools = inner["tools"].texts()
-        found = from_diffprivlib(spends, tools=tools, neighbours=neighbours, rows_per_person=rows, secure_noise=secure)
+        found = from_diffprivlib(
+            spends, tools=tools, neighbours=neighbours, rows_per_person=rows, secure_noise=secure
+        )
     return (
         found
         if named is None
         else Imported.of(
-            found.events, found.neighbours, named, rows_per_person=1, notes=found.notes, secure_noise=found.secure_noise
+            found.events,
+            found.neighbours,
+            named,
+            rows_per_person=1,
+            notes=found.notes,
+            secure_noise=found.secure_noise,
         )
     )

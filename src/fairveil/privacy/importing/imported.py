@@ -1,15 +1,17 @@
-"""What another library spent: events, the adjacency relation that they are priced for, and what is known of where they came
-from.
+"""What another library spent: events, the adjacency relation that they are priced for, and what is
+known of where they came from.
 
-The release has happened. Importing it checks that its description can be added to a ledger; nobody can check that the
-description is true. Relation, rows a person and sampling are therefore named by the caller, and none of them has a default.
+The release has happened. Importing it checks that its description can be added to a ledger; nobody
+can check that the description is true. Relation, rows a person and sampling are therefore named by
+the caller, and none of them has a default.
 
 Guarantees (tests/privacy/importing/):
-1. An imported event costs no less than the mechanism that it was read from, under the relation that was named.
+1. An imported event costs no less than the mechanism that it was read from, under the relation that
+   was named.
 2. What cannot be mapped is refused with its reason: nothing is dropped, and nothing is guessed.
 3. A person with several rows pays for all of them, or the import is refused.
-4. Recording is one line pair in the ledger or nothing, and never takes an untouched ledger at the tight price unless the
-   caller says that all was fixed in advance.
+4. Recording is one line pair in the ledger or nothing, and never takes an untouched ledger at the
+   tight price unless the caller says that all was fixed in advance.
 """
 
 from __future__ import annotations
@@ -36,18 +38,20 @@ from ..promise import Neighbours, Promise
 
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
 MOST_ROWS = 1 << 20
-ABSENT = "The release has happened: nothing was recorded, and these rows have lost more than this ledger allows. " + (
-    "Begin a ledger with a larger budget, and import every release into it."
+ABSENT = (
+    "The release has happened: nothing was recorded, and these rows have lost more than this "
+    "ledger allows. " + ("Begin a ledger with a larger budget, and import every release into it.")
 )
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What another library spent. Make one by `from_opacus`, `from_dp_event`, `from_opendp`, `from_diffprivlib` or
-    `read_import`.
+    """What another library spent. Make one by `from_opacus`, `from_dp_event`, `from_opendp`,
+    `from_diffprivlib` or `read_import`.
 
-    `events`: what was done, for neighbours in all rows of one person. `library`: its name and version. `notes`: sentences about
-    what the mapping left loose or took on trust. `secure_noise`: whether the noise came from a cryptographic generator.
+    `events`: what was done, for neighbours in all rows of one person. `library`: its name and
+    version. `notes`: sentences about what the mapping left loose or took on trust. `secure_noise`:
+    whether the noise came from a cryptographic generator.
 
     >>> from fairveil.privacy.events import Gaussian
     >>> spent = Imported.of(Gaussian(4.0), "add-remove", "a script of ours", rows_per_person=1)
@@ -71,22 +75,39 @@ class Imported:
         notes: tuple[str, ...] = (),
         secure_noise: bool = False,
     ) -> Imported:
-        """Checked. `rows_per_person`: the most rows that one person has, where `events` are for neighbours in one row."""
+        """Checked. `rows_per_person`: the most rows that one person has, where `events` are for
+        neighbours in one row."""
         relation = checked_relation(neighbours)
         event = as_event(events)  # type: ignore[arg-type]  # it checks
         rows = _checks.whole(at_least=1, rows_per_person=rows_per_person)
         if rows > MOST_ROWS:
             remedy = "Count the rows of the person who has most."
-            raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows_per_person", got=rows, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_ROWS} rows",
+                    of="rows_per_person",
+                    got=rows,
+                    remedy=remedy,
+                )
+            )
         whole = in_a_row(event, relation, rows)
         if whole is None:
-            remedy = "Let the other library protect all rows of a person, one contribution each; then rows_per_person is 1."
+            remedy = (
+                "Let the other library protect all rows of a person, one contribution each; then "
+                "rows_per_person is 1."
+            )
             expected = "Gaussian or pure releases where a person has several rows"
-            raise InputError(complaint(expected=expected, of="rows_per_person", got=rows, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="rows_per_person", got=rows, remedy=remedy)
+            )
         if not 0 < len(library) <= 100 or not library.isprintable():
             remedy = "Pass library='opacus 1.6.0', for example."
-            raise InputError(complaint(expected="a name on one line", of="library", got=library, remedy=remedy))
-        return Imported(whole, relation, library, tuple(notes), _checks.truth(secure_noise=secure_noise))
+            raise InputError(
+                complaint(expected="a name on one line", of="library", got=library, remedy=remedy)
+            )
+        return Imported(
+            whole, relation, library, tuple(notes), _checks.truth(secure_noise=secure_noise)
+        )
 
     def price(self, delta: float) -> Price:
         """What all of it costs alone, at this delta: a bound if all was fixed in advance."""
@@ -95,17 +116,31 @@ class Imported:
     def promise(self, ledger: Ledger) -> Promise:
         """Whose neighbours it is priced for, with the ledger's epsilon and delta."""
         if not isinstance(ledger, Ledger):
-            raise refusal("a Ledger", "ledger", type(ledger).__name__, "Pass Ledger.open(address), for example.")
-        return Promise(ledger.promise.epsilon, ledger.promise.delta, "records", self.neighbours, ledger.promise.unit)
+            raise refusal(
+                "a Ledger",
+                "ledger",
+                type(ledger).__name__,
+                "Pass Ledger.open(address), for example.",
+            )
+        return Promise(
+            ledger.promise.epsilon,
+            ledger.promise.delta,
+            "records",
+            self.neighbours,
+            ledger.promise.unit,
+        )
 
     def record(self, ledger: Ledger, purpose: str = "", *, fixed_in_advance: bool = False) -> Spend:
-        """Charge a ledger, for good; an error, and nothing is written, where the ledger cannot take it or has no room.
+        """Charge a ledger, for good; an error, and nothing is written, where the ledger cannot take
+        it or has no room.
 
-        `fixed_in_advance`: all parameters and the number of steps were fixed before the data were touched. Only then may the
-        first spend of a ledger take all of it at the tight price.
+        `fixed_in_advance`: all parameters and the number of steps were fixed before the data were
+        touched. Only then may the first spend of a ledger take all of it at the tight price.
         """
         told = checked_words("purpose", purpose)
-        words = f"{told} (imported from {self.library})" if told else f"imported from {self.library}"
+        words = (
+            f"{told} (imported from {self.library})" if told else f"imported from {self.library}"
+        )
         asked = self.promise(ledger)
         try:
             spend = ledger.reserve(
@@ -120,12 +155,16 @@ class Imported:
         spend.commit()
         return spend
 
-    def spend(self, ledger: Ledger, purpose: str, *, fixed_in_advance: bool = False) -> AbstractContextManager[Spend]:
-        """Charge what a block of the other library's code is about to release: see `Ledger.spend`. The block does not run where
-        there is no room."""
+    def spend(
+        self, ledger: Ledger, purpose: str, *, fixed_in_advance: bool = False
+    ) -> AbstractContextManager[Spend]:
+        """Charge what a block of the other library's code is about to release: see `Ledger.spend`.
+        The block does not run where there is no room."""
         told, asked = checked_words("purpose", purpose), self.promise(ledger)
         words = f"{told} (with {self.library})" if told else ""
-        return around(ledger.reserve, self.events, words, asked, self.secure_noise, fixed_in_advance)
+        return around(
+            ledger.reserve, self.events, words, asked, self.secure_noise, fixed_in_advance
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""
@@ -145,7 +184,14 @@ class Imported:
         target = Path(path)
         if target.exists():
             remedy = "Name another file: this one may not have been imported yet."
-            raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(target), remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a file that is not there yet",
+                    of="path",
+                    got=str(target),
+                    remedy=remedy,
+                )
+            )
         part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
         try:
             part.write_text(dumps(self.to_dict(), indent=1) + "\n", "utf-8")
@@ -159,7 +205,9 @@ def _too_late(error: Overspent) -> BudgetError:
     """The same of a release that has happened: what would have fitted is no way out."""
     said = error.args[0]
     assert isinstance(said, Complaint)
-    return BudgetError(complaint(expected=said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote))
+    return BudgetError(
+        complaint(expected=said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote)
+    )
 
 
 def refusal(expected: str, of: str, got: object, remedy: str) -> InputError:
@@ -169,7 +217,8 @@ def refusal(expected: str, of: str, got: object, remedy: str) -> InputError:
 
 
 def plain_number(value: object) -> object:
-    """A number of any library as Python's own; what is no number is handed on, for the checks to refuse."""
+    """A number of any library as Python's own; what is no number is handed on, for the checks to
+    refuse."""
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():  # NumPy, JAX and torch scalars
         return item()

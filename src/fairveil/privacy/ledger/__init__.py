@@ -1,4 +1,5 @@
-"""A budget shared by many fits, that outlives them: every release reserved, settled and written down (docs/ledger.md)."""
+"""A budget shared by many fits, that outlives them: every release reserved, settled and written
+down (docs/ledger.md)."""
 
 from __future__ import annotations
 

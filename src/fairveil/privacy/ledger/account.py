@@ -1,4 +1,5 @@
-"""What a ledger says of itself: its terms, its lines, its balance, and whether there is room for a release."""
+"""What a ledger says of itself: its terms, its lines, its balance, and whether there is room for a
+release."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ class Account:
     """A named budget as its store holds it. Abstract: see `Ledger`, which spends."""
 
     def __init__(
-        self, place: Store | str, dataset: str, *, read_only: bool = False, who: str | None = None, purpose: str = ""
+        self,
+        place: Store | str,
+        dataset: str,
+        *,
+        read_only: bool = False,
+        who: str | None = None,
+        purpose: str = "",
     ) -> None:
         """`place`: a store, or an address that is opened when it is first needed."""
         self._place, self.dataset, self.read_only = place, dataset, read_only
@@ -52,12 +59,19 @@ class Account:
         """The guarantee, and the filter that keeps it."""
         first = self._first()
         if first.hash != first.digest():
-            raise malformed("a first line that is what its hash was made of", f"another one, in {self.shown}")
+            raise malformed(
+                "a first line that is what its hash was made of", f"another one, in {self.shown}"
+            )
         terms = terms_of(first)
         if terms.dataset != self.dataset:
             remedy = "Somebody gave the lines another name: look at an export, or at receipts."
             raise LedgerError(
-                complaint(expected=self.dataset, of="the first line's data set", got=terms.dataset, remedy=remedy)
+                complaint(
+                    expected=self.dataset,
+                    of="the first line's data set",
+                    got=terms.dataset,
+                    remedy=remedy,
+                )
             )
         self._require_own(first.hash)
         self._first_hash = first.hash
@@ -68,7 +82,7 @@ class Account:
         """Guarantee of everything that is recorded, together."""
         return self.terms.promise
 
-    # -- what it says ------------------------------------------------------------------------------------------------------
+    # -- what it says ------------------------------------------------------------------------------
 
     @property
     def shown(self) -> str:
@@ -148,7 +162,8 @@ class Account:
         head = self._store.kept_head(self.dataset)
         found = findings(self._store.entries(self.dataset, 0, head[0] + 1), head, tuple(receipts))
         beyond = next(self._store.entries(self.dataset, head[0] + 1), None)
-        if beyond is not None and self._store.kept_head(self.dataset) == head:  # else somebody wrote meanwhile
+        # else somebody wrote meanwhile
+        if beyond is not None and self._store.kept_head(self.dataset) == head:
             found.insert(0, past_the_head(beyond, head))
         return found
 
@@ -164,7 +179,9 @@ class Account:
 
         return written(self._store.entries(self.dataset))
 
-    def fits(self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True) -> bool:
+    def fits(
+        self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True
+    ) -> bool:
         """Whether the budget suffices for these events.
 
         Parameters
@@ -202,28 +219,41 @@ class Account:
             raise another_ledger(self.dataset, self.shown)
 
     def _require_columns(self, named: list[str] | None) -> None:
-        """A release that protects other columns publishes the ledger's. Inside `writing`: the first release decides, unless the
-        terms do."""
+        """A release that protects other columns publishes the ledger's. Inside `writing`: the first
+        release decides, unless the terms do."""
         if named is None:
             return
         if self._columns is None:
             self._columns = self.terms.columns or self._first_columns()
         missed = set(self._columns or ()) - set(named)
         if missed:
-            remedy = "It would publish the others: protect all of them (more is fine), or keep a ledger for each."
+            remedy = (
+                "It would publish the others: protect all of them (more is fine), or keep a ledger "
+                "for each."
+            )
             of = f"ledger {self.dataset!r}"
             raise LedgerError(
-                complaint(expected=f"a release that protects {', '.join(self._columns or ())}", of=of, got=named, remedy=remedy)
+                complaint(
+                    expected=f"a release that protects {', '.join(self._columns or ())}",
+                    of=of,
+                    got=named,
+                    remedy=remedy,
+                )
             )
 
     def _first_columns(self) -> tuple[str, ...] | None:
         """Of the first release that named some: mostly line 1."""
-        reserved = (line.values.get("columns") for line in self._store.entries(self.dataset, 1) if line.kind == RESERVED)
+        reserved = (
+            line.values.get("columns")
+            for line in self._store.entries(self.dataset, 1)
+            if line.kind == RESERVED
+        )
         first = next((columns for columns in reserved if columns), None)
         return None if first is None else tuple(first)
 
     def _priced(self, event: Event, asked: Promise) -> tuple[Cost, bool]:
-        """What it costs in the filter; and whether, too much for that, it may have an untouched ledger for itself."""
+        """What it costs in the filter; and whether, too much for that, it may have an untouched
+        ledger for itself."""
         cost = self.terms.cost(event, asked)
         return cost, not cost.within(0, 0) and self.terms.fits_alone(event, asked)
 
@@ -231,7 +261,9 @@ class Account:
         if not lines:
             remedy = "Pass the ledger that the run began with, or begin another run."
             of = f"ledger {self.dataset!r}"
-            raise LedgerError(complaint(expected="one of its own spends", of=of, got=spend, remedy=remedy))
+            raise LedgerError(
+                complaint(expected="one of its own spends", of=of, got=spend, remedy=remedy)
+            )
         return standing(lines)
 
     def close(self) -> None:
@@ -244,4 +276,8 @@ class Account:
         if self.read_only:
             remedy = "Open it without read_only=True."
             of = f"ledger {self.dataset!r}"
-            raise LedgerError(complaint(expected="one to write in", of=of, got="one opened to read", remedy=remedy))
+            raise LedgerError(
+                complaint(
+                    expected="one to write in", of=of, got="one opened to read", remedy=remedy
+                )
+            )

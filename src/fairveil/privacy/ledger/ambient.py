@@ -3,11 +3,13 @@
     with fairveil.ledger("budget.db", "census"):
         GridSearchCV(estimator, grid, n_jobs=2).fit(X, y)
 
-The block is the whole process's, not one thread's: searches hand out their work from threads of their own, and a fit that a
-thread-local block would miss is a spend that nobody recorded. Hence blocks of two ledgers in two threads at once are refused.
+The block is the whole process's, not one thread's: searches hand out their work from threads of
+their own, and a fit that a thread-local block would miss is a spend that nobody recorded. Hence
+blocks of two ledgers in two threads at once are refused.
 
 Guarantees (tests/privacy/ledger/test_ledger_ambient.py):
-1. Inside the block `current()` is its ledger in every thread; after it, what it was before, also when it raised.
+1. Inside the block `current()` is its ledger in every thread; after it, what it was before, also
+   when it raised.
 2. Two threads never have blocks of different ledgers at the same time.
 3. `paid_for` hides the block from its own context alone: no other thread's fit goes unrecorded.
 """
@@ -51,16 +53,26 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
     if isinstance(ledger, Ledger):
         if dataset is not None:
             remedy = "A handle knows its data set: leave dataset out."
-            raise InputError(complaint(expected="None beside a Ledger", of="dataset", got=dataset, remedy=remedy))
+            raise InputError(
+                complaint(expected="None beside a Ledger", of="dataset", got=dataset, remedy=remedy)
+            )
         handle = ledger
     else:
         handle = Ledger.open(ledger, dataset)
     block = (threading.get_ident(), handle)
     with _lock:
         if any(thread != block[0] and not is_same(other, handle) for thread, other in _blocks):
-            remedy = "A block is the whole process's: give estimators of several threads their own ledger= instead."
+            remedy = (
+                "A block is the whole process's: give estimators of several threads their own "
+                "ledger= instead."
+            )
             raise LedgerError(
-                complaint(expected="one ledger at a time", of="ledger block", got="another thread's", remedy=remedy)
+                complaint(
+                    expected="one ledger at a time",
+                    of="ledger block",
+                    got="another thread's",
+                    remedy=remedy,
+                )
             )
         _blocks.append(block)
     try:
@@ -73,8 +85,8 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
 
 @contextmanager
 def paid_for() -> Iterator[None]:
-    """Fits of the block, in this context alone, are part of a release that was reserved as a whole (a private search's), or are
-    of rows that were made up (an audit's)."""
+    """Fits of the block, in this context alone, are part of a release that was reserved as a whole
+    (a private search's), or are of rows that were made up (an audit's)."""
     token = _PAID_FOR.set(True)
     try:
         yield
@@ -93,11 +105,21 @@ def current() -> Ledger | None:
 def checked(given: object) -> Ledger | None:
     """A handle, or None: an address is opened by the caller."""
     if given is not None and not isinstance(given, Ledger):
-        remedy = "Make one with Ledger.create, find one with Ledger.open; or put `with fairveil.ledger(url):` around."
-        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy))
+        remedy = (
+            "Make one with Ledger.create, find one with Ledger.open; or put `with "
+            "fairveil.ledger(url):` around."
+        )
+        raise LedgerError(
+            complaint(
+                expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy
+            )
+        )
     return given
 
 
 def is_same(one: Ledger, other: Ledger) -> bool:
-    """Whether two handles are of one budget; where two addresses name one store that is not seen."""
-    return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)
+    """Whether two handles are of one budget; where two addresses name one store that is not
+    seen."""
+    return one is other or (
+        one.dataset == other.dataset and one.address is not None and one.address == other.address
+    )

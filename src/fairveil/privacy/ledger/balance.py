@@ -1,9 +1,13 @@
-"""What is spent and what is left, and how it came to that: spend by spend, by kind of promise, by purpose, over time.
+"""What is spent and what is left, and how it came to that: spend by spend, by kind of promise, by
+purpose, over time.
 
 Guarantees (tests/privacy/ledger/test_ledger_balance.py):
-1. Shares by kind of promise, and by purpose, are sums of whole units: with what is left they make up the whole budget.
-2. A balance reads no line's content but the last one's; an account reads every line once and keeps no content.
-3. Lines that contradict each other are summed up as they stand: what is wrong with them is `check`'s to say.
+1. Shares by kind of promise, and by purpose, are sums of whole units: with what is left they make
+   up the whole budget.
+2. A balance reads no line's content but the last one's; an account reads every line once and keeps
+   no content.
+3. Lines that contradict each other are summed up as they stand: what is wrong with them is
+   `check`'s to say.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ MOST_WAITING = 100
 
 @dataclass(frozen=True)
 class Under:
-    """What releases under one promise's kind add up to: `under` names who is protected, between which neighbours."""
+    """What releases under one promise's kind add up to: `under` names who is protected, between
+    which neighbours."""
 
     under: str
     spends: int
@@ -38,9 +43,10 @@ class Under:
 
 @dataclass(frozen=True)
 class Balance:
-    """Shares are of the filter's budget. `spent` and `left` are epsilons at the ledger's delta, as one release each: what is
-    left is what one more release may cost, and neither is a difference of the other. `open`: spends that nobody settled yet
-    (running, or dead); they are charged as reserved. `waiting`: ids of these, the oldest first, at most 100 of them."""
+    """Shares are of the filter's budget. `spent` and `left` are epsilons at the ledger's delta, as
+    one release each: what is left is what one more release may cost, and neither is a difference of
+    the other. `open`: spends that nobody settled yet (running, or dead); they are charged as
+    reserved. `waiting`: ids of these, the oldest first, at most 100 of them."""
 
     dataset: str
     epsilon: float
@@ -65,9 +71,16 @@ class Balance:
     def _repr_html_(self) -> str:
         return _html.facts(
             (
-                ("budget", f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"),
+                (
+                    "budget",
+                    f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}",
+                ),
                 ("spent", spent_share(self.spent_share)),
-                ("left", f"{left_share(self.left_share)} (as one release epsilon = {left_epsilon(self.left)})"),
+                (
+                    "left",
+                    f"{left_share(self.left_share)} (as one release epsilon = "
+                    f"{left_epsilon(self.left)})",
+                ),
                 ("releases", f"{self.committed + self.open:,}, of them not settled: {self.open:,}"),
             ),
             self.dataset,
@@ -75,14 +88,18 @@ class Balance:
 
     def __str__(self) -> str:
         whole = f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"
-        left = f"{left_share(self.left_share)} left (as one release epsilon = {left_epsilon(self.left)})"
+        left = (
+            f"{left_share(self.left_share)} left (as one release epsilon = "
+            f"{left_epsilon(self.left)})"
+        )
         waiting = f"; not settled: {self.open:,}" if self.open else ""
         return f"{self.dataset}: {spent_share(self.spent_share)} of {whole} spent, {left}{waiting}"
 
 
 @dataclass(frozen=True)
 class Told:
-    """One spend: the line that reserved it, what happened to it last (`state`), what it is charged now and was at first."""
+    """One spend: the line that reserved it, what happened to it last (`state`), what it is charged
+    now and was at first."""
 
     spend: str
     entry: int
@@ -106,7 +123,8 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Step:
-    """What was charged after line `entry`. `days`: since the ledger was begun, never fewer than the line before."""
+    """What was charged after line `entry`. `days`: since the ledger was begun, never fewer than the
+    line before."""
 
     entry: int
     at: str
@@ -116,8 +134,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Account:
-    """How a ledger came to its balance. `spends`: all of them, the newest last. `steps`: of so many lines the ones that a
-    curve needs, see `thinned`."""
+    """How a ledger came to its balance. `spends`: all of them, the newest last. `steps`: of so many
+    lines the ones that a curve needs, see `thinned`."""
 
     spends: tuple[Told, ...]
     by_purpose: tuple[Purpose, ...]
@@ -156,7 +174,9 @@ def balance_of(terms: Terms, store: Store) -> Balance:
         committed=kinds[COMMITTED],
         refunded=kinds[REFUNDED],
         by_promise=tuple(
-            Under(str(name), spends[name], share(units[name])) for name in sorted(spends, key=str) if spends[name]
+            Under(str(name), spends[name], share(units[name]))
+            for name in sorted(spends, key=str)
+            if spends[name]
         ),
         last=last.at,
         waiting=tuple(islice(waiting, MOST_WAITING)),
@@ -182,7 +202,9 @@ def account_of(lines: Iterable[Entry]) -> Account:
     for first, state, units in found.values():
         purposes[first.purpose] += state != REFUNDED
         units_of[first.purpose] += units
-    dearest = sorted((name for name in purposes if purposes[name]), key=lambda name: (-units_of[name], name))
+    dearest = sorted(
+        (name for name in purposes if purposes[name]), key=lambda name: (-units_of[name], name)
+    )
     return Account(
         tuple(told(first, state, units) for first, state, units in found.values()),
         tuple(Purpose(name, purposes[name], share(units_of[name])) for name in dearest),
@@ -202,7 +224,8 @@ def is_open(spend: Told) -> bool:
 
 
 def thinned(steps: list[Step], most: int = MOST_STEPS) -> tuple[Step, ...]:
-    """At most so many: the first and the last, and of every stretch of time the highest and the last one."""
+    """At most so many: the first and the last, and of every stretch of time the highest and the
+    last one."""
     if len(steps) <= most:
         return tuple(steps)
     stretches = most // 2 - 1
@@ -213,7 +236,10 @@ def thinned(steps: list[Step], most: int = MOST_STEPS) -> tuple[Step, ...]:
         at = min(int((one.days - low) / width), stretches - 1)
         highest = kept[at][0] if at in kept and kept[at][0].share >= one.share else one
         kept[at] = (highest, one)
-    chosen = {one.entry: one for one in (steps[0], *(one for pair in kept.values() for one in pair), steps[-1])}
+    chosen = {
+        one.entry: one
+        for one in (steps[0], *(one for pair in kept.values() for one in pair), steps[-1])
+    }
     return tuple(chosen[entry] for entry in sorted(chosen))
 
 

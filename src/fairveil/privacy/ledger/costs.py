@@ -1,4 +1,5 @@
-"""What events cost a ledger, in units of its budget, and what they cost where neighbours are several rows apart."""
+"""What events cost a ledger, in units of its budget, and what they cost where neighbours are
+several rows apart."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ import numpy as np
 from ...errors import FairveilError, LedgerError, complaint
 from ..accounting import accountant as accounting
 from ..accounting.in_a_row import in_a_row
-from ..events import Composed, Event, OnPart, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
+from ..events import (
+    Composed,
+    Event,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+)
 from ..promise import Neighbours
 from ..statement.pricing import UNPRICED
 
@@ -41,12 +50,16 @@ class Cost:
 
 def no_promise(got: str = "inf") -> LedgerError:
     """What is not private cannot be added up."""
-    remedy = "A spend without a finite epsilon has no limit: pass a finite epsilon, or keep it out of the ledger."
+    remedy = (
+        "A spend without a finite epsilon has no limit: pass a finite epsilon, or keep it out of "
+        "the ledger."
+    )
     return LedgerError(complaint(expected="a finite epsilon", of="ledger", got=got, remedy=remedy))
 
 
 def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
-    """What a plan that was fixed beforehand costs by itself; inf, too, where its numbers are too large to tell."""
+    """What a plan that was fixed beforehand costs by itself; inf, too, where its numbers are too
+    large to tell."""
     try:
         with np.errstate(all="ignore"):
             found = accounting.epsilon(events, delta, neighbours)
@@ -58,21 +71,30 @@ def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str
 
 
 def several_in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
-    """What events cost between data sets several neighbours apart: a row replaced is one removed and one added; all rows of a
-    person are as many neighbours.
+    """What events cost between data sets several neighbours apart: a row replaced is one removed
+    and one added; all rows of a person are as many neighbours.
 
-    (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
+    (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022,
+    Theorem 2.14.)
     """
     bound = in_a_row(event, relation, times)
     if bound is not None:
         return bound
     if times > 2:
         remedy = "Let the release protect persons: pass its unit=..."
-        expected = f"Gaussian or pure releases, where a person's rows are charged as {times} neighbours"
-        raise LedgerError(complaint(expected=expected, of="events about rows", got="others", remedy=remedy))
+        expected = (
+            f"Gaussian or pure releases, where a person's rows are charged as {times} neighbours"
+        )
+        raise LedgerError(
+            complaint(expected=expected, of="events about rows", got="others", remedy=remedy)
+        )
     remedy = "Pass neighbours='replace-one' to what releases them."
-    expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
-    raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))
+    expected = (
+        "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
+    )
+    raise LedgerError(
+        complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy)
+    )
 
 
 def two_in_a_row(event: Event) -> Event:
@@ -87,12 +109,18 @@ def require_shallow(event: Event) -> None:
         depth += 1
         if depth > DEEPEST:
             remedy = "Put them beside each other: fairveil.privacy.events.compose."
-            raise LedgerError(complaint(expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy))
+            raise LedgerError(
+                complaint(
+                    expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy
+                )
+            )
         level = [inner for one in level for inner in _inside(one)]
 
 
 def samples(event: Event) -> bool:
-    return isinstance(event, PoissonSampled | VisiblySampled) or any(samples(inner) for inner in _inside(event))
+    return isinstance(event, PoissonSampled | VisiblySampled) or any(
+        samples(inner) for inner in _inside(event)
+    )
 
 
 def _inside(event: Event) -> tuple[Event, ...]:

@@ -1,22 +1,28 @@
-"""A budget that many fits share, as a handle: the lines are in a store, and the handle only says where.
+"""A budget that many fits share, as a handle: the lines are in a store, and the handle only says
+where.
 
-Life of a spend: reserved (its whole plan, before a row is read; refused where the filter has no room) -> committed with what
-was really released -> or refunded, if nothing was. A spend whose process died stays charged as reserved.
+Life of a spend: reserved (its whole plan, before a row is read; refused where the filter has no
+room) -> committed with what was really released -> or refunded, if nothing was. A spend whose
+process died stays charged as reserved.
 
-A charge is the filter's (theory.md#t10), so it bounds fits that were chosen after seeing earlier answers, in any number of
-processes at once: every fit is a sequence of single answers, and however they interleave, each is one more event of the same
-filter, whose sum the reservations keep within the budget (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021). For
-the same reason a fit that broke off may be charged what it had asked by then. One exception: the first spend of a ledger that
-nothing was spent of may take all of it, when its own tight price is within the promise.
+A charge is the filter's (theory.md#t10), so it bounds fits that were chosen after seeing earlier
+answers, in any number of processes at once: every fit is a sequence of single answers, and however
+they interleave, each is one more event of the same filter, whose sum the reservations keep within
+the budget (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021). For the same reason a fit
+that broke off may be charged what it had asked by then. One exception: the first spend of a ledger
+that nothing was spent of may take all of it, when its own tight price is within the promise.
 
 Guarantees (tests/privacy/ledger/test_ledger_handle.py):
-1. What is charged never passes the cap, whoever reserves, from however many processes, and whichever of them die.
-2. A reservation is on the disk before `reserve` returns. A process that dies later leaves it charged.
+1. What is charged never passes the cap, whoever reserves, from however many processes, and
+   whichever of them die.
+2. A reservation is on the disk before `reserve` returns. A process that dies later leaves it
+   charged.
 3. A refused reservation, and any error, changes nothing.
 4. A reservation reads the head and adds a line: its price does not grow with the history.
-5. A handle is never copied: `clone`, `copy` and `deepcopy` give itself, pickling opens the store again.
-6. A handle is of one ledger: where another one was put in its place, under its name, nothing is granted by the terms of the
-   first. Nor by a pickle of the handle.
+5. A handle is never copied: `clone`, `copy` and `deepcopy` give itself, pickling opens the store
+   again.
+6. A handle is of one ledger: where another one was put in its place, under its name, nothing is
+   granted by the terms of the first. Nor by a pickle of the handle.
 """
 
 from __future__ import annotations
@@ -60,9 +66,9 @@ T = TypeVar("T")
 class Ledger(Account):
     """Named budget of a named data set, shared by fits of many processes.
 
-    Make one by `Ledger.create`, and find one by `Ledger.open`. Pass it to estimators as `ledger`, or to all fits of a block by
-    ``with fairveil.ledger(ledger):``. The store is a path (SQLite), an address ``postgresql://...``, or None for the memory of
-    this process.
+    Make one by `Ledger.create`, and find one by `Ledger.open`. Pass it to estimators as `ledger`,
+    or to all fits of a block by ``with fairveil.ledger(ledger):``. The store is a path (SQLite), an
+    address ``postgresql://...``, or None for the memory of this process.
 
     Attributes
     ----------
@@ -89,7 +95,7 @@ class Ledger(Account):
     0.14
     """
 
-    # -- finding one -------------------------------------------------------------------------------------------------------
+    # -- finding one -------------------------------------------------------------------------------
 
     @staticmethod
     def create(
@@ -114,7 +120,8 @@ class Ledger(Account):
         Parameters
         ----------
         url : path, str or None
-            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's
+            memory.
         dataset : str
             Name of the data set.
         epsilon : float
@@ -122,30 +129,32 @@ class Ledger(Account):
         delta : float
             Probability with which the epsilon bound may fail.
         protects : {"records", "sensitive_features"}, default="records"
-            What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features
-            and labels are then public.
+            What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
+            attributes alone; features and labels are then public.
         neighbours : {"add-remove", "replace-one"}, default=None
-            Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
-            ``"replace-one"`` for sensitive features.
+            Adjacency relation: one record is added or removed, or one is replaced. None:
+            ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
         production : bool, default=False
             Whether seeded noise and anything read from the data without privacy are refused.
         schema : Schema, default=None
             Only rows read by this schema are accepted. None: by any.
         kind : {"renyi", "gaussian", "pure"}, default=None
-            Filter, fixed for good. ``"renyi"`` takes every event. The others are tighter: ``"gaussian"`` takes none with random
-            batches, and ``"pure"`` takes those with delta 0. None: ``"renyi"``, or ``"pure"`` for delta 0.
+            Filter, fixed for good. ``"renyi"`` takes every event. The others are tighter:
+            ``"gaussian"`` takes none with random batches, and ``"pure"`` takes those with delta 0.
+            None: ``"renyi"``, or ``"pure"`` for delta 0.
         order : float, default=None
             Order of the ``"renyi"`` filter. None: the best for many Gaussians.
         columns : iterable of str, default=None
-            Sensitive columns that are protected, where sensitive features alone are. None: those of the first release.
+            Sensitive columns that are protected, where sensitive features alone are. None: those of
+            the first release.
         who : str, default=None
             Name that spends are recorded under. None: the user and the machine.
         unit : str, default=None
-            Column that tells persons apart, where the budget is each person's: it takes releases about these persons. None: the
-            budget is each row's.
+            Column that tells persons apart, where the budget is each person's: it takes releases
+            about these persons. None: the budget is each row's.
         max_rows_per_unit : int, default=None
-            Most rows of any person in the table. Releases about rows are then taken too, at the price of so many. None: not
-            known.
+            Most rows of any person in the table. Releases about rows are then taken too, at the
+            price of so many. None: not known.
 
         Returns
         -------
@@ -153,13 +162,32 @@ class Ledger(Account):
             A handle.
         """
         if unit is None and max_rows_per_unit is not None:
-            remedy = "Pass unit='patient', for example, or leave max_rows_per_unit out: the budget is each row's."
+            remedy = (
+                "Pass unit='patient', for example, or leave max_rows_per_unit out: the budget is "
+                "each row's."
+            )
             got = max_rows_per_unit
-            raise InputError(complaint(expected="None without a unit", of="max_rows_per_unit", got=got, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="None without a unit", of="max_rows_per_unit", got=got, remedy=remedy
+                )
+            )
         whose = None if unit is None else Unit(unit, max_rows_per_unit)
         promise = Promise(epsilon, delta, protects, neighbours, whose)
-        terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order, columns=columns)
-        return _begun(url, created(terms, user_and_machine() if who is None else checked_words("who", who)), who)
+        terms = Terms.create(
+            dataset,
+            promise,
+            production=production,
+            schema=schema,
+            kind=kind,
+            order=order,
+            columns=columns,
+        )
+        return _begun(
+            url,
+            created(terms, user_and_machine() if who is None else checked_words("who", who)),
+            who,
+        )
 
     @staticmethod
     def open(
@@ -175,7 +203,8 @@ class Ledger(Account):
         Parameters
         ----------
         url : path, str or None
-            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's
+            memory.
         dataset : str, default=None
             Name of the data set. None: the store's only one.
         read_only : bool, default=False
@@ -235,7 +264,8 @@ class Ledger(Account):
         Parameters
         ----------
         url : path, str or None
-            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's
+            memory.
         document : str
             What `export` gave. A document in which `check` finds a fault is refused.
 
@@ -249,7 +279,7 @@ class Ledger(Account):
         lines = read(document)
         return _begun(url, lines[0], None, lines[1:])
 
-    # -- spending ----------------------------------------------------------------------------------------------------------
+    # -- spending ----------------------------------------------------------------------------------
 
     def require(
         self,
@@ -301,15 +331,17 @@ class Ledger(Account):
         read_from_data : iterable of str, default=()
             What was read from the data outside of the guarantee.
         columns : iterable of str, default=None
-            Sensitive columns that the release protects, where it protects no more. None: the ledger's.
+            Sensitive columns that the release protects, where it protects no more. None: the
+            ledger's.
         fixed : bool, default=True
-            Whether all events were fixed in advance. Otherwise the release never takes an untouched ledger for itself, since
-            its tight price would be no bound.
+            Whether all events were fixed in advance. Otherwise the release never takes an untouched
+            ledger for itself, since its tight price would be no bound.
 
         Returns
         -------
         Spend
-            A context manager too: the spend is committed as reserved when its block ends, also by an error.
+            A context manager too: the spend is committed as reserved when its block ends, also by
+            an error.
 
         Raises
         ------
@@ -318,7 +350,9 @@ class Ledger(Account):
         """
         asked, event = promise or self.promise, as_event(events)
         own = checked_words("purpose", purpose)
-        words = checked_words("purpose", ": ".join(words for words in (self._purpose, own) if words))
+        words = checked_words(
+            "purpose", ": ".join(words for words in (self._purpose, own) if words)
+        )
         read, named = words_in(read_from_data), named_columns(self.terms, columns, asked)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
@@ -332,7 +366,12 @@ class Ledger(Account):
             if not charged.within(head.spent, head.leaked):
                 return head, False
             told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
-            content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read, "columns": named}
+            content = {
+                **told,
+                "noise": "secure" if secure else "seeded",
+                "read_from_data": read,
+                "columns": named,
+            }
             change, name = (charged.units, charged.leak), secrets.token_hex(16)
             entry = following(head, self._who, RESERVED, name, words, content, change, under(asked))
             page.append(entry)
@@ -354,13 +393,14 @@ class Ledger(Account):
     ) -> AbstractContextManager[Spend]:
         """Charge a block of any code: ``with ledger.spend(Gaussian(20.0), purpose="counts"):``.
 
-        An `Overspent` keeps the block from running. The spend is committed when the block ends, also by an error, unless the
-        block settled it itself.
+        An `Overspent` keeps the block from running. The spend is committed when the block ends,
+        also by an error, unless the block settled it itself.
 
         Parameters
         ----------
         events : Event or iterable of Event
-            Everything that the block may release, for neighbours in one row, or one person where the ledger protects persons.
+            Everything that the block may release, for neighbours in one row, or one person where
+            the ledger protects persons.
         purpose : str
             A line of words.
         neighbours : {"add-remove", "replace-one"}, default=None
@@ -381,13 +421,18 @@ class Ledger(Account):
             If the budget does not suffice; the block does not run.
         """
         own = self.promise
-        asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)
+        asked = (
+            None
+            if neighbours is None
+            else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)
+        )
         return around(self.reserve, events, purpose, asked, secure, fixed_in_advance)
 
     def resume(self, spend: str, sitting: int) -> Spend:
         """Resume a spend in another process.
 
-        A copy of a run's journal that is resumed after the run was is refused here: it would release the plan twice.
+        A copy of a run's journal that is resumed after the run was is refused here: it would
+        release the plan twice.
 
         Parameters
         ----------
@@ -405,20 +450,39 @@ class Ledger(Account):
         sitting = _checks.whole(at_least=1, sitting=sitting)
         if sitting > MOST_SITTINGS:
             remedy = "Number the sittings of a run from 1."
-            raise InputError(complaint(expected="a sitting of a run", of="sitting", got=sitting, remedy=remedy))
+            raise InputError(
+                complaint(expected="a sitting of a run", of="sitting", got=sitting, remedy=remedy)
+            )
 
         def go_on(page: Page) -> Spent:
             now = self._standing(page.of_spend(spend), spend)
             if now.is_open:
                 if sitting <= now.sitting:
-                    remedy = "Copies of a checkpoint are runs of their own: begin another, with a spend of its own."
+                    remedy = (
+                        "Copies of a checkpoint are runs of their own: begin another, with a spend "
+                        "of its own."
+                    )
                     got = f"sitting {sitting}, which went on before"
-                    raise LedgerError(complaint(expected="a run in one place", of=f"spend {spend}", got=got, remedy=remedy))
-                page.append(step(page.head(), self._who, RESUMED, now, {"sitting": sitting}, (0, 0)))
+                    raise LedgerError(
+                        complaint(
+                            expected="a run in one place",
+                            of=f"spend {spend}",
+                            got=got,
+                            remedy=remedy,
+                        )
+                    )
+                page.append(
+                    step(page.head(), self._who, RESUMED, now, {"sitting": sitting}, (0, 0))
+                )
             elif not now.complete:
                 remedy = "What is left of it was given back. Begin another run."
                 raise LedgerError(
-                    complaint(expected="one that goes on", of=f"spend {spend}", got=f"one {now.last}", remedy=remedy)
+                    complaint(
+                        expected="one that goes on",
+                        of=f"spend {spend}",
+                        got=f"one {now.last}",
+                        remedy=remedy,
+                    )
                 )
             return now
 
@@ -449,10 +513,11 @@ class Ledger(Account):
 
         self._written(give_back)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _written(self, work: Callable[[Page], T]) -> T:
-        """What `work` answers as the only writer of these lines, which are still those of this handle."""
+        """What `work` answers as the only writer of these lines, which are still those of this
+        handle."""
         _ = self.terms
 
         def own(page: Page) -> T:
@@ -468,7 +533,12 @@ class Ledger(Account):
             got = f"sitting {now.sitting}, {now.last}"
             remedy = "A copy of its journal went on: what this run released is not charged by it."
             raise WentOnElsewhere(
-                complaint(expected=f"sitting {spend.sitting}", of=f"spend {spend.id}", got=got, remedy=remedy)
+                complaint(
+                    expected=f"sitting {spend.sitting}",
+                    of=f"spend {spend.id}",
+                    got=got,
+                    remedy=remedy,
+                )
             )
         now.require_open()
         return now
@@ -477,7 +547,10 @@ class Ledger(Account):
         return self.balance()._repr_html_()
 
     def __repr__(self) -> str:
-        return f"Ledger({self.shown!r}, {self.dataset!r}{', read_only=True' if self.read_only else ''})"
+        return (
+            f"Ledger({self.shown!r}, "
+            f"{self.dataset!r}{', read_only=True' if self.read_only else ''})"
+        )
 
     def __sklearn_clone__(self) -> Ledger:
         return self
@@ -491,12 +564,23 @@ class Ledger(Account):
     def __reduce__(self) -> tuple[Any, ...]:
         address = self.address
         if address is None:
-            remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
-            raise LedgerError(complaint(expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy))
-        return (_reopened, (address, self.dataset, self.read_only, self._who, self._purpose, self._first_hash))
+            remedy = (
+                "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
+            )
+            raise LedgerError(
+                complaint(
+                    expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy
+                )
+            )
+        return (
+            _reopened,
+            (address, self.dataset, self.read_only, self._who, self._purpose, self._first_hash),
+        )
 
 
-def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, rest: Iterable[Entry] = ()) -> Ledger:
+def _begun(
+    url: str | os.PathLike[str] | None, first: Entry, who: str | None, rest: Iterable[Entry] = ()
+) -> Ledger:
     """Write a ledger's first lines into a store."""
     dataset = terms_of(first).dataset
     if url is None:
@@ -522,7 +606,14 @@ def _in_memory(dataset: str | None) -> MemoryStore:
     return store
 
 
-def _reopened(address: str, dataset: str, read_only: bool, who: str, purpose: str, first_hash: str | None = None) -> Ledger:
+def _reopened(
+    address: str,
+    dataset: str,
+    read_only: bool,
+    who: str,
+    purpose: str,
+    first_hash: str | None = None,
+) -> Ledger:
     """`first_hash`: pickles of earlier versions do not say it."""
     ledger = Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
     ledger._first_hash = first_hash

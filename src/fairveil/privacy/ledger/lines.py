@@ -39,7 +39,14 @@ def terms_of(first: Entry) -> Terms:
 
 
 def following(
-    head: Entry, who: str, kind: str, spend: str, purpose: str, content: dict[str, Any], change: tuple[int, int], under: str
+    head: Entry,
+    who: str,
+    kind: str,
+    spend: str,
+    purpose: str,
+    content: dict[str, Any],
+    change: tuple[int, int],
+    under: str,
 ) -> Entry:
     """The line after `head`; `change`: of units and leak."""
     text = (_now(), who, _code(), purpose, under, encoded(content))
@@ -47,7 +54,9 @@ def following(
     return Entry(head.number + 1, kind, spend, *text, *sums, head.hash).sealed()
 
 
-def step(head: Entry, who: str, kind: str, now: Spent, content: dict[str, Any], change: tuple[int, int]) -> Entry:
+def step(
+    head: Entry, who: str, kind: str, now: Spent, content: dict[str, Any], change: tuple[int, int]
+) -> Entry:
     """One more line of a spend."""
     first = now.reserved
     return following(head, who, kind, first.spend, first.purpose, content, change, first.under)
@@ -64,7 +73,14 @@ def checked_words(name: str, value: object) -> str:
     if isinstance(value, str) and len(value) <= MOST_WORDS and (value == "" or value.isprintable()):
         return value
     expected = f"at most {MOST_WORDS} printable letters"
-    raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', for example."))
+    raise InputError(
+        complaint(
+            expected=expected,
+            of=name,
+            got=value,
+            remedy=f"Pass {name}='monthly model', for example.",
+        )
+    )
 
 
 def user_and_machine() -> str:

@@ -27,13 +27,19 @@ def overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entr
     room = left_share(max(0, WHOLE - spent) / WHOLE)
     least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
     remedy = (
-        f"The largest epsilon that fits is {least}." if figures["largest_epsilon"] else "Nothing of this kind fits any more."
+        f"The largest epsilon that fits is {least}."
+        if figures["largest_epsilon"]
+        else "Nothing of this kind fits any more."
     )
     got = (
-        f"{size} (epsilon={at_most(figures['asked'])}); spent {spent_share(spent / WHOLE)}, left {room} (as one release "
-        f"epsilon={at_least(figures['left'])} of {promised(terms.promise.epsilon)} at delta={terms.promise.delta:g}; "
+        f"{size} (epsilon={at_most(figures['asked'])}); spent {spent_share(spent / WHOLE)}, left "
+        f"{room} (as one release "
+        f"epsilon={at_least(figures['left'])} of {promised(terms.promise.epsilon)} at "
+        f"delta={terms.promise.delta:g}; "
         f"epsilon={at_most(figures['spent'], terms.promise.epsilon)} is spent)"
     )
     expected = f"a release of at most {room} of {part}"
-    text = complaint(expected=expected, of=f"ledger {terms.dataset!r}", got=got, remedy=remedy, quote=False)
+    text = complaint(
+        expected=expected, of=f"ledger {terms.dataset!r}", got=got, remedy=remedy, quote=False
+    )
     return Overspent(text, **figures)

@@ -31,15 +31,22 @@ class Settling(Protocol):
 
 
 class Spend:
-    """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund` if nothing was."""
+    """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund`
+    if nothing was."""
 
     def __init__(self, ledger: Settling, reserved: Entry, sitting: int = 0) -> None:
-        self.ledger, self.id, self.entry, self.hash = ledger, reserved.spend, reserved.number, reserved.hash
+        self.ledger, self.id, self.entry, self.hash = (
+            ledger,
+            reserved.spend,
+            reserved.number,
+            reserved.hash,
+        )
         self.sitting, self.was_settled = sitting, False
 
     @property
     def receipt(self) -> Receipt:
-        """What a statement keeps of it: with this, a ledger that lost or changed the line is found out."""
+        """What a statement keeps of it: with this, a ledger that lost or changed the line is found
+        out."""
         from ..statement.parts import Receipt
 
         return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
@@ -49,12 +56,18 @@ class Spend:
         """Whether it is still to be settled."""
         return self.ledger.standing(self.id).is_open
 
-    def commit(self, events: Event | Iterable[Event] | None = None, *, complete: bool = True) -> None:
-        """Charge for good: what was admitted (never more than was reserved; None: all that was reserved).
+    def commit(
+        self, events: Event | Iterable[Event] | None = None, *, complete: bool = True
+    ) -> None:
+        """Charge for good: what was admitted (never more than was reserved; None: all that was
+        reserved).
 
-        `complete=False`: the release broke off, and does not go on. Answers that failed after they began count as admitted.
+        `complete=False`: the release broke off, and does not go on. Answers that failed after they
+        began count as admitted.
         """
-        self.ledger._settle(self, None if events is None else compose([as_event(events)]), bool(complete))
+        self.ledger._settle(
+            self, None if events is None else compose([as_event(events)]), bool(complete)
+        )
         self.was_settled = True
 
     def refund(self) -> None:
@@ -65,12 +78,15 @@ class Spend:
     def __enter__(self) -> Spend:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         if kind is None:
             if self.is_open:
                 self.commit()
             return
-        with suppress(LedgerError, OSError):  # the block's own error is the one to see; unsettled, it stays charged
+        # the block's own error is the one to see; unsettled, it stays charged
+        with suppress(LedgerError, OSError):
             if self.is_open:
                 self.commit(complete=False)
 

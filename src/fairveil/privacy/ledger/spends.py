@@ -1,13 +1,15 @@
-"""The life of a spend, as its lines tell it: reserved, perhaps resumed, then committed or refunded; nothing after that.
+"""The life of a spend, as its lines tell it: reserved, perhaps resumed, then committed or refunded;
+nothing after that.
 
     reserved --> resumed* --> committed
         \\-------------------> refunded     (nothing was released)
 
-A spend whose last line is not one of the last two stays charged as it was reserved: its process may have died.
+A spend whose last line is not one of the last two stays charged as it was reserved: its process may
+have died.
 
 Guarantees (tests/privacy/ledger/test_ledger_spends.py):
-1. Whatever lines are asked for, in whatever order, what is charged is within the cap, and equals the sum over spends of what
-   each was last charged.
+1. Whatever lines are asked for, in whatever order, what is charged is within the cap, and equals
+   the sum over spends of what each was last charged.
 2. A spend is settled once. Its charge never rises after it was reserved.
 """
 
@@ -26,7 +28,8 @@ LAST_BITS = 1 << 31
 
 @dataclass(frozen=True)
 class Spent:
-    """Where a spend stands. `units`, `leak`: what it is charged now; `whole`: it was given all of an untouched ledger."""
+    """Where a spend stands. `units`, `leak`: what it is charged now; `whole`: it was given all of
+    an untouched ledger."""
 
     reserved: Entry
     units: int
@@ -46,16 +49,21 @@ class Spent:
         return self.reserved.values.get("whole") is True
 
     def charge(self, cost: Cost) -> tuple[int, int]:
-        """What it is charged once events of this cost were admitted: that, and never more than was reserved.
+        """What it is charged once events of this cost were admitted: that, and never more than was
+        reserved.
 
-        Units and leak go together: of two bounds on what was released one holds, and not the smaller half of each. Events that
-        cost more than was reserved are an error, and leave it open, charged as reserved; the last bits of a sum are none.
+        Units and leak go together: of two bounds on what was released one holds, and not the
+        smaller half of each. Events that cost more than was reserved are an error, and leave it
+        open, charged as reserved; the last bits of a sum are none.
         """
         if self.whole or (cost.units <= self.units and cost.leak <= self.leak):
             return (self.units, self.leak) if self.whole else (cost.units, cost.leak)
         for charged, least in ((self.units, cost.units), (self.leak, cost.leak)):
             if least > charged + charged // LAST_BITS + 1:
-                remedy = "Reserve all that a release may cost, before it is asked. What was reserved stays charged."
+                remedy = (
+                    "Reserve all that a release may cost, before it is asked. What was reserved "
+                    "stays charged."
+                )
                 got = f"{least / WHOLE:.3%} of the budget"
                 expected = f"a log that costs at most the {charged / WHOLE:.3%} reserved"
                 raise LedgerError(complaint(expected=expected, of="spend", got=got, remedy=remedy))
@@ -66,12 +74,18 @@ class Spent:
         if not self.is_open:
             remedy = "A spend is settled once; reserve another for another release."
             raise LedgerError(
-                complaint(expected="one that is open", of="spend", got=f"one that was {self.last}", remedy=remedy)
+                complaint(
+                    expected="one that is open",
+                    of="spend",
+                    got=f"one that was {self.last}",
+                    remedy=remedy,
+                )
             )
 
 
 def standing(lines: Sequence[Entry]) -> Spent:
-    """Where a spend stands after its lines; a `LedgerError` where no ledger could have written them."""
+    """Where a spend stands after its lines; a `LedgerError` where no ledger could have written
+    them."""
     if not lines or lines[0].kind != RESERVED:
         raise malformed("a spend that begins by being reserved", lines[0].kind if lines else "none")
     first = lines[0]
@@ -93,7 +107,13 @@ def after(now: Spent, line: Entry) -> Spent:
         if type(sitting) is not int or sitting <= now.sitting or line.units or line.leak:
             raise malformed("a later sitting, for no more", sitting)
         return Spent(now.reserved, units, leak, RESUMED, sitting, False)
-    if line.units > 0 or line.leak > 0 or units < 0 or leak < 0 or (line.kind == REFUNDED and (units or leak)):
+    if (
+        line.units > 0
+        or line.leak > 0
+        or units < 0
+        or leak < 0
+        or (line.kind == REFUNDED and (units or leak))
+    ):
         raise malformed("a settlement within what was reserved", line.units)
     complete = line.kind == COMMITTED and line.values.get("complete") is True
     return Spent(now.reserved, units, leak, line.kind, now.sitting, complete)

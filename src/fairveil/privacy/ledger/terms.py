@@ -1,11 +1,13 @@
 """What a ledger promises, fixed when it is begun, and what events cost under it.
 
-Costs are whole numbers of units, 2^60 to the whole budget of the filter (and 2^60 to the part of delta that leaks may use),
-each rounded up: sums are exact, in any order, and giving back what was reserved leaves no trace. A filter is exceeded at 1e-12
-above its budget: else 0.001, whose binary value is a little more, would fit 999 times into 1.
+Costs are whole numbers of units, 2^60 to the whole budget of the filter (and 2^60 to the part of
+delta that leaks may use), each rounded up: sums are exact, in any order, and giving back what was
+reserved leaves no trace. A filter is exceeded at 1e-12 above its budget: else 0.001, whose binary
+value is a little more, would fit 999 times into 1.
 
-Who is protected, and between which neighbours, differs from release to release. The sum is of one relation, so a release
-under another is charged only where its events bound what the ledger's neighbours can see (docs/ledger.md has the proofs):
+Who is protected, and between which neighbours, differs from release to release. The sum is of one
+relation, so a release under another is charged only where its events bound what the ledger's
+neighbours can see (docs/ledger.md has the proofs):
 
 | the ledger | takes |
 |---|---|
@@ -13,17 +15,20 @@ under another is charged only where its events bound what the ledger's neighbour
 | records, replace-one | the same; add-remove at the price of two neighbours in a row |
 | sensitive features | the same; records, whose neighbours differ in more, as above |
 
-A ledger about persons takes releases about the same persons, whatever cap each has: a person's guarantee holds for all of their
-rows. A release about rows it takes only where its terms say how many rows a person has at most, k: all of a person's rows are k
-neighbours in a row (2 k where a person is replaced and rows are added or removed). A ledger about rows takes no release about
+A ledger about persons takes releases about the same persons, whatever cap each has: a person's
+guarantee holds for all of their rows. A release about rows it takes only where its terms say how
+many rows a person has at most, k: all of a person's rows are k neighbours in a row (2 k where a
+person is replaced and rows are added or removed). A ledger about rows takes no release about
 persons: a row replaced may move from one person to another, and two persons may differ.
 
-Two neighbours in a row: a row replaced is one removed and one added. Gaussians of mu become 2 mu, pure events of epsilon
-2 epsilon; anything else has no such price here, and is refused.
+Two neighbours in a row: a row replaced is one removed and one added. Gaussians of mu become 2 mu,
+pure events of epsilon 2 epsilon; anything else has no such price here, and is refused.
 
 Guarantees (tests/privacy/ledger/test_ledger_terms.py):
-1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however adaptively they were chosen.
-2. A release under another relation is charged at no less than it costs under the ledger's, or refused.
+1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however
+   adaptively they were chosen.
+2. A release under another relation is charged at no less than it costs under the ledger's, or
+   refused.
 """
 
 from __future__ import annotations
@@ -47,7 +52,17 @@ from ..accounting.filters import KINDS, Filter
 from ..events import Event
 from ..promise import Neighbours, Promise
 from ..statement.pricing import UNPRICED
-from .costs import WHOLE, Cost, no_promise, require_shallow, rounded_down, samples, several_in_a_row, tight_epsilon, units_of
+from .costs import (
+    WHOLE,
+    Cost,
+    no_promise,
+    require_shallow,
+    rounded_down,
+    samples,
+    several_in_a_row,
+    tight_epsilon,
+    units_of,
+)
 from .stores.entries import malformed
 
 FORMAT_VERSION = 1
@@ -60,7 +75,8 @@ TRIES = 40
 
 
 PLANNED_ANEW = 0.002
-"""A fit that samples batches shares its noise among their sums and other releases otherwise at another epsilon: by no more."""
+"""A fit that samples batches shares its noise among their sums and other releases otherwise at
+another epsilon: by no more."""
 
 
 LONGEST_NAME = 200
@@ -68,11 +84,13 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Terms:
-    """The data set, the promise, the filter that keeps it, and what the ledger insists on. Make them by `Terms.create`.
+    """The data set, the promise, the filter that keeps it, and what the ledger insists on. Make
+    them by `Terms.create`.
 
-    `kind`, `order`, `reserve`: of the filter (`fairveil.privacy.Filter`). `production`: no seeded noise, nothing read from the
-    data. `fingerprint`: of the only schema that rows may be read by. `columns`: the sensitive columns that every release must
-    protect, where they alone are protected; None: those of the first.
+    `kind`, `order`, `reserve`: of the filter (`fairveil.privacy.Filter`). `production`: no seeded
+    noise, nothing read from the data. `fingerprint`: of the only schema that rows may be read by.
+    `columns`: the sensitive columns that every release must protect, where they alone are
+    protected; None: those of the first.
     """
 
     dataset: str
@@ -95,16 +113,35 @@ class Terms:
         order: float | None = None,
         columns: Iterable[str] | None = None,
     ) -> Terms:
-        """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for many Gaussians."""
+        """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for
+        many Gaussians."""
         if production not in (True, False):
-            raise InputError(complaint(expected="True or False", of="production", got=production, remedy="Leave it False."))
+            raise InputError(
+                complaint(
+                    expected="True or False",
+                    of="production",
+                    got=production,
+                    remedy="Leave it False.",
+                )
+            )
         given: object = schema
         if given is not None and not isinstance(given, Schema):
             remedy = "Read it with Schema.load(path)."
-            raise InputError(complaint(expected="a Schema, or None", of="schema", got=type(given).__name__, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a Schema, or None",
+                    of="schema",
+                    got=type(given).__name__,
+                    remedy=remedy,
+                )
+            )
         chosen = kind if kind is not None else "renyi" if promise.delta > 0 else "pure"
         if order is not None and chosen != "renyi":
-            raise InputError(complaint(expected="None", of="order", got=order, remedy="Only kind='renyi' has an order."))
+            raise InputError(
+                complaint(
+                    expected="None", of="order", got=order, remedy="Only kind='renyi' has an order."
+                )
+            )
         if not promise.is_private:
             raise no_promise()
         fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
@@ -113,10 +150,19 @@ class Terms:
             columns = schema.sensitive or None
         named = None if columns is None else checked_columns(columns)
         if named is not None and promise.protects != "sensitive_features":
-            remedy = "Pass protects='sensitive_features', or leave it None: records have all columns."
+            remedy = (
+                "Pass protects='sensitive_features', or leave it None: records have all columns."
+            )
             raise InputError(complaint(expected="None", of="columns", got=named, remedy=remedy))
         return Terms(
-            checked_name(dataset), promise, fresh.kind, fresh.order, fresh.reserve, bool(production), fingerprint, named
+            checked_name(dataset),
+            promise,
+            fresh.kind,
+            fresh.order,
+            fresh.reserve,
+            bool(production),
+            fingerprint,
+            named,
         )
 
     @property
@@ -125,30 +171,41 @@ class Terms:
         return _filter(self)
 
     def cost(self, events: Event | Iterable[Event], promise: Promise) -> Cost:
-        """What these events add, released under `promise`; a `LedgerError` where the ledger cannot take them at all."""
+        """What these events add, released under `promise`; a `LedgerError` where the ledger cannot
+        take them at all."""
         self.require_relation(promise)
         event = leaves.as_event(events)
         require_shallow(event)
         return _cost(self, event, promise.neighbours, self._in_a_row(promise))
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
-        """Whether these events keep the whole promise by themselves: a ledger that nothing was spent of may give all to them.
+        """Whether these events keep the whole promise by themselves: a ledger that nothing was
+        spent of may give all to them.
 
-        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is valid (theory.md#t10).
+        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is
+        valid (theory.md#t10).
         """
-        same = (promise.protects, promise.neighbours) == (self.promise.protects, self.promise.neighbours)
+        same = (promise.protects, promise.neighbours) == (
+            self.promise.protects,
+            self.promise.neighbours,
+        )
         if not same or (promise.unit is None) != (self.promise.unit is None):
             return False
-        return tight_epsilon(events, self.promise.delta, self.promise.neighbours) <= self.promise.epsilon * (1 + LAST_BITS)
+        return tight_epsilon(
+            events, self.promise.delta, self.promise.neighbours
+        ) <= self.promise.epsilon * (1 + LAST_BITS)
 
     def largest_epsilon(self, events: Event, promise: Promise, spent: int, leaked: int) -> float:
-        """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0 where none is enough."""
+        """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0
+        where none is enough."""
         plan, untouched = scaled(events), spent == leaked == 0
 
         def fits(z: float) -> bool:
             try:
                 more = plan(z)
-                return self.cost(more, promise).within(spent, leaked) or (untouched and self.fits_alone(more, promise))
+                return self.cost(more, promise).within(spent, leaked) or (
+                    untouched and self.fits_alone(more, promise)
+                )
             except FairveilError:  # so much noise that there are no such events
                 return False
 
@@ -163,10 +220,15 @@ class Terms:
             if high < low * (1 + 1e-9):
                 break
         found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
-        return 0.0 if math.isinf(found) else rounded_down(found * (1.0 - PLANNED_ANEW if samples(events) else 1.0))
+        return (
+            0.0
+            if math.isinf(found)
+            else rounded_down(found * (1.0 - PLANNED_ANEW if samples(events) else 1.0))
+        )
 
     def as_release(self, units: int) -> float:
-        """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so much."""
+        """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so
+        much."""
         if units >= WHOLE:
             return self.promise.epsilon
         return self.filter.as_release(float(Fraction(units, WHOLE) * Fraction(self.filter.budget)))
@@ -183,28 +245,48 @@ class Terms:
     def _require_unit(self, promise: Promise) -> None:
         """Refuse a release about others than the ledger's."""
         ours, theirs = self.promise.unit, promise.unit
-        if (ours is None) == (theirs is None) and (ours is None or theirs is None or ours.name == theirs.name):
+        if (ours is None) == (theirs is None) and (
+            ours is None or theirs is None or ours.name == theirs.name
+        ):
             return
-        expected = "a guarantee for rows" if ours is None else f"a guarantee for persons, by {ours.name!r}"
+        expected = (
+            "a guarantee for rows" if ours is None else f"a guarantee for persons, by {ours.name!r}"
+        )
         got = "one for rows" if theirs is None else f"one for persons, by {theirs.name!r}"
         if ours is not None and theirs is None:
-            counted = promise.neighbours == "add-remove" or self.promise.protects == "sensitive_features"
+            counted = (
+                promise.neighbours == "add-remove" or self.promise.protects == "sensitive_features"
+            )
             if ours.max_rows is not None and counted:
                 return
-            why = "Nobody said how many rows a person has" if ours.max_rows is None else "Who is replaced may have other rows"
-            remedy = f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for rows."
+            why = (
+                "Nobody said how many rows a person has"
+                if ours.max_rows is None
+                else "Who is replaced may have other rows"
+            )
+            remedy = (
+                f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for "
+                f"rows."
+            )
         elif ours is None:
-            remedy = "A row may move from one person to another, so that two differ: begin a ledger with unit=..."
+            remedy = (
+                "A row may move from one person to another, so that two differ: begin a ledger "
+                "with unit=..."
+            )
         else:
             remedy = f"Pass unit={ours.name!r}, or keep a ledger for each."
-        raise LedgerError(complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy))
+        raise LedgerError(
+            complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
+        )
 
     def require_relation(self, promise: Promise) -> None:
         """Refuse a promise that says nothing about the ledger's neighbours."""
         ours, given = self.promise, cast(object, promise)
         if not isinstance(given, Promise):
             remedy = "Pass promise=Promise(1.0, 1e-6), or None for the ledger's."
-            raise InputError(complaint(expected="a Promise, or None", of="promise", got=given, remedy=remedy))
+            raise InputError(
+                complaint(expected="a Promise, or None", of="promise", got=given, remedy=remedy)
+            )
         if not promise.is_private:
             raise no_promise("epsilon=inf")
         self._require_unit(promise)
@@ -215,10 +297,15 @@ class Terms:
             why = "What protects sensitive features alone publishes the rest of every row"
         else:
             why = "What is private between data sets of one size may publish the number of rows"
-        remedy = f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep a ledger for each."
+        remedy = (
+            f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep a "
+            f"ledger for each."
+        )
         got = f"{promise.protects}, {promise.neighbours}"
         expected = f"a promise for {ours.protects}, {ours.neighbours}"
-        raise LedgerError(complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy))
+        raise LedgerError(
+            complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -237,7 +324,17 @@ class Terms:
     @staticmethod
     def from_dict(values: object) -> Terms:
         """The inverse of `to_dict`."""
-        names = {"version", "dataset", "promise", "kind", "order", "reserve", "production", "fingerprint", "columns"}
+        names = {
+            "version",
+            "dataset",
+            "promise",
+            "kind",
+            "order",
+            "reserve",
+            "production",
+            "fingerprint",
+            "columns",
+        }
         known = isinstance(values, dict) and set(values) == names and type(values["version"]) is int
         if not isinstance(values, dict) or not known or values["version"] != FORMAT_VERSION:
             raise malformed(f"terms of version {FORMAT_VERSION}", values)
@@ -250,23 +347,44 @@ class Terms:
             raise malformed("a fingerprint", fingerprint)
         try:
             promise = Promise.from_dict(values["promise"])
-            fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
+            fresh = Filter.create(
+                promise, values["kind"], order=values["order"], reserve=values["reserve"]
+            )
             name = checked_name(values["dataset"])
             columns = None if values["columns"] is None else checked_columns(values["columns"])
-            if columns is not None and (list(columns) != values["columns"] or promise.protects != "sensitive_features"):
+            if columns is not None and (
+                list(columns) != values["columns"] or promise.protects != "sensitive_features"
+            ):
                 raise malformed("columns where they alone are protected", values["columns"])
         except (InputError, BudgetError, TypeError, ArithmeticError) as error:
             raise malformed("terms", str(error)) from None
-        return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint, columns)
+        return Terms(
+            name,
+            promise,
+            fresh.kind,
+            fresh.order,
+            fresh.reserve,
+            values["production"],
+            fingerprint,
+            columns,
+        )
 
 
 def checked_name(dataset: object) -> str:
-    """A name that can be printed on one line. An address, which may hold a password, is none: it came in the wrong place."""
+    """A name that can be printed on one line. An address, which may hold a password, is none: it
+    came in the wrong place."""
     if isinstance(dataset, str) and "://" in dataset:
         remedy = "Pass the address first, and then dataset='credit-2026', for example."
         got = without_password(dataset)
-        raise InputError(complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy))
-    if isinstance(dataset, str) and 0 < len(dataset) <= LONGEST_NAME and dataset.isprintable() and dataset == dataset.strip():
+        raise InputError(
+            complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy)
+        )
+    if (
+        isinstance(dataset, str)
+        and 0 < len(dataset) <= LONGEST_NAME
+        and dataset.isprintable()
+        and dataset == dataset.strip()
+    ):
         return dataset
     remedy = "Pass dataset='credit-2026', for example."
     expected = f"a name of at most {LONGEST_NAME} printable letters"
@@ -275,11 +393,22 @@ def checked_name(dataset: object) -> str:
 
 def checked_columns(columns: object) -> tuple[str, ...]:
     """Names of sensitive columns, at least one, sorted."""
-    named = [columns] if isinstance(columns, str) else list(columns) if isinstance(columns, Iterable) else []
-    if named and all(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in named):
+    named = (
+        [columns]
+        if isinstance(columns, str)
+        else list(columns)
+        if isinstance(columns, Iterable)
+        else []
+    )
+    if named and all(
+        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+        for name in named
+    ):
         return tuple(sorted(set(named)))
     remedy = "Name the columns that are protected: ['sex'], for example."
-    raise InputError(complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy))
+    raise InputError(
+        complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -292,21 +421,41 @@ def _cost(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
     cap = terms.filter
     try:
         with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
-            amount, leak = cap.cost(event if times == 1 else several_in_a_row(event, relation, times))
+            amount, leak = cap.cost(
+                event if times == 1 else several_in_a_row(event, relation, times)
+            )
     except InputError as error:
         if terms.kind != "gaussian":
             raise
-        remedy = "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes every event."
+        remedy = (
+            "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes "
+            "every event."
+        )
         expected = f"events for a ledger of kind {terms.kind!r}: {str(error).partition(', got')[0]}"
-        raise LedgerError(complaint(expected=expected, of=f"ledger {terms.dataset!r}", got="others", remedy=remedy)) from None
+        raise LedgerError(
+            complaint(
+                expected=expected, of=f"ledger {terms.dataset!r}", got="others", remedy=remedy
+            )
+        ) from None
     except FairveilError:
         raise
     except UNPRICED as error:
         remedy = "Their numbers are too large, or too small, to work with."
-        raise LedgerError(complaint(expected="events that have a price", of="events", got=str(error), remedy=remedy)) from None
+        raise LedgerError(
+            complaint(
+                expected="events that have a price", of="events", got=str(error), remedy=remedy
+            )
+        ) from None
     if math.isinf(amount) and leaves.inventory(event, terms.promise.neighbours).private:
         remedy = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
-        raise LedgerError(complaint(expected="pure releases", of=f"ledger {terms.dataset!r}", got="others", remedy=remedy))
+        raise LedgerError(
+            complaint(
+                expected="pure releases",
+                of=f"ledger {terms.dataset!r}",
+                got="others",
+                remedy=remedy,
+            )
+        )
     if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
         raise no_promise("a release without noise")
     return Cost(units_of(amount, cap.budget), units_of(leak, cap.allowance))

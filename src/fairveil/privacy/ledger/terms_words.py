@@ -11,7 +11,8 @@ from .terms import Terms
 
 GUARDED = {
     "records": "records: features, label and sensitive columns",
-    "sensitive_features": "the sensitive columns only: all else, and the number of rows, is treated as public",
+    "sensitive_features": "the sensitive columns only: all else, and the number of rows, is "
+    "treated as public",
 }
 NEIGHBOURS = {
     "add-remove": "tables that differ by one row added or removed",
@@ -23,9 +24,17 @@ TAKES = {
     "zcdp": "takes what is zero-concentrated",
     "pure": "adds up epsilons",
 }
-STATES = {RESERVED: "not settled", RESUMED: "not settled, went on", COMMITTED: "committed", REFUNDED: "given back"}
+STATES = {
+    RESERVED: "not settled",
+    RESUMED: "not settled, went on",
+    COMMITTED: "committed",
+    REFUNDED: "given back",
+}
 """What happened to a spend last."""
-APART = "Spends under different relations are kept apart: each is charged what it costs between the ledger's own neighbours."
+APART = (
+    "Spends under different relations are kept apart: each is charged what it costs between the "
+    "ledger's own neighbours."
+)
 NO_SUM = "Epsilons are those of one release of such a share; shares add up, epsilons do not."
 
 
@@ -33,16 +42,31 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
     """(heading, words) of the terms, and of the line that began the ledger."""
     promise = terms.promise
     order = "" if terms.order is None else f" of order {terms.order:g}"
-    leaks = "" if terms.kind == "pure" else f"; {100 * terms.reserve:.3g}% of delta is kept for leaks"
+    leaks = (
+        "" if terms.kind == "pure" else f"; {100 * terms.reserve:.3g}% of delta is kept for leaks"
+    )
     strict = "yes: no seeded noise, and nothing that was read from the data without privacy"
     whole = f"epsilon = {promised(promise.epsilon)} at delta = {delta_words(promise.delta)}"
     return (
         ("Guarantee", f"{whole}, for all that is recorded here together"),
-        ("Protected", GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else "")),
+        (
+            "Protected",
+            GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else ""),
+        ),
         ("Neighbours", f"{_neighbours(promise)} ({promise.neighbours})"),
         ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
-        ("Production", strict if terms.production else "no: seeded noise is taken, and facts that were read from the data"),
-        ("Schema", "any" if terms.fingerprint is None else f"only the one of fingerprint {terms.fingerprint}"),
+        (
+            "Production",
+            strict
+            if terms.production
+            else "no: seeded noise is taken, and facts that were read from the data",
+        ),
+        (
+            "Schema",
+            "any"
+            if terms.fingerprint is None
+            else f"only the one of fingerprint {terms.fingerprint}",
+        ),
         ("Begun", f"{first.at} by {first.who} ({first.code})"),
     )
 
@@ -57,8 +81,13 @@ def _neighbours(promise: Promise) -> str:
 def unsettled(count: int) -> str:
     """What it means that so many spends are open."""
     if count == 1:
-        return "1 is not settled: it runs, or its process died; it stays charged as it was reserved."
-    return f"{count:,} are not settled: they run, or their process died; they stay charged as they were reserved."
+        return (
+            "1 is not settled: it runs, or its process died; it stays charged as it was reserved."
+        )
+    return (
+        f"{count:,} are not settled: they run, or their process died; they stay charged as they "
+        f"were reserved."
+    )
 
 
 def spent_share(share: float) -> str:

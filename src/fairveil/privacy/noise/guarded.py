@@ -1,9 +1,13 @@
-"""NumPy generators over a secure key that cannot be copied, pickled or looked into, and that a forked child cannot go on with.
+"""NumPy generators over a secure key that cannot be copied, pickled or looked into, and that a
+forked child cannot go on with.
 
-Guarantees (tests/privacy/test_noise_guarded.py), which are guarantee 3 of `noise` for NumPy's floats:
-1. Copying and pickling a generator, or its bit generator, is an error, and so is everything that shows, sets or spawns a state.
-2. After a fork every use in the child is an error. What reaches the bits by another way there (a method that was bound before,
-   another `Generator` around the same bits) draws under a fresh key: nothing that the parent draws.
+Guarantees (tests/privacy/test_noise_guarded.py), which are guarantee 3 of `noise` for NumPy's
+floats:
+1. Copying and pickling a generator, or its bit generator, is an error, and so is everything that
+   shows, sets or spawns a state.
+2. After a fork every use in the child is an error. What reaches the bits by another way there (a
+   method that was bound before, another `Generator` around the same bits) draws under a fresh key:
+   nothing that the parent draws.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from ...errors import PrivacyError, complaint
 from .refusals import refuse_copy, refuse_fork
 
 ROUNDS = 20
-NEEDED = frozenset(("capsule", "lock", "random_raw", "__class__", "__dict__", "__doc__", "__module__"))
+NEEDED = frozenset(
+    ("capsule", "lock", "random_raw", "__class__", "__dict__", "__doc__", "__module__")
+)
 """What a `Generator` reads of its bits, and what everybody may."""
 COPIES = ("__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__")
 
@@ -76,7 +82,8 @@ def _keep_out(name: str) -> NoReturn:
             expected="random numbers",
             of="generator of a secure stream",
             got=f"bit_generator.{name}",
-            remedy="Draw from it; its state is secret. For a state of your own use numpy.random.default_rng.",
+            remedy="Draw from it; its state is secret. For a state of your own use "
+            "numpy.random.default_rng.",
         )
     )
 

@@ -1,7 +1,8 @@
 """A stream of random words and the exact samplers over it.
 
-The law of each sampler is in `samplers_exact`, its fast path in `samplers_kernels`, the proofs in docs/noise.md. A call is one
-compiled pass; what it leaves undecided (one draw in 2^14 at the largest scale, far fewer at others) is made exactly.
+The law of each sampler is in `samplers_exact`, its fast path in `samplers_kernels`, the proofs in
+docs/noise.md. A call is one compiled pass; what it leaves undecided (one draw in 2^14 at the
+largest scale, far fewer at others) is made exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from .refusals import refuse_copy, refuse_fork
 LARGEST_SCALE = 2.0**50
 
 SECURE = "ChaCha20 keyed with 256 bits from the operating system"
-SEEDED = "INSECURE: ChaCha20 keyed from an integer seed, so whoever knows or guesses the seed can take the noise away"
-_MAIN, _EXTENSION, _FLOATS = 0, 1, 2  # lanes: the high counter word of the main words, of further digits, of plain floats
+SEEDED = (
+    "INSECURE: ChaCha20 keyed from an integer seed, so whoever knows or guesses the seed can take "
+    "the noise away"
+)
+# lanes: the high counter word of the main words, of further digits, of plain floats
+_MAIN, _EXTENSION, _FLOATS = 0, 1, 2
 
 _loaded: Any = None
 
 
 def _kernels() -> Any:
-    """The compiled samplers, loaded when first asked for: numba must not weigh on `import fairveil`."""
+    """The compiled samplers, loaded when first asked for: numba must not weigh on
+    `import fairveil`."""
     global _loaded
     if _loaded is None:
         _loaded = importlib.import_module(".samplers_kernels", __package__)
@@ -40,9 +46,11 @@ def _kernels() -> Any:
 
 
 class Stream:
-    """The random bits of one path, and the exact samplers over them. Not for use by two threads at once.
+    """The random bits of one path, and the exact samplers over them. Not for use by two threads at
+    once.
 
-    `size` is a number of coordinates; every sampler returns a new int64 array (`choose` one integer).
+    `size` is a number of coordinates; every sampler returns a new int64 array (`choose` one
+    integer).
     """
 
     __slots__ = ("_blur", "_buffer", "_generator", "_key", "_pid", "_state", "_tape", "path")
@@ -55,7 +63,9 @@ class Stream:
         self._buffer: NDArray[np.uint32] | None = None
         self._tape: exact.Tape | None = None
         self._generator: np.random.Generator | None = None
-        self._blur = 0  # low bits that the fast path pretends not to know; a test's knob, which cannot change an answer
+        # low bits that the fast path pretends not to know; a test's knob, which cannot change an
+        # answer
+        self._blur = 0
 
     @property
     def is_secure(self) -> bool:
@@ -68,15 +78,20 @@ class Stream:
         _kernels().words(*self._ready(), out)
         return out
 
-    def rounded_gaussian(self, scale: float | NDArray[np.float64], size: int | None = None) -> NDArray[np.int64]:
-        """round(scale G), G standard normal, exactly (theory.md#noise): `scale` one number, or an array with one a coordinate.
+    def rounded_gaussian(
+        self, scale: float | NDArray[np.float64], size: int | None = None
+    ) -> NDArray[np.int64]:
+        """round(scale G), G standard normal, exactly (theory.md#noise): `scale` one number, or an
+        array with one a coordinate.
 
         A scale is at most 2^50. Post-processing of the real-valued Gaussian, so accounted as that.
         """
         state, buffer = self._ready()
         scales, size = _scales(scale, size)
         out = np.empty(size, dtype=np.int64)
-        at = _kernels().rounded_gaussian(state, buffer, scales.view(np.uint64), out, 0, np.uint64(self._blur))
+        at = _kernels().rounded_gaussian(
+            state, buffer, scales.view(np.uint64), out, 0, np.uint64(self._blur)
+        )
         if at < size:
             self._go_on(scales, out, at)
         return out
@@ -86,23 +101,38 @@ class Stream:
         state, buffer = self._ready()
         bits, blur = scales.view(np.uint64), np.uint64(self._blur)
         while at < out.size:
-            out[at] = exact.rounded_gaussian(self._digits(), float(scales[at if scales.size > 1 else 0]))
+            out[at] = exact.rounded_gaussian(
+                self._digits(), float(scales[at if scales.size > 1 else 0])
+            )
             at = _kernels().rounded_gaussian(state, buffer, bits, out, at + 1, blur)
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """P(x) ~ exp(-x^2 / (2 sigma^2)) on the integers, exactly (Canonne, Kamath and Steinke 2020)."""
+        """P(x) ~ exp(-x^2 / (2 sigma^2)) on the integers, exactly (Canonne, Kamath and Steinke
+        2020)."""
         sigma = _scale(sigma=sigma)
-        return self._each(_kernels().discrete_gaussian, lambda tape: exact.discrete_gaussian(tape, sigma), sigma, size)
+        return self._each(
+            _kernels().discrete_gaussian,
+            lambda tape: exact.discrete_gaussian(tape, sigma),
+            sigma,
+            size,
+        )
 
     def discrete_laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """P(x) ~ exp(-|x| / scale) on the integers, exactly."""
         scale = _scale(scale=scale)
-        return self._each(_kernels().discrete_laplace, lambda tape: exact.discrete_laplace(tape, scale), scale, size)
+        return self._each(
+            _kernels().discrete_laplace,
+            lambda tape: exact.discrete_laplace(tape, scale),
+            scale,
+            size,
+        )
 
     def choose(self, scores: ArrayLike, rate: float) -> int:
-        """The exponential mechanism: index i with probability exp(-rate scores_i) / sum_j exp(-rate scores_j), exactly.
+        """The exponential mechanism: index i with probability exp(-rate scores_i) / sum_j exp(-rate
+        scores_j), exactly.
 
-        `scores` are float64, or int64 (then in units that `rate` carries): each is taken as the rational number that it is.
+        `scores` are float64, or int64 (then in units that `rate` carries): each is taken as the
+        rational number that it is.
         """
         values = _scores(scores)
         rate = _checks.non_negative(rate=rate)
@@ -110,16 +140,22 @@ class Stream:
         low = np.empty(values.size + 1)
         drawn = np.empty(values.size, dtype=np.uint64)
         _align(state)
-        winner = int(_kernels().choose(state, buffer, _excess(values), rate, low, drawn, 2.0**self._blur))
+        winner = int(
+            _kernels().choose(state, buffer, _excess(values), rate, low, drawn, 2.0**self._blur)
+        )
         if winner >= 0:
             return winner
         left = np.flatnonzero(low[:-1] <= low[-1])
-        return exact.choose(self._digits(), left.tolist(), values[left].tolist(), rate, drawn[left].tolist())
+        return exact.choose(
+            self._digits(), left.tolist(), values[left].tolist(), rate, drawn[left].tolist()
+        )
 
     def poisson_batch(self, rows: int, rate: float) -> NDArray[np.int64]:
-        """The rows of a Poisson batch in order: each of 0..rows-1 with probability exactly `rate`, independently.
+        """The rows of a Poisson batch in order: each of 0..rows-1 with probability exactly `rate`,
+        independently.
 
-        By the gaps between rows that are kept, which are geometric. The batch is secret, and so is its size.
+        By the gaps between rows that are kept, which are geometric. The batch is secret, and so is
+        its size.
         """
         if type(rows) is not int or rows < 0 or type(rate) is not float or not 0.0 < rate <= 1.0:
             rows, rate = _checks.whole(rows=rows), _checks.fraction(rate=rate, low_open=True)
@@ -132,9 +168,14 @@ class Stream:
         state[kernels.COUNT] = state[kernels.CURSOR] = 0
         while status := kernels.poisson_batch(state, buffer, rows, mean_gap, out, slack):
             if status == 1:
-                out = np.concatenate([out, np.empty(min(rows, 2 * out.size) - out.size, dtype=np.int64)])
+                out = np.concatenate(
+                    [out, np.empty(min(rows, 2 * out.size) - out.size, dtype=np.int64)]
+                )
                 continue
-            count, row = int(state[kernels.COUNT]), int(state[kernels.CURSOR]) + exact.gap(self._digits(), rate)
+            count, row = (
+                int(state[kernels.COUNT]),
+                int(state[kernels.CURSOR]) + exact.gap(self._digits(), rate),
+            )
             if row < rows:
                 out[count] = row
                 state[kernels.COUNT] = count + 1
@@ -142,10 +183,11 @@ class Stream:
         return out[: int(state[kernels.COUNT])]
 
     def generator(self) -> np.random.Generator:
-        """NumPy's floats over this stream's key, for initialisation and prediction. Not for noise: those laws are not exact.
+        """NumPy's floats over this stream's key, for initialisation and prediction. Not for noise:
+        those laws are not exact.
 
-        The same generator each time; its words are a lane apart from those of the samplers. That of a secure stream cannot be
-        copied, pickled or used after a fork, as the stream cannot.
+        The same generator each time; its words are a lane apart from those of the samplers. That of
+        a secure stream cannot be copied, pickled or used after a fork, as the stream cannot.
         """
         self._check()
         if self._generator is None:
@@ -192,7 +234,9 @@ class Stream:
             kernels, main = _kernels(), self._ready()
             more = kernels.new_state(self._key, _EXTENSION)
             self._tape = exact.Tape(
-                lambda: int(kernels.half(*main)), lambda: int(kernels.word(*main)), lambda: int(kernels.word(*more))
+                lambda: int(kernels.half(*main)),
+                lambda: int(kernels.word(*main)),
+                lambda: int(kernels.word(*more)),
             )
         return self._tape
 
@@ -209,10 +253,14 @@ class Stream:
         return out
 
 
-def rounded_gaussians(streams: Sequence[Stream], scales: Sequence[float], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """`stream.rounded_gaussian(scale, size)` of each stream, to the bit and one after the other, in one compiled pass.
+def rounded_gaussians(
+    streams: Sequence[Stream], scales: Sequence[float], sizes: Sequence[int]
+) -> NDArray[np.int64]:
+    """`stream.rounded_gaussian(scale, size)` of each stream, to the bit and one after the other, in
+    one compiled pass.
 
-    For joint answers about many models, whose noise comes from a stream each. The streams must be new ones.
+    For joint answers about many models, whose noise comes from a stream each. The streams must be
+    new ones.
 
     >>> from fairveil.privacy.noise.sources import NoiseSource
     >>> one, other = (NoiseSource.seeded(7).stream("noise", n) for n in (1, 2))
@@ -235,7 +283,9 @@ class Gaussians:
         if len(scales) != len(sizes):
             remedy = "Pass one scale and one size a stream."
             got = f"{len(scales)} scales, {len(sizes)} sizes"
-            raise InputError(complaint(expected="a size a scale", of="sizes", got=got, remedy=remedy))
+            raise InputError(
+                complaint(expected="a size a scale", of="sizes", got=got, remedy=remedy)
+            )
 
     def draw(self, streams: Sequence[Stream]) -> NDArray[np.int64]:
         """One run of draws after the other; each stream must be a new one."""
@@ -245,10 +295,17 @@ class Gaussians:
             used = used or stream._state is not None
             keys.append(stream._key)
         if used or len(set(map(id, streams))) < len(streams) or len(streams) != len(self.sizes):
-            got = f"{len(streams)} streams for {len(self.sizes)} scales" + (", one already drawn from" if used else "")
+            got = f"{len(streams)} streams for {len(self.sizes)} scales" + (
+                ", one already drawn from" if used else ""
+            )
             remedy = "Pass a stream a scale, each once, and none already drawn from."
-            raise InputError(complaint(expected="a new stream a scale", of="streams", got=got, remedy=remedy))
-        out, reached = np.empty(sum(self.sizes), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+            raise InputError(
+                complaint(expected="a new stream a scale", of="streams", got=got, remedy=remedy)
+            )
+        out, reached = (
+            np.empty(sum(self.sizes), dtype=np.int64),
+            np.empty(len(keys), dtype=np.int64),
+        )
         kernels = _kernels()
         blur = np.uint64(max((stream._blur for stream in streams), default=0))
         states, buffers = kernels.new_states(b"".join(keys), _MAIN)
@@ -256,7 +313,9 @@ class Gaussians:
         for s, at in enumerate(reached.tolist()):
             streams[s]._state, streams[s]._buffer = states[s], buffers[s]
             if at < self.sizes[s]:
-                streams[s]._go_on(self._scales[s : s + 1], out[self._starts[s] : self._starts[s + 1]], at)
+                streams[s]._go_on(
+                    self._scales[s : s + 1], out[self._starts[s] : self._starts[s + 1]], at
+                )
         return out
 
 
@@ -266,13 +325,19 @@ def _scale(**named: object) -> float:
         return value
     number = _checks.positive(remedy="", allow_inf=False, **named)
     if number > LARGEST_SCALE:
-        raise InputError(complaint(expected="at most 2^50", of=name, got=value, remedy="Use a coarser grid."))
+        raise InputError(
+            complaint(expected="at most 2^50", of=name, got=value, remedy="Use a coarser grid.")
+        )
     return number
 
 
-def _scales(scale: float | NDArray[np.float64], size: int | None) -> tuple[NDArray[np.float64], int]:
+def _scales(
+    scale: float | NDArray[np.float64], size: int | None
+) -> tuple[NDArray[np.float64], int]:
     if not isinstance(scale, np.ndarray):
-        return np.array([_scale(scale=scale)]), _checks.whole(size=size, remedy="Pass size, the number of coordinates.")
+        return np.array([_scale(scale=scale)]), _checks.whole(
+            size=size, remedy="Pass size, the number of coordinates."
+        )
     scales = np.ascontiguousarray(scale, dtype=np.float64)
     if scales.ndim != 1 or (size is not None and operator.index(size) != scales.size):
         raise InputError(
@@ -286,7 +351,12 @@ def _scales(scale: float | NDArray[np.float64], size: int | None) -> tuple[NDArr
     if scales.size and not (scales.min() > 0.0 and scales.max() <= LARGEST_SCALE):
         bad = scales[~((scales > 0.0) & (scales <= LARGEST_SCALE))]
         raise InputError(
-            complaint(expected="numbers above 0, at most 2^50", of="scale", got=float(bad[0]), remedy="Check the multipliers.")
+            complaint(
+                expected="numbers above 0, at most 2^50",
+                of="scale",
+                got=float(bad[0]),
+                remedy="Check the multipliers.",
+            )
         )
     return scales, scales.size
 
@@ -299,7 +369,8 @@ def _scores(scores: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
             complaint(
                 expected="a vector of at least one finite float64 or int64",
                 of="scores",
-                got=f"an array of shape {values.shape} and type {values.dtype}",  # never a score: they are private
+                # never a score: they are private
+                got=f"an array of shape {values.shape} and type {values.dtype}",
                 remedy="Clip the scores, and give at least one candidate.",
             )
         )
@@ -307,7 +378,8 @@ def _scores(scores: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
 
 
 def _excess(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
-    """values - min(values), each within one rounding of the truth (a difference beyond all floats is inf)."""
+    """values - min(values), each within one rounding of the truth (a difference beyond all floats
+    is inf)."""
     least = values.min()
     if values.dtype == np.int64:
         wrapped: NDArray[np.uint64] = values.view(np.uint64) - least.astype(np.uint64)

@@ -1,11 +1,14 @@
-"""The exact samplers themselves, in integers and correctly rounded decimals, at any number of digits.
+"""The exact samplers themselves, in integers and correctly rounded decimals, at any number of
+digits.
 
-`samplers_kernels` decides nearly every draw from the same words; what it cannot decide is made here, from those words and
-further digits of the extension lane. Each function below *is* the law: it compares real numbers whose binary digits are drawn
-as they are needed, so it returns what an ideal machine with infinitely many random bits would return.
+`samplers_kernels` decides nearly every draw from the same words; what it cannot decide is made
+here, from those words and further digits of the extension lane. Each function below *is* the law:
+it compares real numbers whose binary digits are drawn as they are needed, so it returns what an
+ideal machine with infinitely many random bits would return.
 
-Decimals: `decimal` rounds +, -, x, /, ln and exp correctly, so an expression of a few of them at precision p is within
-a relative 10^(5-p) of the truth term by term; every bound here is widened by that.
+Decimals: `decimal` rounds +, -, x, /, ln and exp correctly, so an expression of a few of them at
+precision p is within a relative 10^(5-p) of the truth term by term; every bound here is widened by
+that.
 """
 
 from __future__ import annotations
@@ -18,22 +21,34 @@ from functools import lru_cache
 from math import isqrt
 
 # floor(2^31 P(K <= k)) for P(K = k) ~ exp(-k^2/2): the whole parts of a normal proposal.
-GAUSSIAN_STEPS = (1224813964, 1967701186, 2133461731, 2147068185, 2147479064, 2147483629, 2147483647)
+GAUSSIAN_STEPS = (
+    1224813964,
+    1967701186,
+    2133461731,
+    2147068185,
+    2147479064,
+    2147483629,
+    2147483647,
+)
 
 _EXTENSION_BITS = 64
 
 
 class Tape:
-    """Where the words come from: `half()` and `word()` read a stream's main lane, `more()` 64 bits of its extension lane."""
+    """Where the words come from: `half()` and `word()` read a stream's main lane, `more()` 64 bits
+    of its extension lane."""
 
     __slots__ = ("half", "more", "word")
 
-    def __init__(self, half: Callable[[], int], word: Callable[[], int], more: Callable[[], int]) -> None:
+    def __init__(
+        self, half: Callable[[], int], word: Callable[[], int], more: Callable[[], int]
+    ) -> None:
         self.half, self.word, self.more = half, word, more
 
 
 class Uniform:
-    """A real number uniform on [0, 1) of which `bits` binary digits are known: it lies in [known, known + 1) / 2^bits."""
+    """A real number uniform on [0, 1) of which `bits` binary digits are known: it lies in [known,
+    known + 1) / 2^bits."""
 
     __slots__ = ("bits", "known", "tape")
 
@@ -65,12 +80,17 @@ class Uniform:
         unit = Decimal(1 << self.bits)
         rest = (1 << self.bits) - self.known
         low = context.ln(context.divide(Decimal(rest), unit)).copy_negate()
-        high = context.ln(context.divide(Decimal(rest - 1), unit)).copy_negate() if rest > 1 else Decimal("Infinity")
+        high = (
+            context.ln(context.divide(Decimal(rest - 1), unit)).copy_negate()
+            if rest > 1
+            else Decimal("Infinity")
+        )
         return widened(low, context, -1), widened(high, context, 1)
 
 
 def context_of(bits: int, guard: int = 0) -> decimal.Context:
-    """A context in which a binary fraction of so many bits is exact, with `guard` digits to spare."""
+    """A context in which a binary fraction of so many bits is exact, with `guard` digits to
+    spare."""
     return decimal.Context(
         prec=bits + 40 + guard,
         rounding=decimal.ROUND_HALF_EVEN,
@@ -81,7 +101,8 @@ def context_of(bits: int, guard: int = 0) -> decimal.Context:
 
 
 def widened(value: Decimal, context: decimal.Context, direction: int) -> Decimal:
-    """`value` moved outwards (-1: down, 1: up) by a relative 10^(8 - precision): the roundings of a few operations."""
+    """`value` moved outwards (-1: down, 1: up) by a relative 10^(8 - precision): the roundings of a
+    few operations."""
     if not value.is_finite() or not value:
         return value
     away = Decimal(direction if value > 0 else -direction)
@@ -93,7 +114,8 @@ def _step_bounds(k: int, bits: int) -> tuple[Fraction, Fraction]:
     """Bounds on P(K <= k) = sum_{i<=k} exp(-i^2/2) / sum_i exp(-i^2/2), closer than 2^-bits."""
     digits = bits + 10
     context = context_of(digits)
-    last = isqrt(8 * digits) + 2  # exp(-last^2/2) < 10^-digits, and the tail behind is less than twice its first term
+    # exp(-last^2/2) < 10^-digits, and the tail behind is less than twice its first term
+    last = isqrt(8 * digits) + 2
     terms = [context.exp(context.divide(Decimal(-i * i), Decimal(2))) for i in range(last + 1)]
     part = sum((Fraction(term) for term in terms[: k + 1]), Fraction(0))
     whole = sum((Fraction(term) for term in terms), Fraction(0))
@@ -126,8 +148,9 @@ def _die(tape: Tape, m: int) -> int:
 def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
     """Karney's algorithm B: true with probability exp(-x(2k+x)/(2k+2)).
 
-    A falling run x > z_1 > z_2 > ... goes on with probability (2k+x)/(2k+2) a step, so it is longer than n with probability
-    (x(2k+x)/(2k+2))^n / n!, and its length is even with probability the alternating sum, the exponential.
+    A falling run x > z_1 > z_2 > ... goes on with probability (2k+x)/(2k+2) a step, so it is longer
+    than n with probability (x(2k+x)/(2k+2))^n / n!, and its length is even with probability the
+    alternating sum, the exponential.
     """
     y, even = x, True
     while True:
@@ -143,8 +166,9 @@ def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
 def normal(tape: Tape) -> tuple[int, int, Uniform]:
     """An exact standard normal: (sign bit, k, x), |G| = k + x (Karney 2016, algorithm N).
 
-    k with probability ~ exp(-k^2/2), x uniform, both kept with probability exp(-x(2k+x)/2): together exp(-(k+x)^2/2).
-    Differs: Karney's N1 and N2 find k by coins of probability exp(-1/2); here it is one inversion, which is the same law.
+    k with probability ~ exp(-k^2/2), x uniform, both kept with probability exp(-x(2k+x)/2):
+    together exp(-(k+x)^2/2). Differs: Karney's N1 and N2 find k by coins of probability exp(-1/2);
+    here it is one inversion, which is the same law.
     """
     while True:
         first = tape.half()
@@ -160,7 +184,8 @@ def rounded_gaussian(tape: Tape, scale: float) -> int:
     m, denominator = scale.as_integer_ratio()
     while True:
         unit = denominator << x.bits
-        start = 2 * m * ((k << x.bits) + x.known) + unit  # 2 unit (scale (k + x) + 1/2), up to less than 2 m
+        # 2 unit (scale (k + x) + 1/2), up to less than 2 m
+        start = 2 * m * ((k << x.bits) + x.known) + unit
         value = start // (2 * unit)
         if (start + 2 * m - 1) // (2 * unit) == value:
             return -value if sign else value
@@ -168,7 +193,8 @@ def rounded_gaussian(tape: Tape, scale: float) -> int:
 
 
 def gap(tape: Tape, rate: float) -> int:
-    """How many rows are passed over before the next that is kept: P(gap >= g) = (1 - rate)^g, as floor(E / -ln(1 - rate))."""
+    """How many rows are passed over before the next that is kept: P(gap >= g) = (1 - rate)^g, as
+    floor(E / -ln(1 - rate))."""
     u = Uniform(tape, tape.word(), 64)
     if rate == 1.0:
         return 0
@@ -180,13 +206,18 @@ def gap(tape: Tape, rate: float) -> int:
     return _floor_of(u, log_survival, digits, divide=True)
 
 
-def _floor_of(u: Uniform, factor: Callable[[decimal.Context], Decimal], digits: int, *, divide: bool) -> int:
+def _floor_of(
+    u: Uniform, factor: Callable[[decimal.Context], Decimal], digits: int, *, divide: bool
+) -> int:
     while True:
         context = context_of(u.bits, digits)
         low, high = u.survival(context)
         if high.is_finite():
             scale = factor(context)
-            low, high = (context.divide(b, scale) if divide else context.multiply(b, scale) for b in (low, high))
+            low, high = (
+                context.divide(b, scale) if divide else context.multiply(b, scale)
+                for b in (low, high)
+            )
             floor = int(widened(low, context, -1))
             if floor == int(widened(high, context, 1)):
                 return floor
@@ -202,15 +233,18 @@ def _laplace(tape: Tape, scale: Decimal) -> tuple[int, int]:
 
 
 def discrete_laplace(tape: Tape, scale: float) -> int:
-    """P(x) ~ exp(-|x| / scale): floor(scale E) has P(size >= g) = exp(-g/scale); a fair sign; minus zero is drawn again."""
+    """P(x) ~ exp(-|x| / scale): floor(scale E) has P(size >= g) = exp(-g/scale); a fair sign; minus
+    zero is drawn again."""
     size, sign = _laplace(tape, Decimal(scale))
     return -size if sign else size
 
 
 def discrete_gaussian(tape: Tape, sigma: float) -> int:
-    """P(x) ~ exp(-x^2 / (2 sigma^2)) by Canonne, Kamath and Steinke's algorithm 3, sigma the float as a rational number.
+    """P(x) ~ exp(-x^2 / (2 sigma^2)) by Canonne, Kamath and Steinke's algorithm 3, sigma the float
+    as a rational number.
 
-    Differs: their Bernoulli(exp(-c)) counts falling runs; here one uniform is compared with exp(-c). The same law.
+    Differs: their Bernoulli(exp(-c)) counts falling runs; here one uniform is compared with
+    exp(-c). The same law.
     """
     variance = Fraction(sigma) ** 2
     t = int(sigma) + 1
@@ -223,7 +257,8 @@ def discrete_gaussian(tape: Tape, sigma: float) -> int:
 
 def _coin(u: Uniform, cost: Fraction) -> bool:
     """True with probability exp(-cost)."""
-    capped = min(cost, Fraction(10**6))  # exp turns an absolute error into a relative one: below 10^6 x 10^-p, inside `widened`
+    # exp turns an absolute error into a relative one: below 10^6 x 10^-p, inside `widened`
+    capped = min(cost, Fraction(10**6))
     while True:
         context = context_of(u.bits)
         exponent = context.divide(Decimal(capped.numerator), Decimal(capped.denominator))
@@ -237,8 +272,15 @@ def _coin(u: Uniform, cost: Fraction) -> bool:
         u.extend()
 
 
-def choose(tape: Tape, candidates: Sequence[int], scores: Sequence[float | int], rate: float, words: Sequence[int]) -> int:
-    """The candidate that minimises ln E_i + rate scores_i, where words holds the first 64 digits of each uniform."""
+def choose(
+    tape: Tape,
+    candidates: Sequence[int],
+    scores: Sequence[float | int],
+    rate: float,
+    words: Sequence[int],
+) -> int:
+    """The candidate that minimises ln E_i + rate scores_i, where words holds the first 64 digits of
+    each uniform."""
     drawn = {i: Uniform(tape, word, 64) for i, word in zip(candidates, words, strict=True)}
     exact = dict(zip(candidates, scores, strict=True))
     left = list(candidates)
@@ -253,11 +295,16 @@ def choose(tape: Tape, candidates: Sequence[int], scores: Sequence[float | int],
 
 
 def _key(u: Uniform, score: float | int, rate: float) -> tuple[Decimal, Decimal]:
-    """Bounds on ln E + rate x score; absolute error 10^-(bits + 30) whatever the size of the score."""
+    """Bounds on ln E + rate x score; absolute error 10^-(bits + 30) whatever the size of the
+    score."""
     context = context_of(u.bits, 660)  # |rate x score| < 10^617
     low, high = u.survival(context)
     cost = context.multiply(Decimal(rate), Decimal(score))
     slack = Decimal(1).scaleb(-u.bits - 30, context)
-    below = context.subtract(context.add(context.ln(low), cost), slack) if low > 0 else Decimal("-Infinity")
+    below = (
+        context.subtract(context.add(context.ln(low), cost), slack)
+        if low > 0
+        else Decimal("-Infinity")
+    )
     above = context.add(context.add(context.ln(high), cost), slack) if high.is_finite() else high
     return below, above

@@ -1,13 +1,15 @@
 """Compiled fast paths of the exact samplers, over ChaCha20 words that they make as they go.
 
-Imported only when a sampler is first used, because it loads numba. Every kernel either *decides* a draw, by integer
-arithmetic or by floats whose error bound is stated, or goes back to the draw's first word and returns, and
-`samplers_exact` makes that draw from the same words with as many further digits as it takes. So no floating-point error
-enters a law, and no answer depends on the platform's `log`.
+Imported only when a sampler is first used, because it loads numba. Every kernel either *decides* a
+draw, by integer arithmetic or by floats whose error bound is stated, or goes back to the draw's
+first word and returns, and `samplers_exact` makes that draw from the same words with as many
+further digits as it takes. So no floating-point error enters a law, and no answer depends on the
+platform's `log`.
 
-The state of a stream is a uint64 array (key: 4 words; position in 32-bit halves; the counter's high word, called lane; two
-registers in which a kernel hands over where it stopped) and a buffer of eight ChaCha blocks. `blur` (or `slack`) makes the
-fast path pretend not to know that many low bits (tests use it to force the exact path); it can never change an answer.
+The state of a stream is a uint64 array (key: 4 words; position in 32-bit halves; the counter's high
+word, called lane; two registers in which a kernel hands over where it stopped) and a buffer of
+eight ChaCha blocks. `blur` (or `slack`) makes the fast path pretend not to know that many low bits
+(tests use it to force the exact path); it can never change an answer.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ _HIGH_HALF = u64(1 << 63)
 _LEAST_REST = u64(1 << 44)
 
 
-# A library's log, log1p and exp are taken to be right to 2^-46 relative, which is 32 times worse than any in use (they are
-# within an ulp or two, 2^-51); twice to four times that covers the few further roundings of a formula too.
+# A library's log, log1p and exp are taken to be right to 2^-46 relative, which is 32 times worse
+# than any in use (they are within an ulp or two, 2^-51); twice to four times that covers the few
+# further roundings of a formula too.
 _SLACK = 2.0**-44
 
 
@@ -60,7 +63,8 @@ _N_STEPS = len(GAUSSIAN_STEPS)
 
 @kernel
 def _shortfall(state, buffer, k, x):  # type: ignore[no-untyped-def]
-    """Karney's algorithm B: true (1) with probability exp(-x(2k+x)/(2k+2)); -1 if 32 bits cannot tell. x: its top 32 bits."""
+    """Karney's algorithm B: true (1) with probability exp(-x(2k+x)/(2k+2)); -1 if 32 bits cannot
+    tell. x: its top 32 bits."""
     m = u64(2) * k + u64(2)
     y = x
     even = 1
@@ -90,7 +94,8 @@ def _shortfall(state, buffer, k, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def _normal(state, buffer):  # type: ignore[no-untyped-def]
-    """|G| as (sign, k, 64-bit fraction), or sign 2 if the bits at hand cannot tell. See `samplers_exact.normal`."""
+    """|G| as (sign, k, 64-bit fraction), or sign 2 if the bits at hand cannot tell. See
+    `samplers_exact.normal`."""
     while True:
         first = half(state, buffer)
         digit = first >> ONE
@@ -116,9 +121,11 @@ def _normal(state, buffer):  # type: ignore[no-untyped-def]
 
 @kernel
 def _scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
-    """floor(scale (k + x) + 1/2) for all x in the interval that `fraction` leaves, or -1 if they differ. Exact integers.
+    """floor(scale (k + x) + 1/2) for all x in the interval that `fraction` leaves, or -1 if they
+    differ. Exact integers.
 
-    scale = m 2^e with m < 2^53, and N = (k 2^64 + fraction) m < 2^123 is scale (k + x) in units of 2^-shift, shift = 64 - e.
+    scale = m 2^e with m < 2^53, and N = (k 2^64 + fraction) m < 2^123 is scale (k + x) in units of
+    2^-shift, shift = 64 - e.
     """
     exponent = np.int64((bits >> u64(52)) & u64(0x7FF))
     m = bits & ((ONE << u64(52)) - ONE)
@@ -161,7 +168,8 @@ def _scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
 
 @released
 def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[no-untyped-def]
-    """round(scale G) for each coordinate from `start`; the index of the first that is undecided, or out.size.
+    """round(scale G) for each coordinate from `start`; the index of the first that is undecided, or
+    out.size.
 
     `scales` holds the bits of one float, or of one a coordinate.
     """
@@ -179,7 +187,8 @@ def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[n
 
 @released
 def rounded_gaussians(states, buffers, bits, starts, out, reached, blur):  # type: ignore[no-untyped-def]
-    """`rounded_gaussian` of many streams: out[starts[s] : starts[s + 1]] from stream s, with the scale of bits[s].
+    """`rounded_gaussian` of many streams: out[starts[s] : starts[s + 1]] from stream s, with the
+    scale of bits[s].
 
     reached[s]: how far stream s came, as `rounded_gaussian` returns it.
     """
@@ -190,10 +199,12 @@ def rounded_gaussians(states, buffers, bits, starts, out, reached, blur):  # typ
 
 @kernel
 def _exponential(y):  # type: ignore[no-untyped-def]
-    """E = -ln(1 - W), W = (y + theta) / 2^64, and a bound on its absolute error over theta in [0, 1].
+    """E = -ln(1 - W), W = (y + theta) / 2^64, and a bound on its absolute error over theta in [0,
+    1].
 
-    1 - W lies in [rest, rest + 1] / 2^64 with rest = 2^64 - 1 - y. While rest >= 2^44, its middle as a float is within a
-    relative 2^-45 + 2^-52 of it, which is the absolute error of E, beside the library's relative one.
+    1 - W lies in [rest, rest + 1] / 2^64 with rest = 2^64 - 1 - y. While rest >= 2^44, its middle
+    as a float is within a relative 2^-45 + 2^-52 of it, which is the absolute error of E, beside
+    the library's relative one.
     """
     rest = ~y
     value = -math.log((np.float64(rest) + 0.5) * _WORD)
@@ -204,8 +215,8 @@ def _exponential(y):  # type: ignore[no-untyped-def]
 def _log_exponential(y):  # type: ignore[no-untyped-def]
     """ln E for the E of `_exponential`, and a bound on its absolute error.
 
-    W (when below 1/2, else 1 - W) is known to relative 1/(y + 1) (y >= 1) and 2^-52; d ln E / d ln W is at most 1.45 on each
-    branch; `_SLACK` covers the rest. Near either end the bound is inf.
+    W (when below 1/2, else 1 - W) is known to relative 1/(y + 1) (y >= 1) and 2^-52; d ln E / d ln
+    W is at most 1.45 on each branch; `_SLACK` covers the rest. Near either end the bound is inf.
     """
     if y < _HIGH_HALF:
         known = y
@@ -220,9 +231,11 @@ def _log_exponential(y):  # type: ignore[no-untyped-def]
 
 @kernel
 def poisson_batch(state, buffer, rows, mean_gap, out, slack):  # type: ignore[no-untyped-def]
-    """Rows kept, by gaps floor(E mean_gap); 0: done, 1: `out` is full, 2: the next gap is undecided.
+    """Rows kept, by gaps floor(E mean_gap); 0: done, 1: `out` is full, 2: the next gap is
+    undecided.
 
-    Registers COUNT and CURSOR hold how many are in `out` and the first row not yet looked at. The words are whole ones.
+    Registers COUNT and CURSOR hold how many are in `out` and the first row not yet looked at. The
+    words are whole ones.
     """
     count, cursor = np.int64(state[COUNT]), np.int64(state[CURSOR])
     status = 0
@@ -253,7 +266,8 @@ def poisson_batch(state, buffer, rows, mean_gap, out, slack):  # type: ignore[no
 
 @kernel
 def _laplace(state, buffer, scale, slack):  # type: ignore[no-untyped-def]
-    """(decided, |Y|, sign) of a discrete Laplace of this scale: floor(scale E), and never minus zero."""
+    """(decided, |Y|, sign) of a discrete Laplace of this scale: floor(scale E), and never minus
+    zero."""
     while True:
         exponential, error = _exponential(word(state, buffer))
         size = exponential * scale
@@ -268,7 +282,8 @@ def _laplace(state, buffer, scale, slack):  # type: ignore[no-untyped-def]
 
 @kernel
 def discrete_laplace(state, buffer, scale, out, start, slack):  # type: ignore[no-untyped-def]
-    """P(x) ~ exp(-|x| / scale) for each coordinate from `start`; the index of the first undecided one, or out.size."""
+    """P(x) ~ exp(-|x| / scale) for each coordinate from `start`; the index of the first undecided
+    one, or out.size."""
     for i in range(start, out.size):
         mark = state[POSITION]
         decided, size, sign = _laplace(state, buffer, scale, slack)
@@ -305,7 +320,8 @@ def _discrete_normal(state, buffer, sigma, slack):  # type: ignore[no-untyped-de
 
 @kernel
 def discrete_gaussian(state, buffer, sigma, out, start, slack):  # type: ignore[no-untyped-def]
-    """P(x) ~ exp(-x^2 / (2 sigma^2)) for each coordinate from `start`; the index of the first undecided one, or out.size."""
+    """P(x) ~ exp(-x^2 / (2 sigma^2)) for each coordinate from `start`; the index of the first
+    undecided one, or out.size."""
     for i in range(start, out.size):
         mark = state[POSITION]
         decided, size, sign = _discrete_normal(state, buffer, sigma, slack)
@@ -320,7 +336,8 @@ def discrete_gaussian(state, buffer, sigma, out, start, slack):  # type: ignore[
 def choose(state, buffer, excess, rate, low, drawn, slack):  # type: ignore[no-untyped-def]
     """The index that surely minimises ln E_i + rate excess_i, or -1.
 
-    low[i] becomes a lower bound of each, low[n] the least upper bound. Both passes read every candidate, whoever wins.
+    low[i] becomes a lower bound of each, low[n] the least upper bound. Both passes read every
+    candidate, whoever wins.
     """
     least = math.inf
     n = excess.size
@@ -333,7 +350,9 @@ def choose(state, buffer, excess, rate, low, drawn, slack):  # type: ignore[no-u
             error = (error + abs(cost) * _SLACK) * slack
             below = centre + cost - error
             above = centre + cost + error
-            if not cost < 1e300:  # overflow: very large, how large is not known (and with it a difference that overflowed)
+            # overflow: very large, how large is not known (and with it a difference that
+            # overflowed)
+            if not cost < 1e300:
                 below = min(rate, 1.0) * 1e299 - 1000.0
                 above = math.inf
         else:

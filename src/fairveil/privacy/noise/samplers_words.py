@@ -1,4 +1,5 @@
-"""Compiled ChaCha20: the words that samplers read, made eight blocks at a time as they are needed (RFC 8439)."""
+"""Compiled ChaCha20: the words that samplers read, made eight blocks at a time as they are needed
+(RFC 8439)."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# _nrt=False: no kernel here makes an array, so none needs numba's counting of references, which costs four locked additions a
-# word, five times the word itself
+# _nrt=False: no kernel here makes an array, so none needs numba's counting of references, which
+# costs four locked additions a word, five times the word itself
 _OPTIONS: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
 
 
@@ -35,7 +36,8 @@ POSITION, LANE, COUNT, CURSOR, STATE_SIZE = 4, 5, 6, 7, 8
 LANES = 8
 
 
-_CONSTANTS = (u32(0x61707865), u32(0x3320646E), u32(0x79622D32), u32(0x6B206574))  # "expand 32-byte k"
+# "expand 32-byte k"
+_CONSTANTS = (u32(0x61707865), u32(0x3320646E), u32(0x79622D32), u32(0x6B206574))
 
 
 _HALVES = u64(16 * LANES)
@@ -75,7 +77,8 @@ def _quarter(a, b, c, d):  # type: ignore[no-untyped-def]
 
 @kernel
 def _input_row(state, low, row):  # type: ignore[no-untyped-def]
-    """Word `row` of a ChaCha block before its rounds, for a block whose counter's low 64 bits are `low`."""
+    """Word `row` of a ChaCha block before its rounds, for a block whose counter's low 64 bits are
+    `low`."""
     if row < 4:
         return _CONSTANTS[row]
     if row < 12:
@@ -87,8 +90,9 @@ def _input_row(state, low, row):  # type: ignore[no-untyped-def]
 def refill(state, buffer, chunk):  # type: ignore[no-untyped-def]
     """Eight ChaCha20 blocks (RFC 8439 sec. 2.3): word r of block b goes to buffer[8 r + b].
 
-    Words 12 to 15 of a block's input are a 128-bit counter, its low half 8 chunk + b, its high half the lane. Eight blocks go
-    side by side so that the compiler makes one vector instruction of each operation.
+    Words 12 to 15 of a block's input are a 128-bit counter, its low half 8 chunk + b, its high half
+    the lane. Eight blocks go side by side so that the compiler makes one vector instruction of each
+    operation.
     """
     first = chunk * u64(LANES)
     for row in range(16):
@@ -101,9 +105,24 @@ def refill(state, buffer, chunk):  # type: ignore[no-untyped-def]
         for b in range(LANES):
             i = u64(b)
             x0, x1, x2, x3 = buffer[i], buffer[i + u64(8)], buffer[i + u64(16)], buffer[i + u64(24)]
-            x4, x5, x6, x7 = buffer[i + u64(32)], buffer[i + u64(40)], buffer[i + u64(48)], buffer[i + u64(56)]
-            x8, x9, xa, xb = buffer[i + u64(64)], buffer[i + u64(72)], buffer[i + u64(80)], buffer[i + u64(88)]
-            xc, xd, xe, xf = buffer[i + u64(96)], buffer[i + u64(104)], buffer[i + u64(112)], buffer[i + u64(120)]
+            x4, x5, x6, x7 = (
+                buffer[i + u64(32)],
+                buffer[i + u64(40)],
+                buffer[i + u64(48)],
+                buffer[i + u64(56)],
+            )
+            x8, x9, xa, xb = (
+                buffer[i + u64(64)],
+                buffer[i + u64(72)],
+                buffer[i + u64(80)],
+                buffer[i + u64(88)],
+            )
+            xc, xd, xe, xf = (
+                buffer[i + u64(96)],
+                buffer[i + u64(104)],
+                buffer[i + u64(112)],
+                buffer[i + u64(120)],
+            )
             x0, x4, x8, xc = _quarter(x0, x4, x8, xc)
             x1, x5, x9, xd = _quarter(x1, x5, x9, xd)
             x2, x6, xa, xe = _quarter(x2, x6, xa, xe)
@@ -113,9 +132,24 @@ def refill(state, buffer, chunk):  # type: ignore[no-untyped-def]
             x2, x7, x8, xd = _quarter(x2, x7, x8, xd)
             x3, x4, x9, xe = _quarter(x3, x4, x9, xe)
             buffer[i], buffer[i + u64(8)], buffer[i + u64(16)], buffer[i + u64(24)] = x0, x1, x2, x3
-            buffer[i + u64(32)], buffer[i + u64(40)], buffer[i + u64(48)], buffer[i + u64(56)] = x4, x5, x6, x7
-            buffer[i + u64(64)], buffer[i + u64(72)], buffer[i + u64(80)], buffer[i + u64(88)] = x8, x9, xa, xb
-            buffer[i + u64(96)], buffer[i + u64(104)], buffer[i + u64(112)], buffer[i + u64(120)] = xc, xd, xe, xf
+            buffer[i + u64(32)], buffer[i + u64(40)], buffer[i + u64(48)], buffer[i + u64(56)] = (
+                x4,
+                x5,
+                x6,
+                x7,
+            )
+            buffer[i + u64(64)], buffer[i + u64(72)], buffer[i + u64(80)], buffer[i + u64(88)] = (
+                x8,
+                x9,
+                xa,
+                xb,
+            )
+            (
+                buffer[i + u64(96)],
+                buffer[i + u64(104)],
+                buffer[i + u64(112)],
+                buffer[i + u64(120)],
+            ) = xc, xd, xe, xf
     for row in range(16):
         value = _input_row(state, first, row)
         for b in range(LANES):
@@ -157,7 +191,10 @@ def whole_word(state, buffer):  # type: ignore[no-untyped-def]
 @kernel
 def rewind(state, buffer, position):  # type: ignore[no-untyped-def]
     """Back to a position already read, so that the same bits come again."""
-    if position & (_HALVES - ONE) != ZERO and position // _HALVES != (state[POSITION] - ONE) // _HALVES:
+    if (
+        position & (_HALVES - ONE) != ZERO
+        and position // _HALVES != (state[POSITION] - ONE) // _HALVES
+    ):
         refill(state, buffer, position // _HALVES)
     state[POSITION] = position
 

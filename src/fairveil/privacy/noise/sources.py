@@ -4,16 +4,19 @@ Every stream is ChaCha20 (20 rounds, RFC 8439) under a key of its own,
 
     stream key = BLAKE2b(encoding of the path, keyed with the root key),
 
-so streams are independent, adding a release changes no other release's draws, and one (seed, path) gives the same bits on
-every platform. The samplers are exact: see `samplers_exact` for the laws and `samplers_kernels` for the fast paths.
+so streams are independent, adding a release changes no other release's draws, and one (seed, path)
+gives the same bits on every platform. The samplers are exact: see `samplers_exact` for the laws and
+`samplers_kernels` for the fast paths.
 
 Guarantees
-    1. A secure root is 256 bits from the operating system. A seeded source says `is_secure == False`, and its streams do too.
+    1. A secure root is 256 bits from the operating system. A seeded source says
+       `is_secure == False`, and its streams do too.
     2. A source hands out each path once: a key never serves two releases.
-    3. A secure source or stream is never copied: pickling and copying it, and drawing from it after a fork, is an error. So it
-       is for the NumPy generator that a stream hands out (`guarded`).
+    3. A secure source or stream is never copied: pickling and copying it, and drawing from it after
+       a fork, is an error. So it is for the NumPy generator that a stream hands out (`guarded`).
     4. Streams of different paths have different keys; the encoding of paths is injective.
-    5. Each sampler returns what an ideal machine with infinitely many random bits would (no total variation is lost).
+    5. Each sampler returns what an ideal machine with infinitely many random bits would (no total
+       variation is lost).
 
 Timing is not covered by 5: how long a draw takes depends on the draw. See docs/noise.md.
 """
@@ -34,7 +37,8 @@ STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction", "units")
 
 
 class NoiseSource:
-    """One root of randomness. `NoiseSource.secure()` for releases, `NoiseSource.seeded(7)` for tests.
+    """One root of randomness. `NoiseSource.secure()` for releases, `NoiseSource.seeded(7)` for
+    tests.
 
     >>> source = NoiseSource.seeded(7)
     >>> source.stream("noise", 1).rounded_gaussian(10.0, 4)
@@ -61,7 +65,9 @@ class NoiseSource:
         """Reproducible, and stamped insecure. `seed` is any integer from 0 on."""
         number = _checks.whole(seed=seed)
         size = (number.bit_length() + 7) // 8
-        root = hashlib.blake2b(number.to_bytes(size, "little"), digest_size=32, person=b"fairveil seed")
+        root = hashlib.blake2b(
+            number.to_bytes(size, "little"), digest_size=32, person=b"fairveil seed"
+        )
         return NoiseSource(root.digest(), secure=False)
 
     @staticmethod
@@ -81,18 +87,23 @@ class NoiseSource:
 
     @property
     def seeded_root(self) -> bytes | None:
-        """The key of a seeded source, with which another makes the same bits; None of a secure one, which nobody sees."""
+        """The key of a seeded source, with which another makes the same bits; None of a secure one,
+        which nobody sees."""
         return None if self.is_secure else self._root
 
     def stream(self, name: str, *path: str | int) -> Stream:
-        """The stream of this name (one of `STREAM_NAMES`) and path, such as ("noise", number of the release). Once each.
+        """The stream of this name (one of `STREAM_NAMES`) and path, such as ("noise", number of the
+        release). Once each.
 
-        Raises `PrivacyError` for a path that was handed out before (guarantee 2) or in a forked process (guarantee 3).
+        Raises `PrivacyError` for a path that was handed out before (guarantee 2) or in a forked
+        process (guarantee 3).
         """
         if self._pid is not None and os.getpid() != self._pid:
             refuse_fork()
         steps = (name, *path)
-        if name not in STREAM_NAMES or not all(type(step) is int and 0 <= step < 1 << 64 for step in path):
+        if name not in STREAM_NAMES or not all(
+            type(step) is int and 0 <= step < 1 << 64 for step in path
+        ):
             steps = (_checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
         mark = object()
         if self._given.setdefault(steps, mark) is not mark:
@@ -101,7 +112,8 @@ class NoiseSource:
                     expected="a path not used before",
                     of="stream",
                     got=steps,
-                    remedy="Keep the stream that you got, or add the number of the release to the path.",
+                    remedy="Keep the stream that you got, or add the number of the release to the "
+                    "path.",
                 )
             )
         digest = self._keyed.copy()
@@ -118,7 +130,8 @@ class NoiseSource:
 
 
 def encode_path(steps: tuple[str | int, ...]) -> bytes:
-    """A path as bytes, injectively: each step is its type's letter and eight bytes, which are the number or the text's length.
+    """A path as bytes, injectively: each step is its type's letter and eight bytes, which are the
+    number or the text's length.
 
     >>> encode_path(("noise", 1)).hex()
     '7305000000000000006e6f697365690100000000000000'
@@ -138,7 +151,11 @@ def _step(step: object) -> str | int:
         return step
     number = _checks.whole(path=step, remedy="Name a stream by words and whole numbers.")
     if number >= 1 << 64:
-        raise InputError(complaint(expected="numbers below 2^64", of="path", got=step, remedy="Number releases from 0."))
+        raise InputError(
+            complaint(
+                expected="numbers below 2^64", of="path", got=step, remedy="Number releases from 0."
+            )
+        )
     return number
 
 

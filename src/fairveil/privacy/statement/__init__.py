@@ -1,1 +1,2 @@
-"""What is published: the privacy statement in words and as a document, its checks, its signature."""
+"""What is published: the privacy statement in words and as a document, its checks, its
+signature."""

@@ -1,4 +1,5 @@
-"""Does a privacy statement agree with itself? Recomputes its epsilon and lists what does not fit."""
+"""Does a privacy statement agree with itself? Recomputes its epsilon and lists what does not
+fit."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from .pricing import UNPRICED, group_epsilons, reprice
 from .releases import same_releases
 
 SLACK = 1e-9
-"""A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
+"""A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of
+another processor."""
 
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
@@ -30,33 +32,53 @@ RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
 
 
 ON_TRUST = (
-    *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
+    *(
+        "promise",
+        "events",
+        "plan",
+        "cap",
+        "facts",
+        "bounds",
+        "not_covered",
+        "tuning",
+        "earlier_releases",
+        "audit",
+    ),
     *("noise", "arithmetic", "user_code", "versions", "created", "ledger", "releases"),
 )
-"""Fields that are taken as they are: nobody can tell from a statement alone whether they are true. A signature says who
-stands by them."""
+"""Fields that are taken as they are: nobody can tell from a statement alone whether they are true.
+A signature says who stands by them."""
 
 
 BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
 
 
-COUNTS_OF_A_BASE, READS_THE_GROUP = "histogram of an attached model", "the classifier reads a person's group when it decides"
+COUNTS_OF_A_BASE, READS_THE_GROUP = (
+    "histogram of an attached model",
+    "the classifier reads a person's group when it decides",
+)
 """By what a post-processor's statement of an earlier version, without that fact, is known."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was noticed. A `grave` one makes the statement inconsistent; another is only worth knowing."""
+    """One thing that was noticed. A `grave` one makes the statement inconsistent; another is only
+    worth knowing."""
 
     grave: bool
     sentence: str
 
 
 def required_stamps(
-    epsilon: float, noise: Noise, user_code: UserCode, bounds: Iterable[StatedBound], facts: Iterable[PublicFact]
+    epsilon: float,
+    noise: Noise,
+    user_code: UserCode,
+    bounds: Iterable[StatedBound],
+    facts: Iterable[PublicFact],
 ) -> tuple[Stamp, ...]:
-    """The stamps that a statement with these contents must carry. Facts read from the data are listed, not stamped."""
+    """The stamps that a statement with these contents must carry. Facts read from the data are
+    listed, not stamped."""
     stamps: list[Stamp] = []
     if math.isinf(epsilon):
         stamps.append("not-private")
@@ -70,9 +92,12 @@ def required_stamps(
 
 
 def versions_now(*, with_torch: bool = False) -> tuple[tuple[str, str], ...]:
-    """The versions that a statement names; nothing about the machine. `with_torch`: where it computed what rows contribute."""
+    """The versions that a statement names; nothing about the machine. `with_torch`: where it
+    computed what rows contribute."""
     names = (*NAMED_VERSIONS, "torch") if with_torch else NAMED_VERSIONS
-    return tuple((name, platform.python_version() if name == "python" else _version(name)) for name in names)
+    return tuple(
+        (name, platform.python_version() if name == "python" else _version(name)) for name in names
+    )
 
 
 def findings(statement: StatementContents) -> list[Finding]:
@@ -96,12 +121,27 @@ def _relation(statement: StatementContents) -> Iterator[Finding]:
     promise = statement.promise
     if statement.neighbours != promise.neighbours:
         yield Finding(
-            True, f"epsilon was priced under {statement.neighbours!r} neighbours, the guarantee is about {promise.neighbours!r}"
+            True,
+            f"epsilon was priced under {statement.neighbours!r} neighbours, the guarantee is about "
+            f"{promise.neighbours!r}",
         )
-    if promise.unit is not None and promise.is_private and promise.unit.max_rows is None and statement.events:
-        yield Finding(True, "the guarantee is about persons, and states no largest number of rows of one that were read")
+    if (
+        promise.unit is not None
+        and promise.is_private
+        and promise.unit.max_rows is None
+        and statement.events
+    ):
+        yield Finding(
+            True,
+            "the guarantee is about persons, and states no largest number of rows of one that were "
+            "read",
+        )
     if statement.delta != promise.delta:
-        yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the guarantee is about delta {promise.delta:g}")
+        yield Finding(
+            True,
+            f"epsilon is stated at delta {statement.delta:g}, the guarantee is about delta "
+            f"{promise.delta:g}",
+        )
 
 
 def _cost(statement: StatementContents) -> Iterator[Finding]:
@@ -115,17 +155,30 @@ def _cost(statement: StatementContents) -> Iterator[Finding]:
         yield Finding(True, f"the events cannot be priced: {error}")
         return
     if price.epsilon > stated * (1 + SLACK):
-        yield Finding(True, f"epsilon is stated as {_number(stated)}, the events cost {_number(price.epsilon)}")
+        yield Finding(
+            True,
+            f"epsilon is stated as {_number(stated)}, the events cost {_number(price.epsilon)}",
+        )
     elif math.isinf(stated) and not math.isinf(price.epsilon):
         yield Finding(
-            True, f"epsilon is stated as inf, the events cost {_number(price.epsilon)}: nothing in them is unprotected"
+            True,
+            f"epsilon is stated as inf, the events cost {_number(price.epsilon)}: nothing in them "
+            f"is unprotected",
         )
     elif stated > price.epsilon * (1 + SLACK):
-        yield Finding(False, f"epsilon is stated as {_number(stated)}, above the {_number(price.epsilon)} that the events cost")
+        yield Finding(
+            False,
+            f"epsilon is stated as {_number(stated)}, above the {_number(price.epsilon)} that the "
+            f"events cost",
+        )
     if stated > promise.epsilon * (1 + SLACK):
-        yield Finding(True, f"epsilon {_number(stated)} is above the guarantee's {_number(promise.epsilon)}")
+        yield Finding(
+            True, f"epsilon {_number(stated)} is above the guarantee's {_number(promise.epsilon)}"
+        )
     if price.route != statement.route:
-        yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
+        yield Finding(
+            False, f"priced by {price.route!r} now, by {statement.route!r} when it was written"
+        )
 
 
 def _groups(statement: StatementContents) -> Iterator[Finding]:
@@ -133,8 +186,14 @@ def _groups(statement: StatementContents) -> Iterator[Finding]:
     for group in statement.groups:
         columns.setdefault(group.column, []).append(group)
     for column, groups in columns.items():
-        if sorted(group.cell for group in groups) != list(range(len(groups))) or len({group.fixed for group in groups}) != 1:
-            yield Finding(True, f"the groups of column {column} are not one a cell, or were not all told alike")
+        if (
+            sorted(group.cell for group in groups) != list(range(len(groups)))
+            or len({group.fixed for group in groups}) != 1
+        ):
+            yield Finding(
+                True,
+                f"the groups of column {column} are not one a cell, or were not all told alike",
+            )
             continue
         try:
             with warnings.catch_warnings():
@@ -159,12 +218,17 @@ def _groups(statement: StatementContents) -> Iterator[Finding]:
             elif group.epsilon > pays * (1 + SLACK):
                 yield Finding(False, f"{words}, above the {_number(pays)} that the events cost")
             if group.limit is not None and not _keeps(statement, group, len(groups)):
-                yield Finding(True, f"group {group.name!r} has a limit of {_number(group.limit)}, which its events exceed")
+                yield Finding(
+                    True,
+                    f"group {group.name!r} has a limit of {_number(group.limit)}, which its events "
+                    f"exceed",
+                )
 
 
 def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> bool:
-    """Whether what this group's people see are Gaussians whose squared distances add up to no more than its limit allows: a
-    filter, so that it is kept whatever the multipliers were made of (theory.md#t10)."""
+    """Whether what this group's people see are Gaussians whose squared distances add up to no more
+    than its limit allows: a filter, so that it is kept whatever the multipliers were made of
+    (theory.md#t10)."""
     from ..accounting.by_group import seen_from
     from ..accounting.inventory import inventory
     from ..accounting.routes import gaussian_mu
@@ -173,11 +237,18 @@ def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> b
     seen = seen_from(compose(statement.events), group.cell, group.column, promise.neighbours, cells)
     total = inventory(seen, promise.neighbours)
     most = gaussian_mu(group.limit or 0.0, promise.delta) ** 2
-    return total.private and not total.others and total.total_variation == 0 and total.gaussian <= most * (1 + SLACK)
+    return (
+        total.private
+        and not total.others
+        and total.total_variation == 0
+        and total.gaussian <= most * (1 + SLACK)
+    )
 
 
 def _stamps(statement: StatementContents) -> Iterator[Finding]:
-    required = required_stamps(statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts)
+    required = required_stamps(
+        statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts
+    )
     for stamp in required:
         if stamp not in statement.stamps:
             yield Finding(True, f"the flag {stamp!r} is missing")
@@ -192,8 +263,12 @@ def _log_and_plan(statement: StatementContents) -> Iterator[Finding]:
         yield Finding(True, "there is neither a plan nor a filter: nothing was fixed in advance")
     elif statement.cap is not None and not capped:
         yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
-    if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
-        yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+    if statement.plan is not None and not is_prefix(
+        statement.events, statement.plan, statement.promise.neighbours
+    ):
+        yield Finding(
+            True, "the log is not a beginning of the plan: something else was done than was planned"
+        )
 
 
 def _releases(statement: StatementContents) -> Iterator[Finding]:
@@ -209,14 +284,26 @@ def _releases(statement: StatementContents) -> Iterator[Finding]:
 
 
 def _arithmetic(statement: StatementContents) -> Iterator[Finding]:
-    """Only torch computes in float32 beside rows, and a module is the caller's own code; what is written says all three."""
-    named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic != "exact"
+    """Only torch computes in float32 beside rows, and a module is the caller's own code; what is
+    written says all three."""
+    named, singles = (
+        any(name == "torch" for name, _ in statement.versions),
+        statement.arithmetic != "exact",
+    )
     if singles and not named:
-        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, and the version of torch is not named")
+        yield Finding(
+            True,
+            f"arithmetic is stated as {statement.arithmetic!r}, and the version of torch is not "
+            f"named",
+        )
     if named and not singles:
         yield Finding(True, "a version of torch is named, and arithmetic is stated as 'exact'")
     if singles and statement.user_code != "trusted":
-        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, that of a module, and user code as 'none'")
+        yield Finding(
+            True,
+            f"arithmetic is stated as {statement.arithmetic!r}, that of a module, and user code as "
+            f"'none'",
+        )
 
 
 def _audit(statement: StatementContents) -> Iterator[Finding]:
@@ -224,7 +311,8 @@ def _audit(statement: StatementContents) -> Iterator[Finding]:
     if audit is not None and audit.epsilon > statement.epsilon:
         yield Finding(
             True,
-            f"an audit shows epsilon >= {_number(audit.epsilon)} at confidence {audit.confidence:g}, "
+            f"an audit shows epsilon >= {_number(audit.epsilon)} at confidence "
+            f"{audit.confidence:g}, "
             f"above the stated {_number(statement.epsilon)}",
         )
 
@@ -243,20 +331,31 @@ def _versions(statement: StatementContents) -> Iterator[Finding]:
 
 
 def _counted_as_one_plan(statement: StatementContents) -> Iterator[Finding]:
-    """Earlier versions counted every post-processor as one plan, and did not say whether its base had been there before.
+    """Earlier versions counted every post-processor as one plan, and did not say whether its base
+    had been there before.
 
-    Only these have counts of a base's decisions after other releases, and read the group when they decide.
+    Only these have counts of a base's decisions after other releases, and read the group when they
+    decide.
     """
     counts = any(bound.question == COUNTS_OF_A_BASE for bound in statement.bounds)
-    post_processor = counts and any(sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered)
+    post_processor = counts and any(
+        sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered
+    )
     told = any(fact.name == BASE_FACT for fact in statement.facts)
-    if told or not post_processor or statement.plan is None or len(list(itertools.islice(runs_of(statement.plan), 2))) < 2:
+    if (
+        told
+        or not post_processor
+        or statement.plan is None
+        or len(list(itertools.islice(runs_of(statement.plan), 2))) < 2
+    ):
         return
     kinds = 3 if statement.promise.protects == "sensitive_features" else 2
     yield Finding(
         False,
-        "its total counts the base classifier and the counts after it as one plan that was fixed in advance. If the base was "
-        f"there before, and the counts were chosen after looking at it, that total is a bound at {kinds} times this delta "
+        "its total counts the base classifier and the counts after it as one plan that was fixed "
+        "in advance. If the base was "
+        f"there before, and the counts were chosen after looking at it, that total is a bound at "
+        f"{kinds} times this delta "
         "only: fairveil.privacy.price_after gives the epsilon",
     )
 

@@ -1,4 +1,5 @@
-"""What a privacy statement says, as plain public values: what is checked, put in words and written. See `PrivacyStatement`."""
+"""What a privacy statement says, as plain public values: what is checked, put in words and written.
+See `PrivacyStatement`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from dataclasses import dataclass
 
 from ... import _checks
 from ...errors import StatementError, complaint
-from ..events import Composed, Event, OnPart, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
+from ..events import (
+    Composed,
+    Event,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+)
 from ..promise import Promise
 from .parts import (
     ARITHMETICS,
@@ -31,7 +40,8 @@ from .releases import Release, releases_of
 
 @dataclass(frozen=True)
 class StatementContents:
-    """The fields of a `PrivacyStatement`, each checked by itself; whether they agree is for `checks.findings`."""
+    """The fields of a `PrivacyStatement`, each checked by itself; whether they agree is for
+    `checks.findings`."""
 
     promise: Promise
     epsilon: float
@@ -63,7 +73,11 @@ class StatementContents:
         require_words(neighbours=self.neighbours, route=self.route)
         for sentence in self.not_covered:
             require_words(not_covered=sentence)
-        for name, text in (("tuning", self.tuning), ("earlier_releases", self.earlier_releases), ("created", self.created)):
+        for name, text in (
+            ("tuning", self.tuning),
+            ("earlier_releases", self.earlier_releases),
+            ("created", self.created),
+        ):
             if text is not None:
                 require_words(**{name: text})
         _checks.one_of(NOISES, noise=self.noise)
@@ -75,7 +89,9 @@ class StatementContents:
         if receipt is not None and not isinstance(receipt, Receipt):
             remedy = "Pass the receipt of a spend: spend.receipt."
             got = type(receipt).__name__
-            raise StatementError(complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy))
+            raise StatementError(
+                complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy)
+            )
 
     @property
     def is_private(self) -> bool:
@@ -90,7 +106,10 @@ class StatementContents:
     @property
     def samples(self) -> bool:
         """Whether any event worked on a random batch."""
-        return any(_works_on(event, (PoissonSampled, VisiblySampled)) for event in (*self.events, *(self.plan or ())))
+        return any(
+            _works_on(event, (PoissonSampled, VisiblySampled))
+            for event in (*self.events, *(self.plan or ()))
+        )
 
     @property
     def in_parts(self) -> bool:
@@ -103,4 +122,6 @@ def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
         return True
     if isinstance(event, Composed):
         return any(_works_on(part, kinds) for part in event.events)
-    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
+    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(
+        event.event, kinds
+    )

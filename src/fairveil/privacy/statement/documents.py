@@ -25,7 +25,12 @@ Stated = TypeVar("Stated", bound=StatementContents)
 
 FORMAT = "fairveil privacy statement"
 FORMAT_VERSION = 1
-DOCUMENT = Document("privacy statement", "Write statements with write() or to_json().", StatementError, largest=1 << 26)
+DOCUMENT = Document(
+    "privacy statement",
+    "Write statements with write() or to_json().",
+    StatementError,
+    largest=1 << 26,
+)
 LARGEST_WHOLE = 2**53
 """No count of a real plan comes near; a larger number in a file could only keep the reader busy."""
 
@@ -54,7 +59,9 @@ def to_dict(statement: StatementContents) -> dict[str, Any]:
         "accounting": {"neighbours": statement.neighbours, "route": statement.route},
         "stamps": list(statement.stamps),
         "events": event_tree.to_json_dict(Composed(statement.events)),
-        "plan": None if statement.plan is None else event_tree.to_json_dict(Composed(statement.plan)),
+        "plan": None
+        if statement.plan is None
+        else event_tree.to_json_dict(Composed(statement.plan)),
         "cap": None if statement.cap is None else asdict(statement.cap),
         "facts": [asdict(fact) for fact in statement.facts],
         "bounds": [asdict(bound) for bound in statement.bounds],
@@ -73,27 +80,32 @@ def to_dict(statement: StatementContents) -> dict[str, Any]:
     if statement.ledger is not None:
         out["ledger"] = asdict(statement.ledger)
     if statement.releases:
-        out["releases"] = [asdict(release) | {"numbers": list(release.numbers)} for release in statement.releases]
+        out["releases"] = [
+            asdict(release) | {"numbers": list(release.numbers)} for release in statement.releases
+        ]
     out["checksum"] = checksum(out)
     return out
 
 
 def checksum(values: Mapping[str, Any]) -> str:
-    """SHA-256 of the content in one canonical spelling, without the date. Shows an accident, proves no author."""
+    """SHA-256 of the content in one canonical spelling, without the date. Shows an accident, proves
+    no author."""
     content = {name: value for name, value in values.items() if name not in ("checksum", "created")}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read(text: str, kind: type[Stated]) -> tuple[Stated, bool]:
-    """The statement of this class in a JSON document, and whether its content is what the checksum was made of."""
+    """The statement of this class in a JSON document, and whether its content is what the checksum
+    was made of."""
     try:
         values = DOCUMENT.json(text)
         _check_counts(values)
         return _statement(values, kind), values["checksum"] == checksum(values)
     except StatementError:
         raise
-    # A stranger's file may be wrong in any way; each is a malformed statement and never a traceback.
+    # A stranger's file may be wrong in any way; each is a malformed statement and never a
+    # traceback.
     except (
         FairveilError,
         TypeError,
@@ -105,12 +117,17 @@ def read(text: str, kind: type[Stated]) -> tuple[Stated, bool]:
         MemoryError,
     ) as error:
         # A refusal of ours says what is wrong; of the rest the kind is enough.
-        found = str(error) if isinstance(error, FairveilError) else f"what does not fit ({type(error).__name__})"
+        found = (
+            str(error)
+            if isinstance(error, FairveilError)
+            else f"what does not fit ({type(error).__name__})"
+        )
     raise _malformed("a well-formed statement", "privacy statement", found)
 
 
 def write(path: Path, text: str) -> Path:
-    """Write beside the target, flush to disk, then rename: readers see the old file or the new one."""
+    """Write beside the target, flush to disk, then rename: readers see the old file or the new
+    one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -126,9 +143,19 @@ def write(path: Path, text: str) -> Path:
 
 
 def _statement(values: object, kind: type[Stated]) -> Stated:
-    fields = _fields(values, FIELDS | LATER.intersection(_mapping(values, "privacy statement")), "privacy statement")
-    if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
-        raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))
+    fields = _fields(
+        values,
+        FIELDS | LATER.intersection(_mapping(values, "privacy statement")),
+        "privacy statement",
+    )
+    if (
+        fields["format"] != FORMAT
+        or fields["version"] != FORMAT_VERSION
+        or fields["version"] is True
+    ):
+        raise _malformed(
+            f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"])
+        )
     accounting = _fields(fields["accounting"], frozenset(("neighbours", "route")), "accounting")
     cap = fields["cap"]
     if cap is not None:
@@ -147,8 +174,14 @@ def _statement(values: object, kind: type[Stated]) -> Stated:
         events=_events(fields["events"]),
         plan=None if fields["plan"] is None else _events(fields["plan"]),
         cap=cap,
-        facts=tuple(PublicFact(**_fields(fact, fact_names, "fact")) for fact in _list(fields["facts"], "facts")),
-        bounds=tuple(StatedBound(**_fields(bound, bound_names, "bound")) for bound in _list(fields["bounds"], "bounds")),
+        facts=tuple(
+            PublicFact(**_fields(fact, fact_names, "fact"))
+            for fact in _list(fields["facts"], "facts")
+        ),
+        bounds=tuple(
+            StatedBound(**_fields(bound, bound_names, "bound"))
+            for bound in _list(fields["bounds"], "bounds")
+        ),
         not_covered=tuple(_list(fields["not_covered"], "not_covered")),
         tuning=fields["tuning"],
         earlier_releases=fields["earlier_releases"],
@@ -160,7 +193,9 @@ def _statement(values: object, kind: type[Stated]) -> Stated:
         versions=_versions(fields["versions"]),
         created=fields["created"],
         groups=tuple(_group(group) for group in _list(fields.get("groups", []), "groups")),
-        ledger=Receipt(**_fields(fields["ledger"], RECEIPT, "ledger")) if "ledger" in fields else None,
+        ledger=Receipt(**_fields(fields["ledger"], RECEIPT, "ledger"))
+        if "ledger" in fields
+        else None,
         releases=tuple(_release(one) for one in _list(fields.get("releases", []), "releases")),
     )
 
@@ -178,7 +213,9 @@ def _told(group: GroupGuarantee) -> dict[str, Any]:
 
 def _group(value: object) -> GroupGuarantee:
     limited = frozenset({"limit"} if isinstance(value, dict) and "limit" in value else ())
-    fields = _fields(value, frozenset(("name", "cell", "column", "epsilon", "fixed")) | limited, "group")
+    fields = _fields(
+        value, frozenset(("name", "cell", "column", "epsilon", "fixed")) | limited, "group"
+    )
     return GroupGuarantee(**{**fields, "epsilon": _epsilon(fields["epsilon"])})
 
 
@@ -199,7 +236,10 @@ def _epsilon(value: object) -> Any:
 
 def _versions(value: object) -> tuple[tuple[str, str], ...]:
     named = _mapping(value, "versions")
-    if not all(isinstance(text, str) and text and (name + text).isprintable() for name, text in named.items()):
+    if not all(
+        isinstance(text, str) and text and (name + text).isprintable()
+        for name, text in named.items()
+    ):
         raise _malformed("one word a name", "versions", value)
     return tuple(named.items())
 

@@ -1,4 +1,5 @@
-"""Whether what was done is how a plan begins: answer by answer, in runs of equal events, however long either is."""
+"""Whether what was done is how a plan begins: answer by answer, in runs of equal events, however
+long either is."""
 
 from __future__ import annotations
 
@@ -16,21 +17,29 @@ if TYPE_CHECKING:
 MOST_RUNS = 1_000_000
 
 
-def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
-    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins, or finer under this relation.
+def is_prefix(
+    log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None
+) -> bool:
+    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins, or finer
+    under this relation.
 
-    Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
-    stranger's file can claim any number of rounds) count as not agreeing.
+    Runs of one event are compared by their counts, so that long plans are not spelled out. More
+    than `MOST_RUNS` runs (a stranger's file can claim any number of rounds) count as not agreeing.
     """
     return log == plan or _agree(log, plan, neighbours, whole=False)
 
 
-def is_whole(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
-    """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the end of both."""
+def is_whole(
+    log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None
+) -> bool:
+    """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the
+    end of both."""
     return log == plan or _agree(log, plan, neighbours, whole=True)
 
 
-def _agree(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None, *, whole: bool) -> bool:
+def _agree(
+    log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None, *, whole: bool
+) -> bool:
     for number, (planned, done, _) in enumerate(side_by_side(log, plan)):
         if done is None:
             return not whole
@@ -39,8 +48,11 @@ def _agree(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbou
     return True
 
 
-def side_by_side(log: tuple[Event, ...], plan: tuple[Event, ...]) -> Iterator[tuple[Event | None, Event | None, int]]:
-    """(what was planned, what was done, how often in a row) until the log ends; then what of the plan is left, if anything."""
+def side_by_side(
+    log: tuple[Event, ...], plan: tuple[Event, ...]
+) -> Iterator[tuple[Event | None, Event | None, int]]:
+    """(what was planned, what was done, how often in a row) until the log ends; then what of the
+    plan is left, if anything."""
     to_come = runs_of(plan)
     planned: Event | None = None
     left = 0
@@ -60,7 +72,11 @@ def side_by_side(log: tuple[Event, ...], plan: tuple[Event, ...]) -> Iterator[tu
 
 def runs_of(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]]:
     """(event, how often in a row), composition and repetition spelled out, free events left out."""
-    whole = events if times == 1 else itertools.chain.from_iterable(itertools.repeat(tuple(events), times))
+    whole = (
+        events
+        if times == 1
+        else itertools.chain.from_iterable(itertools.repeat(tuple(events), times))
+    )
     for event in whole:
         match event:
             case NoOp():

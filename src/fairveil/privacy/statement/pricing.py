@@ -31,10 +31,14 @@ UNPRICED = (
 """What pricing the events of a stranger's file may come to."""
 
 
-def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
-    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (theory.md#t10).
+def reprice(
+    events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise
+) -> Price:
+    """What is charged: the whole plan; else what the cap allows, provided that it admits the log
+    (theory.md#t10).
 
-    A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
+    A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was
+    chosen as it went.
     """
     from ..accounting import two_steps
     from ..accounting.accountant import Price, price
@@ -54,9 +58,13 @@ def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap 
 
 
 def cap_of(
-    events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | TwoSteps | None
+    events: tuple[Event, ...],
+    plan: tuple[Event, ...] | None,
+    promise: Promise,
+    given: Filter | TwoSteps | None,
 ) -> Cap | None:
-    """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
+    """The terms of the filter, or of the one that takes every event; none where there is a plan, or
+    nothing to cap."""
     from ..accounting.filters import Filter
 
     if given is not None and given.promise != promise:
@@ -86,11 +94,22 @@ def guarantees(
     for groups in named:
         if any(one.column == groups.column for one in out):
             remedy = "Name each column's groups once."
-            raise InputError(complaint(expected="one NamedGroups a column", of="groups", got=groups.column, remedy=remedy))
-        found = group_epsilons(len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody)
+            raise InputError(
+                complaint(
+                    expected="one NamedGroups a column",
+                    of="groups",
+                    got=groups.column,
+                    remedy=remedy,
+                )
+            )
+        found = group_epsilons(
+            len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody
+        )
         out += [
             GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed, limit)
-            for cell, (name, epsilon, limit) in enumerate(zip(groups.names, found, groups.limits, strict=True))
+            for cell, (name, epsilon, limit) in enumerate(
+                zip(groups.names, found, groups.limits, strict=True)
+            )
         ]
     return tuple(out)
 
@@ -104,10 +123,12 @@ def group_epsilons(
     promise: Promise,
     everybody: float,
 ) -> tuple[float, ...]:
-    """The epsilon of each cell of a column: of the plan; of the log's releases by these cells, where shares were made later.
+    """The epsilon of each cell of a column: of the plan; of the log's releases by these cells,
+    where shares were made later.
 
-    Without a plan all have what the filter allows. Where shares were made later and the run was broken off, no group has a
-    guarantee of its own (inf): what was left to do is not known by group.
+    Without a plan all have what the filter allows. Where shares were made later and the run was
+    broken off, no group has a guarantee of its own (inf): what was left to do is not known by
+    group.
     """
     from ..accounting.by_group import by_group, holds
 

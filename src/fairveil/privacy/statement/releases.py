@@ -1,8 +1,10 @@
-"""What was released, one line a kind: query, mechanism, noise multiplier, how often. Made of events and names alone.
+"""What was released, one line a kind: query, mechanism, noise multiplier, how often. Made of events
+and names alone.
 
 Guarantees (tests/privacy/test_privacy_releases.py):
 1. Lines hold public values only: names of queries, multipliers, rates, counts.
-2. Their counts add up to the events' leaves: a table that says otherwise contradicts its statement (`same_releases`).
+2. Their counts add up to the events' leaves: a table that says otherwise contradicts its statement
+   (`same_releases`).
 """
 
 from __future__ import annotations
@@ -51,8 +53,9 @@ MOST_NAMED = 64
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of release. `name`: of the query, "" where nobody said; `numbers`: the noise multipliers (one, or one a cell),
-    or what else the mechanism is known by; `rows`: which rows it read; `times`: how often it was made."""
+    """One kind of release. `name`: of the query, "" where nobody said; `numbers`: the noise
+    multipliers (one, or one a cell), or what else the mechanism is known by; `rows`: which rows it
+    read; `times`: how often it was made."""
 
     name: str
     mechanism: str
@@ -61,17 +64,24 @@ class Release:
     times: int
 
     def __post_init__(self) -> None:
-        given: tuple[tuple[str, object], ...] = (("name", self.name or "-"), ("mechanism", self.mechanism), ("rows", self.rows))
+        given: tuple[tuple[str, object], ...] = (
+            ("name", self.name or "-"),
+            ("mechanism", self.mechanism),
+            ("rows", self.rows),
+        )
         for of, text in given:
             if not isinstance(text, str) or not text.strip() or not text.isprintable():
                 remedy = f"Say {of} in words."
-                raise StatementError(complaint(expected="some words on one line", of=of, got=text, remedy=remedy))
+                raise StatementError(
+                    complaint(expected="some words on one line", of=of, got=text, remedy=remedy)
+                )
         _checks.normalise(self, numbers=tuple(float(number) for number in self.numbers))
         _checks.normalise(self, times=_checks.whole(at_least=1, times=self.times))
 
 
 def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release, ...]:
-    """The table of these answers, each the queries that it answered and its event; equal lines are added up.
+    """The table of these answers, each the queries that it answered and its event; equal lines are
+    added up.
 
     >>> from ..events import Composed, Gaussian, Repeated
     >>> joint = Composed((Gaussian(57.0), Gaussian(87.5)))
@@ -85,7 +95,10 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
         lines = list(_leaves(event, 1, ALL_ROWS))
         for name, line in _named(lines, names):
             counts[Release(name, line.mechanism, line.numbers, line.rows, 1)] += line.times * times
-    return tuple(Release(one.name, one.mechanism, one.numbers, one.rows, times) for one, times in counts.items())
+    return tuple(
+        Release(one.name, one.mechanism, one.numbers, one.rows, times)
+        for one, times in counts.items()
+    )
 
 
 def same_releases(told: Iterable[Release], events: Iterable[Event]) -> bool:
@@ -100,7 +113,9 @@ def _unnamed(lines: Iterable[Release]) -> Counter[tuple[str, tuple[float, ...], 
     return counts
 
 
-def _runs(answers: Iterable[tuple[Sequence[str], Event]]) -> Iterator[tuple[tuple[tuple[str, ...], Event], int]]:
+def _runs(
+    answers: Iterable[tuple[Sequence[str], Event]],
+) -> Iterator[tuple[tuple[tuple[str, ...], Event], int]]:
     """Equal answers in a row together: long runs are rounds of one kind."""
     last: tuple[tuple[str, ...], Event] | None = None
     times = 0
@@ -117,7 +132,8 @@ def _runs(answers: Iterable[tuple[Sequence[str], Event]]) -> Iterator[tuple[tupl
 
 
 def _named(lines: list[Release], names: Sequence[str]) -> Iterator[tuple[str, Release]]:
-    """Names in the order of an answer's events; where they do not fit one to one, all of them stand at each line."""
+    """Names in the order of an answer's events; where they do not fit one to one, all of them stand
+    at each line."""
     each = sum(line.times for line in lines)
     if len(set(names)) == 1:
         yield from ((names[0], line) for line in lines)
@@ -141,13 +157,21 @@ def _leaves(event: Event, times: int, rows: str) -> Iterator[Release]:
             for inner in events:
                 yield from _leaves(inner, times, rows)
         case PoissonSampled(rate, inner):
-            yield from _leaves(inner, times, f"a secret random batch, each row with probability {rate:g}")
+            yield from _leaves(
+                inner, times, f"a secret random batch, each row with probability {rate:g}"
+            )
         case VisiblySampled(rate, inner):
-            yield from _leaves(inner, times, f"a random batch that can be seen, each row with probability {rate:g}")
+            yield from _leaves(
+                inner, times, f"a random batch that can be seen, each row with probability {rate:g}"
+            )
         case OnPart(inner, _, parts):
             yield from _leaves(inner, times, f"one of {parts} fixed parts of the rows")
         case PrivateSelection(inner, mean, shape):
-            yield from _leaves(inner, times, f"{rows}, in the best of a random number of runs (mean {mean:g}, shape {shape:g})")
+            yield from _leaves(
+                inner,
+                times,
+                f"{rows}, in the best of a random number of runs (mean {mean:g}, shape {shape:g})",
+            )
         case _:
             mechanism, numbers = _leaf(event)
             yield Release("", mechanism, numbers, rows, times)

@@ -1,21 +1,24 @@
-"""The privacy statement: what is published beside a result, so that a stranger can see and recompute what it cost.
+"""The privacy statement: what is published beside a result, so that a stranger can see and
+recompute what it cost.
 
 Guarantees.
 
-1. A statement holds public values only: the promise, events (noise multipliers, never noise or totals), public facts, words.
-2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's price of the whole plan, also
-   for a run that was broken off half way; without one, where answers were chosen after seeing others, the cap of the filter
-   (or of the rule of two steps) that admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a
-   log is no bound).
-3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a stated epsilon below the
-   recomputed one is one. Stamps must be those that epsilon, noise, bounds and user code make; a field changed together with
-   its stamp is no contradiction.
-4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
-   finite or a changed byte in its content is refused.
+1. A statement holds public values only: the promise, events (noise multipliers, never noise or
+   totals), public facts, words.
+2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's
+   price of the whole plan, also for a run that was broken off half way; without one, where answers
+   were chosen after seeing others, the cap of the filter (or of the rule of two steps) that
+   admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a log is no
+   bound).
+3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a
+   stated epsilon below the recomputed one is one. Stamps must be those that epsilon, noise, bounds
+   and user code make; a field changed together with its stamp is no contradiction.
+4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown
+   version, a number that is not finite or a changed byte in its content is refused.
 
-A statement proves consistency, not authorship: who writes false events gets a consistent false statement. Which fields are
-recomputed and which are taken on trust `checks.RECOMPUTED` and `ON_TRUST` say; a signature (`signatures`) says who
-stands by the latter.
+A statement proves consistency, not authorship: who writes false events gets a consistent false
+statement. Which fields are recomputed and which are taken on trust `checks.RECOMPUTED` and
+`ON_TRUST` say; a signature (`signatures`) says who stands by the latter.
 """
 
 from __future__ import annotations
@@ -131,8 +134,8 @@ class PrivacyStatement(StatementContents):
         plan : iterable of Event, default=None
             Releases that were fixed in advance. None: see `cap`.
         cap : Filter or TwoSteps, default=None
-            Filter that admitted the events, where there is no plan. ``TwoSteps(promise)``: only the last was chosen after the
-            others were seen. None: the filter that takes every event.
+            Filter that admitted the events, where there is no plan. ``TwoSteps(promise)``: only the
+            last was chosen after the others were seen. None: the filter that takes every event.
         facts : iterable of PublicFact, default=()
             Public facts that the release used.
         bounds : iterable of StatedBound, default=()
@@ -168,7 +171,9 @@ class PrivacyStatement(StatementContents):
         Examples
         --------
         >>> from fairveil.privacy.events import Gaussian
-        >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
+        >>> statement = PrivacyStatement.of(
+        ...     Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4
+        ... )
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
         0.686 of 1
         """
@@ -177,7 +182,9 @@ class PrivacyStatement(StatementContents):
 
         done = _folded(events)
         planned = None if plan is None else _folded(plan)
-        if planned is not None and list(spelled_out(compose(done))) == list(spelled_out(compose(planned))):
+        if planned is not None and list(spelled_out(compose(done))) == list(
+            spelled_out(compose(planned))
+        ):
             done = planned  # rounds of several releases are told as the plan tells them
         known_facts, known_bounds = tuple(facts), tuple(bounds)
         capped = cap_of(done, planned, promise, cap)
@@ -185,7 +192,14 @@ class PrivacyStatement(StatementContents):
         named = tuple(releases)
         if named and not same_releases(named, done):
             remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
-            raise StatementError(complaint(expected="the releases of the events", of="releases", got="others", remedy=remedy))
+            raise StatementError(
+                complaint(
+                    expected="the releases of the events",
+                    of="releases",
+                    got="others",
+                    remedy=remedy,
+                )
+            )
         stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
         return cls(
             promise=promise,
@@ -294,7 +308,8 @@ class PrivacyStatement(StatementContents):
     def from_json(cls, text: str) -> PrivacyStatement:
         """Read what `to_json` writes.
 
-        A document that is malformed or was changed is an error. Prices are not recomputed: see `check`.
+        A document that is malformed or was changed is an error. Prices are not recomputed: see
+        `check`.
 
         Parameters
         ----------
@@ -315,7 +330,8 @@ class PrivacyStatement(StatementContents):
                     expected="the content that its checksum was made of",
                     of="privacy statement",
                     got="other content",
-                    remedy="Ask its author for the file again; `fairveil verify FILE` shows what no longer fits.",
+                    remedy="Ask its author for the file again; `fairveil verify FILE` shows what "
+                    "no longer fits.",
                 )
             )
         return statement
@@ -329,10 +345,15 @@ def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
-    """Read a statement's JSON and check it; content that its checksum was not made of is one more grave finding."""
+    """Read a statement's JSON and check it; content that its checksum was not made of is one more
+    grave finding."""
     from .checks import Finding, findings
     from .documents import read
 
     statement, untouched = read(text, PrivacyStatement)
-    changed = [] if untouched else [Finding(True, "the content is not what the checksum was made of: it was changed")]
+    changed = (
+        []
+        if untouched
+        else [Finding(True, "the content is not what the checksum was made of: it was changed")]
+    )
     return statement, changed + findings(statement)

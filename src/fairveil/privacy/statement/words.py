@@ -1,4 +1,5 @@
-"""A privacy statement in plain words: one item for each thing that NIST SP 800-226 asks a reader to be told."""
+"""A privacy statement in plain words: one item for each thing that NIST SP 800-226 asks a reader to
+be told."""
 
 from __future__ import annotations
 
@@ -7,7 +8,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..accounting.two_steps import KIND as TWO_STEPS
-from ..events import Composed, Event, OnPart, PerCell, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
+from ..events import (
+    Composed,
+    Event,
+    OnPart,
+    PerCell,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+)
 from ..shown import at_least, at_most, promised
 from .contents import StatementContents
 from .parts import READ_FROM_DATA, GroupGuarantee, Stamp
@@ -22,7 +32,9 @@ MOST_RELEASES = 20
 MOST_GROUPS = 20
 """The same of groups."""
 
-WEAKER = "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
+WEAKER = (
+    "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
+)
 
 NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
 MECHANISMS = "Mechanisms"
@@ -89,9 +101,16 @@ def _definition(statement: StatementContents) -> str:
     if not statement.is_private:
         return f"{stamps}Epsilon is infinite: nobody has a guarantee."
     spent = at_most(statement.epsilon, statement.promise.epsilon)
-    limit = f"the budget was {promised(statement.promise.epsilon)}" if statement.promise.is_private else "no budget was set"
+    limit = (
+        f"the budget was {promised(statement.promise.epsilon)}"
+        if statement.promise.is_private
+        else "no budget was set"
+    )
     at = f"{statement.delta:g}"
-    return f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was spent, {limit}."
+    return (
+        f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was "
+        f"spent, {limit}."
+    )
 
 
 def _groups(statement: StatementContents) -> str:
@@ -105,12 +124,16 @@ def _groups(statement: StatementContents) -> str:
     told = [f"{group.name}: {_own(group, statement)}" for group in statement.groups[:MOST_GROUPS]]
     if len(statement.groups) > MOST_GROUPS:
         told.append(f"and {len(statement.groups) - MOST_GROUPS} more, listed in the JSON")
-    whose = f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two neighbouring tables"
+    whose = (
+        f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two "
+        f"neighbouring tables"
+    )
     return f"{'; '.join(told)}. {whose}. {' '.join(_when(statement))} {WEAKER}"
 
 
 def _own(group: GroupGuarantee, statement: StatementContents) -> str:
-    """A limit that was fixed in advance comes first; a larger number beside it would say nothing."""
+    """A limit that was fixed in advance comes first; a larger number beside it would say
+    nothing."""
     after = "" if group.fixed else " after the fact"
     if math.isinf(group.epsilon):
         words = "no guarantee of its own"
@@ -121,7 +144,9 @@ def _own(group: GroupGuarantee, statement: StatementContents) -> str:
     if group.limit is None:
         return words
     limited = f"at most {promised(group.limit)}, a limit fixed in advance"
-    return f"{limited} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else limited
+    return (
+        f"{limited} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else limited
+    )
 
 
 def _when(statement: StatementContents) -> Iterator[str]:
@@ -130,8 +155,10 @@ def _when(statement: StatementContents) -> Iterator[str]:
         yield "Shares of the budget were fixed in advance."
     if not all(group.fixed for group in statement.groups):
         yield (
-            "An epsilon after the fact holds for this outcome: shares of the budget depend on earlier released answers. "
-            "The guarantee above was fixed in advance for everybody. It and the group's own hold at this delta each. "
+            "An epsilon after the fact holds for this outcome: shares of the budget depend on "
+            "earlier released answers. "
+            "The guarantee above was fixed in advance for everybody. It and the group's own hold "
+            "at this delta each. "
             "The smaller of the two holds at twice this delta."
         )
 
@@ -149,23 +176,36 @@ def _has_cells(event: Event) -> bool:
 
 def _unit(promise: Promise) -> str:
     if promise.unit is None:
-        return "one row is one person; a person with several rows is protected for one of them only."
-    told = f"persons are identified by {promise.unit.name!r}, and each is protected with all of their rows."
+        return (
+            "one row is one person; a person with several rows is protected for one of them only."
+        )
+    told = (
+        f"persons are identified by {promise.unit.name!r}, and each is protected with all of their "
+        f"rows."
+    )
     if promise.is_private and promise.protects == "records":
-        told += " Rows beyond that number were dropped by coins, which depend on no row and on no other person."
+        told += (
+            " Rows beyond that number were dropped by coins, which depend on no row and on no "
+            "other person."
+        )
     return f"{promise.unit}; {told}"
 
 
 def _neighbours_of_persons(promise: Promise) -> str:
     if promise.protects == "sensitive_features":
-        return "two tables are neighbours when they differ in the sensitive columns of the rows of one person (replace-one)."
+        return (
+            "two tables are neighbours when they differ in the sensitive columns of the rows of "
+            "one person (replace-one)."
+        )
     if promise.neighbours == "add-remove":
         return (
-            "two tables are neighbours when one is the other with all rows of one person added or removed (add-remove); "
+            "two tables are neighbours when one is the other with all rows of one person added or "
+            "removed (add-remove); "
             "how many persons and rows there are is private."
         )
     return (
-        "two tables are neighbours when they differ in one person, whose rows another person's replace (replace-one); how many "
+        "two tables are neighbours when they differ in one person, whose rows another person's "
+        "replace (replace-one); how many "
         "persons there are is public, and how many rows is private."
     )
 
@@ -174,26 +214,42 @@ def _neighbours(promise: Promise) -> str:
     if promise.unit is not None:
         return _neighbours_of_persons(promise)
     if promise.protects == "sensitive_features":
-        return "two tables are neighbours when they differ in the sensitive columns of one row (replace-one)."
+        return (
+            "two tables are neighbours when they differ in the sensitive columns of one row "
+            "(replace-one)."
+        )
     if promise.neighbours == "add-remove":
         return (
-            "two tables are neighbours when one is the other with one row added or removed (add-remove); "
+            "two tables are neighbours when one is the other with one row added or removed "
+            "(add-remove); "
             "how many rows there are is private."
         )
-    return "two tables are neighbours when they differ in one row (replace-one); how many rows there are is public."
+    return (
+        "two tables are neighbours when they differ in one row (replace-one); how many rows there "
+        "are is public."
+    )
 
 
 def _protected(promise: Promise) -> str:
     if promise.protects == "records":
         return "records: features, label and sensitive columns."
     whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
-    return f"the sensitive columns only: features, labels, sample weights and the number of rows{whose} are treated as public."
+    return (
+        f"the sensitive columns only: features, labels, sample weights and the number of "
+        f"rows{whose} are treated as public."
+    )
 
 
 def _trust(statement: StatementContents) -> str:
-    words = "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
+    words = (
+        "a central curator holds the rows, is trusted, and gives out nothing but what is listed "
+        "here."
+    )
     if statement.user_code == "trusted":
-        return words + " The caller's own code ran beside the rows and was trusted too: it could have leaked."
+        return (
+            words + " The caller's own code ran beside the rows and was trusted too: it could have "
+            "leaked."
+        )
     return words + " No code of the caller ran beside the rows."
 
 
@@ -201,7 +257,8 @@ def table(statement: StatementContents) -> tuple[tuple[str, ...], ...]:
     """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
     bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
     lines = [
-        (_release(one), _numbers(one), _sensitivity(one, bounds), one.rows, f"{one.times:,}") for one in statement.told_releases
+        (_release(one), _numbers(one), _sensitivity(one, bounds), one.rows, f"{one.times:,}")
+        for one in statement.told_releases
     ]
     return tuple(lines)
 
@@ -223,8 +280,18 @@ def _mechanisms(statement: StatementContents) -> Iterator[str]:
     for release, numbers, sensitivity, rows, times in told[:MOST_RELEASES]:
         where = "" if rows == ALL_ROWS else f", on {rows}"
         size = "" if sensitivity == NOTHING else f", sensitivity {sensitivity}"
-        value = "" if numbers == NOTHING else f", {numbers}" if " " in numbers else f", noise multiplier {numbers}"
-        yield f"{release}{value}{size}{where}, {times} times" if times != "1" else f"{release}{value}{size}{where}"
+        value = (
+            ""
+            if numbers == NOTHING
+            else f", {numbers}"
+            if " " in numbers
+            else f", noise multiplier {numbers}"
+        )
+        yield (
+            f"{release}{value}{size}{where}, {times} times"
+            if times != "1"
+            else f"{release}{value}{size}{where}"
+        )
     if len(told) > MOST_RELEASES:
         yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
     if not told:
@@ -241,7 +308,8 @@ def _numbers(one: Release) -> str:
         return NOTHING
     if one.mechanism in PARAMETERS:
         return ", ".join(
-            f"{name} {at_most(value)}" for name, value in zip(PARAMETERS[one.mechanism], one.numbers, strict=False)
+            f"{name} {at_most(value)}"
+            for name, value in zip(PARAMETERS[one.mechanism], one.numbers, strict=False)
         )
     shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
     return shown if len(one.numbers) <= MOST_CELLS else f"{shown}, ..."
@@ -257,8 +325,15 @@ def _sensitivity(one: Release, bounds: dict[tuple[str, str], float]) -> str:
 
 def _bounds(statement: StatementContents) -> Iterator[str]:
     for bound in statement.bounds:
-        source = "read from the data, which is NOT covered" if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
-        yield f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} ({source})"
+        source = (
+            "read from the data, which is NOT covered"
+            if bound.origin == READ_FROM_DATA
+            else f"from: {bound.origin}"
+        )
+        yield (
+            f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} "
+            f"({source})"
+        )
     if not statement.bounds:
         yield "none are listed; noise is stated as a multiple of each sensitivity"
 
@@ -266,12 +341,14 @@ def _bounds(statement: StatementContents) -> Iterator[str]:
 def _composition(statement: StatementContents) -> str:
     if statement.cap is not None and statement.cap.kind == TWO_STEPS:
         how = (
-            "all releases but the last were fixed in advance; the last was chosen afterwards, and may depend on their values. "
+            "all releases but the last were fixed in advance; the last was chosen afterwards, and "
+            "may depend on their values. "
             "The stated epsilon is what this allows under a guarantee that was fixed before them"
         )
     elif statement.cap is not None:
         how = (
-            f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed in "
+            f"releases were chosen one after another, within a {statement.cap.kind} filter that "
+            f"was fixed in "
             "advance; the stated epsilon is what it allows"
         )
     elif statement.plan is None:
@@ -280,7 +357,8 @@ def _composition(statement: StatementContents) -> str:
         how = "the releases were fixed in advance, and all of them were made"
     elif is_whole(statement.events, statement.plan, statement.promise.neighbours):
         how = (
-            "bounds on all releases were fixed in advance, and all of them were made, some by cell; nobody had less noise than "
+            "bounds on all releases were fixed in advance, and all of them were made, some by "
+            "cell; nobody had less noise than "
             "planned"
         )
     else:
@@ -291,7 +369,8 @@ def _composition(statement: StatementContents) -> str:
 def _sampling(statement: StatementContents) -> str:
     whose = "row" if statement.promise.unit is None else "person"
     fixed = (
-        f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place alone; a person is in one "
+        f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place "
+        f"alone; a person is in one "
         "part of each partition, and who is present is public."
     )
     if statement.route == "nothing read":
@@ -300,7 +379,8 @@ def _sampling(statement: StatementContents) -> str:
         all_rows = "every release read all rows; no random batch, hence no assumption about one."
         return f"{fixed} No random batch was drawn." if statement.in_parts else all_rows
     return (f"{fixed} Elsewhere " if statement.in_parts else "") + (
-        f"the library's own sampler put every {whose} in each batch independently with the stated probability (Poisson), "
+        f"the library's own sampler put every {whose} in each batch independently with the stated "
+        f"probability (Poisson), "
         "as the computation assumes; the sizes of batches are not given out."
     )
 
@@ -308,10 +388,15 @@ def _sampling(statement: StatementContents) -> str:
 def _earlier(statement: StatementContents) -> str:
     said, receipt = _said(statement.earlier_releases), statement.ledger
     if receipt is None:
-        return said or "nothing was said: what was released before adds to this cost and is not counted."
+        return (
+            said
+            or "nothing was said: what was released before adds to this cost and is not counted."
+        )
     recorded = (
-        f"the ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} (spend {receipt.spend}, hash "
-        f"{receipt.hash}), with all others recorded there; what was released and not recorded there is not counted."
+        f"the ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} "
+        f"(spend {receipt.spend}, hash "
+        f"{receipt.hash}), with all others recorded there; what was released and not recorded "
+        f"there is not counted."
     )
     return recorded if said is None else f"{said} {recorded[0].upper()}{recorded[1:]}"
 
@@ -320,24 +405,36 @@ def _noise(statement: StatementContents) -> str:
     if statement.noise == "secure":
         return "a cryptographic generator (ChaCha20) keyed by the operating system."
     return (
-        "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take the noise away. For tests only."
+        "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take "
+        "the noise away. For tests only."
     )
 
 
 def _arithmetic(statement: StatementContents) -> str:
     if statement.arithmetic == "exact":
-        return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
-    grid = "contributions are put on a grid, bounded there and added exactly, noise is drawn on the same grid. "
+        return (
+            "contributions are put on a grid and added exactly, noise is drawn on the same grid; "
+            "no rounding can leak."
+        )
+    grid = (
+        "contributions are put on a grid, bounded there and added exactly, noise is drawn on the "
+        "same grid. "
+    )
     if statement.arithmetic == "float32":
         return (
-            grid + "What a network makes of one row is float32 arithmetic of torch, whose last bits differed with the rows "
+            grid
+            + "What a network makes of one row is float32 arithmetic of torch, whose last bits "
+            "differed with the rows "
             "beside it. Each row whose bits differ can move a sum by two clips: not covered."
         )
     return (
         grid
-        + "What a network makes of one row is float32 arithmetic of torch. Rows went through it one by one, or in chunks of "
-        "fixed shapes, tried on made-up rows: there no bit of a row hung on its place or on the rows beside it. If some "
-        "bit hung on them all the same, each such row could move a sum by two clips: that is not covered."
+        + "What a network makes of one row is float32 arithmetic of torch. Rows went through it "
+        "one by one, or in chunks of "
+        "fixed shapes, tried on made-up rows: there no bit of a row hung on its place or on the "
+        "rows beside it. If some "
+        "bit hung on them all the same, each such row could move a sum by two clips: that is not "
+        "covered."
     )
 
 
@@ -363,7 +460,10 @@ def _audit(statement: StatementContents) -> str:
     audit = statement.audit
     if audit is None:
         return "none was made."
-    return f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence {audit.confidence:g}."
+    return (
+        f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence "
+        f"{audit.confidence:g}."
+    )
 
 
 def _said(sentence: str | None) -> str | None:

@@ -1,7 +1,9 @@
-"""Requests to a door: one connection that is kept, retries under one key, and refusals as the library's own errors.
+"""Requests to a door: one connection that is kept, retries under one key, and refusals as the
+library's own errors.
 
 Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_crashes.py):
-1. A request that may have been answered is sent again under the same key, so that it is answered and charged once.
+1. A request that may have been answered is sent again under the same key, so that it is answered
+   and charged once.
 2. Nothing but HTTPS is spoken to another machine, and its certificate is checked.
 """
 
@@ -25,11 +27,20 @@ from ..wire.messages import Message, unpacked
 ANSWER = Document("answer of the door", "Ask the holder which version the door has.", DoorError)
 LARGEST_ANSWER = 1 << 30
 TRIES, FIRST_TRIES = 9, 4
-"""Of a request of a run, for some 25 seconds while a server starts again; of a look, for less than one."""
+"""Of a request of a run, for some 25 seconds while a server starts again; of a look, for less than
+one."""
 WAIT = 0.1
 AGAIN = (429, 502, 503, 504)
 """Statuses after which the same request is sent again, later."""
-SHOWN_KINDS = ("InputError", "KindError", "SchemaError", "MissingBoundError", "PrivacyError", "BudgetError", "LedgerError")
+SHOWN_KINDS = (
+    "InputError",
+    "KindError",
+    "SchemaError",
+    "MissingBoundError",
+    "PrivacyError",
+    "BudgetError",
+    "LedgerError",
+)
 
 
 class _Whole(http.client.HTTPConnection):
@@ -62,22 +73,45 @@ class _Secure(_Whole, http.client.HTTPSConnection):
 class Connection:
     """To one door, with one token. Requests of several threads follow one another."""
 
-    def __init__(self, url: str, token: str, *, timeout: float = 120.0, cafile: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 120.0, cafile: str | None = None
+    ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            remedy = 'Pass "https://holder.example", or "http://127.0.0.1:8422" for a door of this machine.'
-            raise InputError(complaint(expected="the address of a door", of="url", got=parts.hostname or url, remedy=remedy))
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or parts.username
+            or parts.query
+        ):
+            remedy = (
+                'Pass "https://holder.example", or "http://127.0.0.1:8422" for a door of this '
+                "machine."
+            )
+            raise InputError(
+                complaint(
+                    expected="the address of a door",
+                    of="url",
+                    got=parts.hostname or url,
+                    remedy=remedy,
+                )
+            )
         if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            remedy = "The token and the answers would be open to everybody on the way: use https://."
-            raise InputError(complaint(expected="HTTPS to another machine", of="url", got="http", remedy=remedy))
+            remedy = (
+                "The token and the answers would be open to everybody on the way: use https://."
+            )
+            raise InputError(
+                complaint(expected="HTTPS to another machine", of="url", got="http", remedy=remedy)
+            )
         self.shown = f"{parts.scheme}://{parts.netloc}"
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path.rstrip("/")
-        self._context = ssl.create_default_context(cafile=cafile) if parts.scheme == "https" else None
+        self._context = (
+            ssl.create_default_context(cafile=cafile) if parts.scheme == "https" else None
+        )
         self._token, self._timeout = token, timeout
         self._lock = threading.Lock()
         self._open: http.client.HTTPConnection | None = None
 
-    # -- requests ----------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def get(self, *path: str) -> dict[str, Any]:
         """A document."""
@@ -100,9 +134,11 @@ class Connection:
         if getattr(self, "_open", None) is not None:
             self._drop()
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
-    def _sent(self, method: str, path: tuple[str, ...], body: bytes | None, key: str, tries: int = 0) -> bytes:
+    def _sent(
+        self, method: str, path: tuple[str, ...], body: bytes | None, key: str, tries: int = 0
+    ) -> bytes:
         place = "/".join((self._base, "v1", *(quote(part, safe="") for part in path)))
         headers = {"Authorization": f"Bearer {self._token}", "Accept-Encoding": "identity"}
         if key:
@@ -118,7 +154,9 @@ class Connection:
                     self._drop()
                     name = type(error).__name__
                     if isinstance(error, ssl.SSLCertVerificationError):
-                        raise self._away(f"a certificate that is not to be trusted ({error.verify_message})") from None
+                        raise self._away(
+                            f"a certificate that is not to be trusted ({error.verify_message})"
+                        ) from None
                     trouble = lambda name=name: self._away(name)  # type: ignore[misc]  # noqa: E731
                     continue
                 if status == 200:
@@ -129,13 +167,17 @@ class Connection:
                 trouble = lambda refused=refused: refused  # type: ignore[misc]  # noqa: E731
         raise trouble()
 
-    def _once(self, method: str, place: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _once(
+        self, method: str, place: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
         if self._open is None:
             assert self._host is not None
             if self._context is None:
                 self._open = _Whole(self._host, self._port, timeout=self._timeout)
             else:
-                self._open = _Secure(self._host, self._port, timeout=self._timeout, context=self._context)
+                self._open = _Secure(
+                    self._host, self._port, timeout=self._timeout, context=self._context
+                )
             self._open.connect()
             self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open.request(method, place, body=body, headers=headers)
@@ -152,8 +194,19 @@ class Connection:
             self._open = None
 
     def _away(self, got: str) -> DoorError:
-        remedy = "See whether it is up, then fit again; what a run reserved is settled by the holder's clock."
-        return DoorError(complaint(expected="an answer", of=f"the door at {self.shown}", got=got, remedy=remedy, quote=False))
+        remedy = (
+            "See whether it is up, then fit again; what a run reserved is settled by the holder's "
+            "clock."
+        )
+        return DoorError(
+            complaint(
+                expected="an answer",
+                of=f"the door at {self.shown}",
+                got=got,
+                remedy=remedy,
+                quote=False,
+            )
+        )
 
 
 def refusal(status: int, raw: bytes) -> FairveilError:

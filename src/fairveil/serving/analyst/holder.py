@@ -1,4 +1,5 @@
-"""A holder's data set as it is seen from here: what is published of it, its prices, and whose signature its statements bear."""
+"""A holder's data set as it is seen from here: what is published of it, its prices, and whose
+signature its statements bear."""
 
 from __future__ import annotations
 
@@ -23,15 +24,25 @@ PROTOCOL = 1
 
 
 class HolderData(Elsewhere):
-    """What a holder publishes of one data set, and the connection to ask more. Abstract: see `RemoteData`."""
+    """What a holder publishes of one data set, and the connection to ask more. Abstract: see
+    `RemoteData`."""
 
-    def __init__(self, connection: Connection, name: str, key: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self, connection: Connection, name: str, key: str | os.PathLike[str] | None
+    ) -> None:
         self._connection, self.name = connection, name
         about = connection.get()
         if about.get("protocol") != PROTOCOL:
             remedy = "Use the version of Fairveil that the holder serves with."
             got = about.get("version")
-            raise DoorError(complaint(expected=f"a door of protocol {PROTOCOL}", of=connection.shown, got=got, remedy=remedy))
+            raise DoorError(
+                complaint(
+                    expected=f"a door of protocol {PROTOCOL}",
+                    of=connection.shown,
+                    got=got,
+                    remedy=remedy,
+                )
+            )
         self.holder = str(about.get("holder"))
         self._key = _key_of(about, key)
         self.fingerprint = None if about.get("fingerprint") is None else str(about["fingerprint"])
@@ -44,7 +55,8 @@ class HolderData(Elsewhere):
         self.weights = None if facts.get("weights") is None else str(facts["weights"])
         self._part: dict[str, Any] | None = None
         self.signature: Signature | None = None
-        self._signed: dict[str, tuple[str, str]] = {}  # statements as they came, by what is read of them
+        # statements as they came, by what is read of them
+        self._signed: dict[str, tuple[str, str]] = {}
 
     @property
     def address(self) -> str:
@@ -105,13 +117,20 @@ class HolderData(Elsewhere):
                 got=f"a plan of epsilon {found['epsilon']:g}",
                 remedy="Ask for a smaller epsilon. Nothing was released.",
             )
-            raise Overspent(text, spent=spent, asked=float(found["epsilon"]), left=left, largest_epsilon=left)
+            raise Overspent(
+                text, spent=spent, asked=float(found["epsilon"]), left=left, largest_epsilon=left
+            )
 
     @property
     def identity(self) -> tuple[str, str, str | None, int]:
         """Which rows these are: the door, the data set, and the part of a division of it."""
         part = self._part
-        return (self.address, self.name, None if part is None else part["division"], -1 if part is None else part["number"])
+        return (
+            self.address,
+            self.name,
+            None if part is None else part["division"],
+            -1 if part is None else part["number"],
+        )
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -135,7 +154,11 @@ class HolderData(Elsewhere):
         if signature is None:
             if self._key is not None:
                 remedy = "Ask the holder to configure signing_key, or leave key= out."
-                raise SignatureError(complaint(expected="a signed statement", of=self.address, got="none", remedy=remedy))
+                raise SignatureError(
+                    complaint(
+                        expected="a signed statement", of=self.address, got="none", remedy=remedy
+                    )
+                )
             return None
         found = Signature.from_json(signature)
         if self._key is not None:
@@ -145,7 +168,8 @@ class HolderData(Elsewhere):
         return found
 
     def write_statement(self, statement: PrivacyStatement, path: str | os.PathLike[str]) -> Path:
-        """Write a statement of this holder's with its signature beside it, for `fairveil verify --key`.
+        """Write a statement of this holder's with its signature beside it, for
+        `fairveil verify --key`.
 
         Parameters
         ----------
@@ -163,13 +187,17 @@ class HolderData(Elsewhere):
         if found is None:
             remedy = "Pass clf.privacy_ of a fit on this data set."
             expected = "a statement that this holder signed"
-            raise InputError(complaint(expected=expected, of="statement", got="another", remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of="statement", got="another", remedy=remedy)
+            )
         for place, text in ((Path(path), found[0]), (signatures.signature_path(path), found[1])):
             documents.write(place, text)
         return Path(path)
 
 
-def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: object) -> dict[str, Any]:
+def view_of(
+    sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: object
+) -> dict[str, Any]:
     """How rows are to be coded."""
     names = None if sensitive is None else list(sensitive)
     told = None if steps is None else json.dumps(steps)
@@ -180,18 +208,37 @@ def run_content(
     name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: object
 ) -> dict[str, Any]:
     """What a run is opened with."""
-    told: dict[str, Any] = {"seeds": None, "public_rows": None, "stated_clips": None, "purpose": "", **more}
-    return {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan), "view": view, "sources": sources, **told}
+    told: dict[str, Any] = {
+        "seeds": None,
+        "public_rows": None,
+        "stated_clips": None,
+        "purpose": "",
+        **more,
+    }
+    return {
+        "dataset": name,
+        "promise": promise.to_dict(),
+        "plan": to_json_dict(plan),
+        "view": view,
+        "sources": sources,
+        **told,
+    }
 
 
 def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
-    """The key that statements must be signed by; None where there is none, or nothing to check it with."""
+    """The key that statements must be signed by; None where there is none, or nothing to check it
+    with."""
     if given is not None:
         found = signing_keys.public_key(given)
         if signing_keys.fingerprint(found) != about.get("fingerprint"):
             remedy = "Ask the holder, by another way, for the fingerprint of the key."
             raise SignatureError(
-                complaint(expected="the door of the holder of this key", of="key", got=about.get("fingerprint"), remedy=remedy)
+                complaint(
+                    expected="the door of the holder of this key",
+                    of="key",
+                    got=about.get("fingerprint"),
+                    remedy=remedy,
+                )
             )
         return found
     pem = about.get("public_key")

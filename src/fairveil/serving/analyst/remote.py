@@ -3,13 +3,15 @@
     rows = fairveil.remote("https://holder.example", dataset="applicants", token=token)
     clf.fit(rows)
 
-The rows stay with their holder. The learning code runs here and asks the holder's curator, and the statement comes from there,
-signed with the holder's key.
+The rows stay with their holder. The learning code runs here and asks the holder's curator, and the
+statement comes from there, signed with the holder's key.
 
 Guarantees (tests/serving/test_serving_fits.py):
 1. What is here of the data set is what the holder publishes of it.
-2. A model that is fitted through the door is, from the same noise, the model that the same code fits to the rows, to the bit.
-3. A statement that the holder's key did not sign is refused, where that key was given, or cryptography is there to see it.
+2. A model that is fitted through the door is, from the same noise, the model that the same code
+   fits to the rows, to the bit.
+3. A statement that the holder's key did not sign is refused, where that key was given, or
+   cryptography is there to see it.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ class RemoteData(HolderData):
     exact_rows : int or None
         Number of rows, where it is public.
     weights : str or None
-        Column of sample weights that the holder serves: pass ``sample_weight=`` its name. None: rows count once.
+        Column of sample weights that the holder serves: pass ``sample_weight=`` its name. None:
+        rows count once.
     address : str
         Address of the holder's door.
 
@@ -94,11 +97,19 @@ class RemoteData(HolderData):
         """
         names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
         view = view_of(names, sensitive_as_feature, steps)
-        told = {"weight_cap": weight_cap, "target_as_number": target_as_number or None, "part": self._part}
+        told = {
+            "weight_cap": weight_cap,
+            "target_as_number": target_as_number or None,
+            "part": self._part,
+        }
         view |= {name: value for name, value in told.items() if value is not None}
-        return RemoteRows(layout, self, view, weight_cap=weight_cap, by_person=self.schema.unit is not None)
+        return RemoteRows(
+            layout, self, view, weight_cap=weight_cap, by_person=self.schema.unit is not None
+        )
 
-    def parted(self, share: float, seed: int | None = None, coins: str = CERTIFICATE) -> tuple[RemoteData, RemoteData]:
+    def parted(
+        self, share: float, seed: int | None = None, coins: str = CERTIFICATE
+    ) -> tuple[RemoteData, RemoteData]:
         """Divide the data set by coins of the holder, for a fit and its certificate or score.
 
         Parameters
@@ -117,7 +128,11 @@ class RemoteData(HolderData):
         """
         if self._part is not None:
             remedy = "Divide the whole data set."
-            raise InputError(complaint(expected="a whole data set", of="remote data", got="a part", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a whole data set", of="remote data", got="a part", remedy=remedy
+                )
+            )
         root = NoiseSource.of(seed).seeded_root
         content = {"share": share, "seed": None if root is None else root.hex(), "coins": coins}
         found = self._connection.act("datasets", self.name, "divide", body=packed(content)).content
@@ -160,17 +175,20 @@ def remote(
     token : str, default=None
         Token that the holder gave you. None: the environment variable FAIRVEIL_TOKEN.
     key : path, default=None
-        The holder's public key, which you received another way: statements must be signed by it. None: the key that the door
-        shows. It proves that one key signed all statements, and not whose it is.
+        The holder's public key, which you received another way: statements must be signed by it.
+        None: the key that the door shows. It proves that one key signed all statements, and not
+        whose it is.
     cafile : path, default=None
-        Certificates to trust, in PEM, where the holder's is not signed by a public authority. None: those of the system.
+        Certificates to trust, in PEM, where the holder's is not signed by a public authority. None:
+        those of the system.
     timeout : float, default=120.0
         Seconds to wait for a reply before the request is repeated, under the same key.
 
     Returns
     -------
     RemoteData
-        Estimators, `frontier`, `certify` and `private_audit` take it in place of X; y and the groups are the holder's.
+        Estimators, `frontier`, `certify` and `private_audit` take it in place of X; y and the
+        groups are the holder's.
 
     Raises
     ------
@@ -182,10 +200,22 @@ def remote(
         remedy = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
         raise InputError(complaint(expected="a token", of="remote", got=None, remedy=remedy))
     if not dataset or len(dataset) > 63:
-        raise InputError(complaint(expected="the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."))
+        raise InputError(
+            complaint(
+                expected="the name of a data set",
+                of="dataset",
+                got=dataset,
+                remedy="Ask the holder.",
+            )
+        )
     if not 0 < timeout < math.inf:
         raise InputError(
-            complaint(expected="seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, for example.")
+            complaint(
+                expected="seconds above 0",
+                of="timeout",
+                got=timeout,
+                remedy="Pass timeout=120.0, for example.",
+            )
         )
     connection = Connection(url, given, timeout=timeout, cafile=cafile)
     try:

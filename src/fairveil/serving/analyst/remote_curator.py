@@ -1,9 +1,12 @@
-"""A curator that is asked through a door: the methods of `Curator`, and the answers of the holder's.
+"""A curator that is asked through a door: the methods of `Curator`, and the answers of the
+holder's.
 
 Guarantees (tests/serving/test_serving_fits.py, tests/serving/test_serving_crashes.py):
-1. One method that releases something is one request, under one key: sent again it is answered and charged once.
+1. One method that releases something is one request, under one key: sent again it is answered and
+   charged once.
 2. The plan is followed here, too: an answer that it has no room for is refused before it is sent.
-3. What the door cannot do is refused with its reason: code of the caller beside rows, choices by functions, weights.
+3. What the door cannot do is refused with its reason: code of the caller beside rows, choices by
+   functions, weights.
 """
 
 from __future__ import annotations
@@ -82,7 +85,15 @@ class RemoteCurator(Curator):
         stated_clips: Sequence[float] | None = None,
     ) -> None:
         whole = None if plan is None else compose([plan] if isinstance(plan, Event) else plan)
-        require_servable(promise, whole, ledger=ledger, journal=journal, earlier=earlier, cap=cap, bounds=tuple(bounds))
+        require_servable(
+            promise,
+            whole,
+            ledger=ledger,
+            journal=journal,
+            earlier=earlier,
+            cap=cap,
+            bounds=tuple(bounds),
+        )
         assert whole is not None
         self.promise, self.layout = promise, rows.layout
         self._rows, self._data = rows, rows.data
@@ -94,7 +105,9 @@ class RemoteCurator(Curator):
         self.log = Log()
         self._facts = tuple(facts)
         self._attached = 0
-        sources = [noise] if isinstance(noise, NoiseSource) else list(noise or [NoiseSource.secure()])
+        sources = (
+            [noise] if isinstance(noise, NoiseSource) else list(noise or [NoiseSource.secure()])
+        )
         roots = [source.seeded_root for source in sources]
         seeds = None if None in roots else [cast(bytes, root).hex() for root in roots]
         content = run_content(
@@ -108,12 +121,16 @@ class RemoteCurator(Curator):
             stated_clips=None if stated_clips is None else list(map(float, stated_clips)),
             purpose=_short(purpose),
         )
-        self._run = self._data._connection.act("runs", body=Packing().packed(content)).content["run"].text()
+        self._run = (
+            self._data._connection.act("runs", body=Packing().packed(content)).content["run"].text()
+        )
         self._ended = False
 
-    # -- asking ------------------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
-    def answer(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = "") -> list[Floats]:
+    def answer(
+        self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
         """One joint noisy answer of the holder's curator, in one request."""
         asked = pricing.as_asks(asks)
         event = self.describe(asked, batch)
@@ -125,7 +142,10 @@ class RemoteCurator(Curator):
         }
         with self._budget.release(event) as number:
             message = self._done("ask", packing.packed(content))
-            answers = [np.array(message.array(one), np.float64) for one in message.content["answers"].list(len(asked))]
+            answers = [
+                np.array(message.array(one), np.float64)
+                for one in message.content["answers"].list(len(asked))
+            ]
             for ask, answer in zip(asked, answers, strict=True):
                 self._require_shape(ask, answer)
             self._logged(number, event, tuple(ask.question.name for ask in asked), purpose)
@@ -144,7 +164,8 @@ class RemoteCurator(Curator):
         """The exponential mechanism, at the holder's."""
         if score is not None:
             raise _refused(
-                "a choice by a function of sums, which would run beside the rows", "Choose by costs or cell_weights."
+                "a choice by a function of sums, which would run beside the rows",
+                "Choose by costs or cell_weights.",
             )
         asked = pricing.as_questions(question)
         event = self.describe_choice(asked, epsilon)
@@ -152,7 +173,9 @@ class RemoteCurator(Curator):
         content = {
             "questions": [described(one, packing) for one in asked],
             "epsilon": float(epsilon),
-            "cell_weights": None if cell_weights is None else packing.put(np.asarray(cell_weights, np.float64)),
+            "cell_weights": None
+            if cell_weights is None
+            else packing.put(np.asarray(cell_weights, np.float64)),
             "costs": None if costs is None else packing.put(np.asarray(costs, np.float64)),
             "purpose": _short(purpose),
         }
@@ -163,9 +186,14 @@ class RemoteCurator(Curator):
         return index
 
     def attach(
-        self, model: Callable[..., Any], *, columns_read: Iterable[str] = ("features",), title: str = "a model made elsewhere"
+        self,
+        model: Callable[..., Any],
+        *,
+        columns_read: Iterable[str] = ("features",),
+        title: str = "a model made elsewhere",
     ) -> Any:
-        """A finished model that was described; its decisions, or probabilities, stay with the holder."""
+        """A finished model that was described; its decisions, or probabilities, stay with the
+        holder."""
         kind = "probabilities" if getattr(model, "soft", False) else "decisions"
         return self._attach(model, 0, columns_read, title, kind)
 
@@ -184,12 +212,17 @@ class RemoteCurator(Curator):
         """Features and labels, where they are public and the holder serves them."""
         if not self.promise.features_are_public or not self._data.features_served:
             raise _refused(
-                "the table of features and labels", "Choose a method that asks sums alone; or ask the holder to serve them."
+                "the table of features and labels",
+                "Choose a method that asks sums alone; or ask the holder to serve them.",
             )
         message = self._done("table", Packing().packed({"most": int(most)}))
         found = message.content
-        features, labels, weights = (np.array(message.array(found[name])) for name in ("features", "labels", "weights"))
-        return PublicTable(features, np.asarray(labels, np.intp), weights, found["step"].whole(), None)
+        features, labels, weights = (
+            np.array(message.array(found[name])) for name in ("features", "labels", "weights")
+        )
+        return PublicTable(
+            features, np.asarray(labels, np.intp), weights, found["step"].whole(), None
+        )
 
     def rescale(self, scale: object, shift: object) -> None:
         """New units of the numbers, at the holder's."""
@@ -201,11 +234,16 @@ class RemoteCurator(Curator):
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
 
-    def describe_range(self, question: Question | Sequence[Question], score: object) -> tuple[float, float]:
+    def describe_range(
+        self, question: Question | Sequence[Question], score: object
+    ) -> tuple[float, float]:
         """Of a choice by a function, which no door makes."""
-        raise _refused("a choice by a function, which would run beside the rows", "Choose by costs or cell_weights.")
+        raise _refused(
+            "a choice by a function, which would run beside the rows",
+            "Choose by costs or cell_weights.",
+        )
 
-    # -- the end -----------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the run: the holder settles it by what was released."""
@@ -230,8 +268,16 @@ class RemoteCurator(Curator):
         groups: Iterable[NamedGroups] = (),
     ) -> PrivacyStatement:
         """The holder's statement, its signature checked."""
-        told = [{"names": list(g.names), "column": g.column, "fixed": g.fixed, "limits": list(g.limits)} for g in groups]
-        content = {"not_covered": list(not_covered), "tuning": tuning, "earlier_releases": earlier_releases, "groups": told}
+        told = [
+            {"names": list(g.names), "column": g.column, "fixed": g.fixed, "limits": list(g.limits)}
+            for g in groups
+        ]
+        content = {
+            "not_covered": list(not_covered),
+            "tuning": tuning,
+            "earlier_releases": earlier_releases,
+            "groups": told,
+        }
         message = self._done("statement", Packing().packed(content))
         # Written as the holder wrote it, whose digest was signed.
         text = json.dumps(message.content["statement"].mapping(), indent=2, allow_nan=False) + "\n"
@@ -239,18 +285,26 @@ class RemoteCurator(Curator):
         self._data.checked(text, None if signature.is_null else json.dumps(signature.mapping()))
         return PrivacyStatement.from_json(text)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _done(self, act: str, body: bytes) -> Message:
         return self._data._connection.act("runs", self._run, act, body=body)
 
-    def _attach(self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str) -> Any:
+    def _attach(
+        self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str
+    ) -> Any:
         if not isinstance(rule, DescribedRule):
             raise _refused(
-                "code of the caller beside the rows", "Pass a fitted linear or additive model of Fairveil, which is described."
+                "code of the caller beside the rows",
+                "Pass a fitted linear or additive model of Fairveil, which is described.",
             )
         packing = Packing()
-        content = {**rule_described(rule, packing), "count": max(count, rule.decisions), "title": title, "handle": kind}
+        content = {
+            **rule_described(rule, packing),
+            "count": max(count, rule.decisions),
+            "title": title,
+            "handle": kind,
+        }
         number = self._done("attach", packing.packed(content)).content["handle"].whole()
         if kind == "codes":
             return CodesHandle(number, count, rule.columns_read, title)
@@ -263,7 +317,12 @@ class RemoteCurator(Curator):
         if answer.shape != wanted:
             remedy = "Ask the holder which version the door has."
             raise PrivacyError(
-                complaint(expected=f"an answer of shape {wanted}", of="the door", got=answer.shape, remedy=remedy)
+                complaint(
+                    expected=f"an answer of shape {wanted}",
+                    of="the door",
+                    got=answer.shape,
+                    remedy=remedy,
+                )
             )
 
     def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
@@ -291,15 +350,23 @@ def require_servable(
     if plan is None or cap is not None:
         raise _refused("answers that no plan fixed", "Use a method that plans: all estimators do.")
     if ledger is not None or current() is not None:
-        raise _refused("a ledger of the analyst's", "Leave ledger= out: the holder's ledger has the budget.")
+        raise _refused(
+            "a ledger of the analyst's", "Leave ledger= out: the holder's ledger has the budget."
+        )
     if journal is not None or earlier != ():
-        raise _refused("a checkpoint of the analyst's", "Leave checkpoint= out: the holder keeps the run.")
+        raise _refused(
+            "a checkpoint of the analyst's", "Leave checkpoint= out: the holder keeps the run."
+        )
     if bounds:
         raise _refused("anything read from the data", "Leave unsafe_data_dependent_bounds=False.")
 
 
 def _refused(got: str, remedy: str) -> InputError:
-    return InputError(complaint(expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False))
+    return InputError(
+        complaint(
+            expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
+        )
+    )
 
 
 def _short(text: str) -> str:

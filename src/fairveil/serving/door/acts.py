@@ -1,7 +1,9 @@
-"""What a request to a run does: it asks the holder's curator, which checks, prices and refuses as it does at home.
+"""What a request to a run does: it asks the holder's curator, which checks, prices and refuses as
+it does at home.
 
 Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_hostile.py):
-1. A request reaches the curator through the catalogue alone; what is not in it is refused before a row is read.
+1. A request reaches the curator through the catalogue alone; what is not in it is refused before a
+   row is read.
 2. The length of a reply depends on the question and on public facts, never on a row.
 3. Words of the analyst in a statement are marked as the analyst's.
 """
@@ -30,7 +32,8 @@ from .refusals import FORBIDDEN, Refusal
 from .tokens import Token, require_method
 
 STATEFUL = ("attach", "rescale")
-"""Acts that are done again when a run is taken up: they release nothing, and later questions depend on them."""
+"""Acts that are done again when a run is taken up: they release nothing, and later questions depend
+on them."""
 STATEMENT = "statement"
 COUNTED = (
     "row count",
@@ -78,7 +81,10 @@ class Doing:
             node["asks"].refuse(f"1 to {MOST_ASKS} questions", len(listed))
         asks = [ask_of(one, self.reading) for one in listed]
         self._require_method(asks)
-        numbers = sum(ask.question.models * int(np.prod(ask.question.shape(self.curator.layout))) for ask in asks)
+        numbers = sum(
+            ask.question.models * int(np.prod(ask.question.shape(self.curator.layout)))
+            for ask in asks
+        )
         if numbers > MOST_NUMBERS:
             node["asks"].refuse(f"at most {MOST_NUMBERS} numbers in one answer", numbers)
         answers = self.curator.answer(asks, batch_of(node["batch"]), purpose=line(node["purpose"]))
@@ -91,10 +97,20 @@ class Doing:
         questions = [question_of(one, self.reading) for one in node["questions"].list()[:MOST_ASKS]]
         if self.token is not None:
             require_method(self.token, "models")
-        costs = None if node["costs"].is_null else np.asarray(self.message.array(node["costs"]), np.float64)
-        weights = None if node["cell_weights"].is_null else self.message.array(node["cell_weights"]).ravel().tolist()
+        costs = (
+            None
+            if node["costs"].is_null
+            else np.asarray(self.message.array(node["costs"]), np.float64)
+        )
+        weights = (
+            None
+            if node["cell_weights"].is_null
+            else self.message.array(node["cell_weights"]).ravel().tolist()
+        )
         epsilon = node["epsilon"].number()
-        index = self.curator.choose(questions, epsilon, cell_weights=weights, costs=costs, purpose=line(node["purpose"]))
+        index = self.curator.choose(
+            questions, epsilon, cell_weights=weights, costs=costs, purpose=line(node["purpose"])
+        )
         return packed({"index": {"array": 0}}, [np.array([index], np.int64)])
 
     def attach(self) -> bytes:
@@ -102,7 +118,12 @@ class Doing:
         if len(self.handles) >= MOST_HANDLES:
             remedy = "Open another run."
             raise InputError(
-                complaint(expected=f"at most {MOST_HANDLES} models", of="attach", got=len(self.handles), remedy=remedy)
+                complaint(
+                    expected=f"at most {MOST_HANDLES} models",
+                    of="attach",
+                    got=len(self.handles),
+                    remedy=remedy,
+                )
             )
         rule = rule_of(self.node, self.message, self.curator.layout, self._generator)
         kind = self.node["handle"].one_of(("codes", "decisions", "probabilities"))
@@ -119,11 +140,19 @@ class Doing:
     def table(self) -> bytes:
         """Features and labels, where the holder serves them and they are public."""
         if not self.dataset.facts()["features_served"]:
-            raise Refusal(*FORBIDDEN, of="the table of features", got="a data set whose features are not served")
+            raise Refusal(
+                *FORBIDDEN,
+                of="the table of features",
+                got="a data set whose features are not served",
+            )
         node = self.node.only(("most",))
-        found = self.curator.public_table(None, most=min(node["most"].whole(at_least=1), MOST_NUMBERS))
+        found = self.curator.public_table(
+            None, most=min(node["most"].whole(at_least=1), MOST_NUMBERS)
+        )
         packing = Packing()
-        parts = {name: packing.put(getattr(found, name)) for name in ("features", "labels", "weights")}
+        parts = {
+            name: packing.put(getattr(found, name)) for name in ("features", "labels", "weights")
+        }
         return packing.packed({**parts, "step": found.step})
 
     def statement(self) -> bytes:
@@ -131,13 +160,23 @@ class Doing:
         node = self.node.only(("not_covered", "tuning", "earlier_releases", "groups"))
         said = [f"{SAID}{line_of(one)}" for one in node["not_covered"].list()[:MOST_SENTENCES]]
         tuning, earlier = (
-            None if node[name].is_null else f"{SAID}{line_of(node[name])}" for name in ("tuning", "earlier_releases")
+            None if node[name].is_null else f"{SAID}{line_of(node[name])}"
+            for name in ("tuning", "earlier_releases")
         )
         groups = [_groups(one) for one in node["groups"].list()[:64]]
-        text = self.curator.statement(not_covered=said, tuning=tuning, earlier_releases=earlier, groups=groups).to_json()
+        text = self.curator.statement(
+            not_covered=said, tuning=tuning, earlier_releases=earlier, groups=groups
+        ).to_json()
         self.publish(text)
-        signature = None if self.signer is None else signatures.signed_text(text, self.signer).to_json()
-        return packed({"statement": json.loads(text), "signature": None if signature is None else json.loads(signature)})
+        signature = (
+            None if self.signer is None else signatures.signed_text(text, self.signer).to_json()
+        )
+        return packed(
+            {
+                "statement": json.loads(text),
+                "signature": None if signature is None else json.loads(signature),
+            }
+        )
 
     def finish(self) -> bytes:
         """The plan was done."""

@@ -1,8 +1,9 @@
-"""The data sets of a holder: their rows, coded once for each choice of sensitive columns, and what is public of them.
+"""The data sets of a holder: their rows, coded once for each choice of sensitive columns, and what
+is public of them.
 
 Guarantees (tests/serving/test_serving_runs.py):
-1. What analysts are told of a data set is its schema, its terms, its ledger's promise and balance; the number of rows only
-   where the ledger's own promise makes it public.
+1. What analysts are told of a data set is its schema, its terms, its ledger's promise and balance;
+   the number of rows only where the ledger's own promise makes it public.
 2. Rows are read by the schema alone, and every row is checked before the door opens.
 """
 
@@ -42,10 +43,11 @@ MOST_VIEWS, MOST_CODED = 16, 4
 
 @dataclass(frozen=True)
 class View:
-    """Which columns make the groups, whether they are features, too, and the steps of an additive model.
+    """Which columns make the groups, whether they are features, too, and the steps of an additive
+    model.
 
-    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the target is the last number,
-    too. `part`: of a division; None: all rows.
+    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the
+    target is the last number, too. `part`: of a division; None: all rows.
     """
 
     sensitive: tuple[str, ...] | None
@@ -58,11 +60,18 @@ class View:
     @staticmethod
     def of(node: Node) -> View:
         """As a run describes it."""
-        node.only(("sensitive", "sensitive_as_feature", "steps"), ("weight_cap", "target_as_number", "part"))
+        node.only(
+            ("sensitive", "sensitive_as_feature", "steps"),
+            ("weight_cap", "target_as_number", "part"),
+        )
         told = node.mapping()
         names = None if node["sensitive"].is_null else node["sensitive"].texts()
         steps = None if node["steps"].is_null else node["steps"].text()
-        cap = None if told.get("weight_cap") is None else _checks.positive(weight_cap=node["weight_cap"].number())
+        cap = (
+            None
+            if told.get("weight_cap") is None
+            else _checks.positive(weight_cap=node["weight_cap"].number())
+        )
         number = node["target_as_number"].truth() if "target_as_number" in told else False
         part = None if told.get("part") is None else Part.of(node["part"])
         return View(names, node["sensitive_as_feature"].truth(), steps, cap, number, part)
@@ -76,7 +85,9 @@ class DataSet:
     ledger: Ledger
     divisions: Divisions | None = None
     _views: OrderedDict[View, Rows] = field(default_factory=OrderedDict)
-    _coded: OrderedDict[tuple[tuple[str, ...] | None, bool], RowSource] = field(default_factory=OrderedDict)
+    _coded: OrderedDict[tuple[tuple[str, ...] | None, bool], RowSource] = field(
+        default_factory=OrderedDict
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
@@ -84,7 +95,11 @@ class DataSet:
         """Ready to be asked: its ledger found, its rows read and checked."""
         if served.schema.target is None:
             remedy = "Say which column is to be predicted: target = ... in the schema."
-            raise InputError(complaint(expected="a schema with a target", of=served.name, got="none", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a schema with a target", of=served.name, got="none", remedy=remedy
+                )
+            )
         out = DataSet(served, Ledger.open(served.ledger, served.ledger_name, who="the door"))
         if served.join is not None:
             served.join.require(out.ledger.promise, served.name)
@@ -92,7 +107,11 @@ class DataSet:
         rows = out.rows_of(View(None, False))
         if served.weights is not None and len(out._weights) != rows.exact_count:
             remedy = "Serve a table that nobody changes while it is read."
-            raise InputError(complaint(expected="one weight a row", of=served.name, got="another number", remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="one weight a row", of=served.name, got="another number", remedy=remedy
+                )
+            )
         return out
 
     @property
@@ -108,7 +127,11 @@ class DataSet:
     @property
     def exact_rows(self) -> int | None:
         """The number of rows, where the ledger's promise makes it public."""
-        return self.rows_of(View(None, False)).exact_count if self.ledger.promise.rows_are_public else None
+        return (
+            self.rows_of(View(None, False)).exact_count
+            if self.ledger.promise.rows_are_public
+            else None
+        )
 
     def schema_of(self, view: View) -> Schema:
         """The schema with the groups of a view."""
@@ -120,7 +143,9 @@ class DataSet:
 
     def facts_of(self, view: View) -> list[PublicFact]:
         """What statements say of the rows of a view, beside the schema."""
-        found = [] if self.served.join is None else list(self.served.join.facts(self.schema_of(view)))
+        found = (
+            [] if self.served.join is None else list(self.served.join.facts(self.schema_of(view)))
+        )
         encoding = Encoding(self.schema_of(view), view.sensitive_as_feature)
         if encoding.target is not None:
             found.append(scale_of(encoding).fact())
@@ -130,7 +155,10 @@ class DataSet:
                 words = "public: must not depend on the sensitive columns"
                 found.append(PublicFact("sample weights", words, "argument"))
         if view.part is not None and self.divisions is not None:
-            words = f"each row with probability {self.divisions.share_of(view.part):g}, by a secret coin of its own"
+            words = (
+                f"each row with probability {self.divisions.share_of(view.part):g}, by a secret "
+                f"coin of its own"
+            )
             found.append(PublicFact("rows read", words, "argument"))
         return found
 
@@ -140,10 +168,22 @@ class DataSet:
         layout = encoding.layout
         if view.weight_cap is not None and self.served.weights is None:
             remedy = "Leave sample_weight=None: the holder serves no weights."
-            raise InputError(complaint(expected="None", of="weight_cap", got=view.weight_cap, remedy=remedy))
+            raise InputError(
+                complaint(expected="None", of="weight_cap", got=view.weight_cap, remedy=remedy)
+            )
         if view.part is not None and self.schema.unit is not None:
-            remedy = "Certify with another data set: coins are thrown for rows, and would part a person's."
-            raise InputError(complaint(expected="all rows, where persons are protected", of="part", got="some", remedy=remedy))
+            remedy = (
+                "Certify with another data set: coins are thrown for rows, and would part a "
+                "person's."
+            )
+            raise InputError(
+                complaint(
+                    expected="all rows, where persons are protected",
+                    of="part",
+                    got="some",
+                    remedy=remedy,
+                )
+            )
         if view.steps is not None:
             layout = _steps(view.steps, layout).layout(layout)
         if view.target_as_number:
@@ -178,10 +218,15 @@ class DataSet:
             blocks = list(map(_steps(view.steps, source.layout).apply, blocks))
         if weights is not None:
             starts = np.cumsum([0, *(block.rows for block in blocks)])
-            blocks = [replace(one, weights=weights[a : a + one.rows]) for a, one in zip(starts, blocks, strict=False)]
+            blocks = [
+                replace(one, weights=weights[a : a + one.rows])
+                for a, one in zip(starts, blocks, strict=False)
+            ]
         if view.target_as_number:
             blocks = list(map(beside, blocks))
-        return Rows(Coded(self.layout_of(view), tuple(blocks)), max_sample_weight=view.weight_cap or 1.0)
+        return Rows(
+            Coded(self.layout_of(view), tuple(blocks)), max_sample_weight=view.weight_cap or 1.0
+        )
 
     def _source(self, view: View) -> RowSource:
         """The coded rows that views of the same columns share; read once."""
@@ -219,7 +264,11 @@ class DataSet:
     def balance(self) -> dict[str, Any]:
         """What is spent and what is left."""
         found = self.ledger.balance()
-        return {name: value for name, value in found.to_dict().items() if isinstance(value, int | float | str | bool)}
+        return {
+            name: value
+            for name, value in found.to_dict().items()
+            if isinstance(value, int | float | str | bool)
+        }
 
 
 def _require_unit(served: Served, promise: Promise) -> None:
@@ -227,16 +276,29 @@ def _require_unit(served: Served, promise: Promise) -> None:
     own, told = served.schema.unit, None if promise.unit is None else promise.unit.name
     if own != told:
         named = "rows" if own is None else f"persons by {own!r}"
-        remedy = "Create the ledger with --schema of this data set; or serve schema.without_unit(), one row a person."
+        remedy = (
+            "Create the ledger with --schema of this data set; or serve schema.without_unit(), one "
+            "row a person."
+        )
         got = "one of rows" if told is None else f"one of persons by {told!r}"
-        raise InputError(complaint(expected=f"a ledger of {named}", of=served.name, got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(
+                expected=f"a ledger of {named}", of=served.name, got=got, remedy=remedy, quote=False
+            )
+        )
 
 
 def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:
     """The rows of a place, coded and checked by a schema."""
     if served.join is not None:
         return served.join.rows(served.rows, served.query, schema, sensitive_as_feature)
-    return open_rows(served.rows, schema, query=served.query, in_memory=True, sensitive_as_feature=sensitive_as_feature)
+    return open_rows(
+        served.rows,
+        schema,
+        query=served.query,
+        in_memory=True,
+        sensitive_as_feature=sensitive_as_feature,
+    )
 
 
 def _steps(text: str, layout: RowLayout) -> Any:

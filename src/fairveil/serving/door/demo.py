@@ -1,4 +1,5 @@
-"""A door that is ready in a moment: made-up applicants, a ledger, a key and a token, in one folder on this machine."""
+"""A door that is ready in a moment: made-up applicants, a ledger, a key and a token, in one folder
+on this machine."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def _write_table(path: Path) -> None:
     rng = np.random.default_rng(0)
     sex, degree = rng.integers(2, size=ROWS), rng.integers(3, size=ROWS)
     age, tests = rng.integers(18, 81, size=ROWS), rng.integers(0, 21, size=ROWS)
-    score = (tests - 10) / 5 + 0.4 * degree + 0.5 * sex - (age - 45) ** 2 / 1500 + rng.normal(size=ROWS)
+    score = (
+        (tests - 10) / 5 + 0.4 * degree + 0.5 * sex - (age - 45) ** 2 / 1500 + rng.normal(size=ROWS)
+    )
     degrees = ("none", "school", "university")
     lines = [
         f"{a},{t},{degrees[d]},{'fm'[s]},{'yes' if h else 'no'}"

@@ -1,12 +1,15 @@
-"""Divisions of a data set in two parts, for fits that are then scored or certified on people whom they have not seen.
+"""Divisions of a data set in two parts, for fits that are then scored or certified on people whom
+they have not seen.
 
-The holder throws the coins: each row is set aside by one of its own. The root of the coins is kept in the records, so a run
-that is taken up again reads the part that it read before. No row leaves, and no count of rows that is not public: an analyst
-has a name of the division. The ledger charges a run on either part as one on all rows (theory.md#set-aside needs less).
+The holder throws the coins: each row is set aside by one of its own. The root of the coins is kept
+in the records, so a run that is taken up again reads the part that it read before. No row leaves,
+and no count of rows that is not public: an analyst has a name of the division. The ledger charges a
+run on either part as one on all rows (theory.md#set-aside needs less).
 
 Guarantees (tests/serving/test_serving_divisions.py):
 1. The two parts of one division have no row in common, in all runs and after the server was killed.
-2. A division is its token's, and of one data set: others are told what they are told of one that is not there.
+2. A division is its token's, and of one data set: others are told what they are told of one that is
+   not there.
 3. A repeated request with the same key names the same division.
 """
 
@@ -55,10 +58,14 @@ class Divisions:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def make(self, token: Token, key: str, body: bytes, message: Message, dataset: str, *, seeded: bool) -> str:
+    def make(
+        self, token: Token, key: str, body: bytes, message: Message, dataset: str, *, seeded: bool
+    ) -> str:
         """A new division, or the one that this key made before."""
         digest = digest_of(b"divide", body)
-        known = self._records.rows("SELECT id, digest FROM divisions WHERE token = ? AND key = ?", (token.id, key))
+        known = self._records.rows(
+            "SELECT id, digest FROM divisions WHERE token = ? AND key = ?", (token.id, key)
+        )
         if known:
             if bytes(known[0]["digest"]) != digest:
                 raise Refusal(*REUSED)
@@ -67,12 +74,18 @@ class Divisions:
         share, coins = node["share"].number(), node["coins"].one_of(COINS)
         if not 0.0 < share < 1.0:
             remedy = "Take a share such as 0.3."
-            raise InputError(complaint(expected="a number between 0 and 1", of="share", got=share, remedy=remedy))
+            raise InputError(
+                complaint(expected="a number between 0 and 1", of="share", got=share, remedy=remedy)
+            )
         secure = node["seed"].is_null
         if not secure and not seeded:
-            raise Refusal(*FORBIDDEN, of="random_state", got="a seed; this holder's coins are secret")
+            raise Refusal(
+                *FORBIDDEN, of="random_state", got="a seed; this holder's coins are secret"
+            )
         root = secrets.token_bytes(ROOT) if secure else root_of(node["seed"])
-        count = self._records.rows("SELECT COUNT(*) AS n FROM divisions WHERE token = ?", (token.id,))[0]["n"]
+        count = self._records.rows(
+            "SELECT COUNT(*) AS n FROM divisions WHERE token = ?", (token.id,)
+        )[0]["n"]
         if count >= MOST_DIVISIONS:
             raise Refusal(*TOO_MANY)
         id = secrets.token_hex(16)
@@ -93,7 +106,9 @@ class Divisions:
         if found is None:
             raise Refusal(*UNKNOWN)
         source = NoiseSource(bytes(found["root"]), secure=bool(found["secure"]))
-        return np.flatnonzero(aside_of(source, rows, float(found["share"]), found["coins"]) == bool(part.number))
+        return np.flatnonzero(
+            aside_of(source, rows, float(found["share"]), found["coins"]) == bool(part.number)
+        )
 
     def share_of(self, part: Part) -> float:
         """The share of rows in a part, in the mean."""
@@ -105,7 +120,9 @@ class Divisions:
         """Delete old divisions of which no run is open."""
         with self._records.writing() as db:
             db.execute(
-                "DELETE FROM divisions WHERE at < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE state != 'ended')", (before,)
+                "DELETE FROM divisions WHERE at < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE state "
+                "!= 'ended')",
+                (before,),
             )
 
     def _found(self, part: Part) -> Any:

@@ -1,4 +1,5 @@
-"""The door of one holder: its records, tokens, data sets and runs, put together. The service knows HTTP alone."""
+"""The door of one holder: its records, tokens, data sets and runs, put together. The service knows
+HTTP alone."""
 
 from __future__ import annotations
 
@@ -34,13 +35,16 @@ class Door:
 
     @staticmethod
     def opened(holder: Holder) -> Door:
-        """Rows are read and checked, the ledger is found, and what an earlier server left half done is settled."""
+        """Rows are read and checked, the ledger is found, and what an earlier server left half done
+        is settled."""
         records = Records(holder.folder)
         try:
             datasets = {served.name: DataSet.opened(served) for served in holder.datasets}
             key = None
             if holder.signing_key is not None:
-                key = signing_keys.private_key(holder.signing_key, os.environ.get(PASSPHRASE_VARIABLE))
+                key = signing_keys.private_key(
+                    holder.signing_key, os.environ.get(PASSPHRASE_VARIABLE)
+                )
             tokens = Tokens(records)
             runs = Runs(records, tokens, datasets, holder.limits, key)
             runs.recover()
@@ -70,7 +74,9 @@ class Door:
 
     def list(self, token: Token) -> dict[str, Any]:
         """The data sets that a token may see, with their public facts."""
-        return {"datasets": [one.facts() for one in self.datasets.values() if token.may_see(one.name)]}
+        return {
+            "datasets": [one.facts() for one in self.datasets.values() if token.may_see(one.name)]
+        }
 
     def facts(self, token: Token, name: str) -> dict[str, Any]:
         """One data set, and what is left of its budget."""
@@ -93,11 +99,19 @@ class Door:
             raise Refusal(*FORBIDDEN, of="role", got=token.role)
         dataset = self._seen(token, name)
         found = [run for run in self.records.runs() if run.dataset == dataset.name]
-        return {"runs": [{"run": run.id, "state": run.state, "how": run.how, "statement": run.statement} for run in found]}
+        return {
+            "runs": [
+                {"run": run.id, "state": run.state, "how": run.how, "statement": run.statement}
+                for run in found
+            ]
+        }
 
     def gauges(self) -> dict[str, Any]:
         """Numbers of the service, none of the data."""
-        return {"runs_open": len(self.records.runs(("opening", "open"))), "tokens": len(self.tokens.all())}
+        return {
+            "runs_open": len(self.records.runs(("opening", "open"))),
+            "tokens": len(self.tokens.all()),
+        }
 
     def healthy(self) -> bool:
         """Whether the records and the ledgers can be read."""

@@ -14,7 +14,8 @@
     terms = "For the study of 2026 alone."
 
 Guarantees (tests/serving/test_serving_holder.py):
-1. Unknown names and values of another type are refused with their place, before a file is written or a port opened.
+1. Unknown names and values of another type are refused with their place, before a file is written
+   or a port opened.
 2. Plain HTTP is served to this machine alone, or behind a proxy that was named.
 """
 
@@ -56,7 +57,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Served:
-    """One data set, as it is configured. `seeded`: runs may bring seeds, for tests alone; its statements are flagged."""
+    """One data set, as it is configured. `seeded`: runs may bring seeds, for tests alone; its
+    statements are flagged."""
 
     name: str
     rows: str
@@ -99,9 +101,14 @@ class Holder:
         """Plain HTTP leaves this machine only through a proxy that encrypts: guarantee 2."""
         if self.certificate is not None or self.behind_proxy or _is_loopback(self.address):
             return
-        remedy = "Give certificate= and private_key=, or behind_proxy = true where a proxy encrypts; or serve on 127.0.0.1."
+        remedy = (
+            "Give certificate= and private_key=, or behind_proxy = true where a proxy encrypts; or "
+            "serve on 127.0.0.1."
+        )
         got = f"plain HTTP on {self.address}"
-        raise InputError(complaint(expected="HTTPS, or this machine alone", of="door", got=got, remedy=remedy))
+        raise InputError(
+            complaint(expected="HTTPS, or this machine alone", of="door", got=got, remedy=remedy)
+        )
 
 
 def read(node: Node, base: Path) -> Holder:
@@ -143,14 +150,22 @@ def _served(name: str, node: Node, base: Path) -> Served:
     optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served", "weights")
     node.only(("rows", "schema", "ledger"), (*optional, *FIELDS))
     told = node.mapping()
-    words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query", "weights") if one in told}
-    flags: dict[str, Any] = {one: node[one].truth() for one in ("seeded", "features_served") if one in told}
+    words: dict[str, Any] = {
+        one: node[one].text() for one in ("title", "terms", "query", "weights") if one in told
+    }
+    flags: dict[str, Any] = {
+        one: node[one].truth() for one in ("seeded", "features_served") if one in told
+    }
     schema = Schema.load(_place(node["schema"].text(), base))
     ledger_name = node["ledger_name"].text() if "ledger_name" in told else name
     rows, ledger = (_place(node[one].text(), base) for one in ("rows", "ledger"))
-    served = Served(name, rows, schema, ledger, ledger_name, **words, **flags, join=Join.of(node, base, schema))
+    served = Served(
+        name, rows, schema, ledger, ledger_name, **words, **flags, join=Join.of(node, base, schema)
+    )
     if served.weights is not None:
-        require_weights(served.rows, served.query, schema, served.weights, joined=served.join is not None)
+        require_weights(
+            served.rows, served.query, schema, served.weights, joined=served.join is not None
+        )
     return served
 
 

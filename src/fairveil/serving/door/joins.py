@@ -1,4 +1,5 @@
-"""A data set whose sensitive columns lie in another table: joined by id when the door opens (docs/theory/attribute_holder.md).
+"""A data set whose sensitive columns lie in another table: joined by id when the door opens
+(docs/theory/attribute_holder.md).
 
     rows = "company.csv"            # features, target and ids
     attribute = "register.csv"      # the sensitive columns, by the same ids
@@ -48,26 +49,41 @@ class Join:
         if "unmatched" in told:
             node["unmatched"].one_of(UNMATCHED)
         placed: dict[str, Any] = {
-            name: text if name not in ("attribute", "ids") or "://" in text else str(base / text) for name, text in told.items()
+            name: text if name not in ("attribute", "ids") or "://" in text else str(base / text)
+            for name, text in told.items()
         }
         join = Join(**placed)
         require_rule(schema, join.id, join.unmatched)
         return join
 
     def require(self, promise: Promise, name: str) -> None:
-        """An error unless the ledger protects the attribute alone: features and labels came from somebody else."""
+        """An error unless the ledger protects the attribute alone: features and labels came from
+        somebody else."""
         if promise.protects != "sensitive_features":
-            remedy = "Create it with --protects sensitive-features: who sent the table has its features and labels."
+            remedy = (
+                "Create it with --protects sensitive-features: who sent the table has its features "
+                "and labels."
+            )
             expected = "a ledger of sensitive features alone, for a joined attribute"
-            raise InputError(complaint(expected=expected, of=name, got=promise.protects, remedy=remedy))
+            raise InputError(
+                complaint(expected=expected, of=name, got=promise.protects, remedy=remedy)
+            )
 
-    def rows(self, place: str, query: str | None, schema: Schema, sensitive_as_feature: bool) -> EncodedRows:
+    def rows(
+        self, place: str, query: str | None, schema: Schema, sensitive_as_feature: bool
+    ) -> EncodedRows:
         """The joined table, by a schema that may leave out some of the sensitive columns."""
         if sensitive_as_feature:
-            remedy = "Leave sensitive_as_feature=False: the attribute is not the company's to decide by."
-            raise InputError(complaint(expected="False", of="sensitive_as_feature", got=True, remedy=remedy))
+            remedy = (
+                "Leave sensitive_as_feature=False: the attribute is not the company's to decide by."
+            )
+            raise InputError(
+                complaint(expected="False", of="sensitive_as_feature", got=True, remedy=remedy)
+            )
         how: dict[str, Any] = {"id": self.id, "unmatched": self.unmatched, "ids": self.ids}
-        return load_joined(place, self.attribute, schema, query=query, attribute_query=self.attribute_query, **how)
+        return load_joined(
+            place, self.attribute, schema, query=query, attribute_query=self.attribute_query, **how
+        )
 
     def facts(self, schema: Schema) -> tuple[PublicFact, ...]:
         """What statements say of the join."""

@@ -14,7 +14,8 @@ MOST_KNOWN = 4096
 
 
 class Rates:
-    """So many requests a minute for each name, in bursts of at most as many as ten seconds allow."""
+    """So many requests a minute for each name, in bursts of at most as many as ten seconds
+    allow."""
 
     def __init__(self, a_minute: int) -> None:
         self._rate, self._most = a_minute / 60.0, max(1.0, a_minute / 6.0)
@@ -35,7 +36,8 @@ class Rates:
 
 
 class AtOnce:
-    """So many requests of one name that are answered at once, so that no name takes all workers. Of one thread: the loop's."""
+    """So many requests of one name that are answered at once, so that no name takes all workers. Of
+    one thread: the loop's."""
 
     def __init__(self, most: int) -> None:
         self._most, self._inside = most, Counter[str]()

@@ -1,7 +1,9 @@
-"""What is counted of the service itself, in Prometheus' text, and its log: never a value of a row, an answer or a token.
+"""What is counted of the service itself, in Prometheus' text, and its log: never a value of a row,
+an answer or a token.
 
 Guarantees (tests/serving/test_serving_service.py):
-1. A line of the log holds a time, what was asked, the status, how long it took, and the ids of token and run; no body.
+1. A line of the log holds a time, what was asked, the status, how long it took, and the ids of
+   token and run; no body.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class Measures:
         self._seconds: Counter[str] = Counter()
         self._began = time.time()
 
-    def request(self, act: str, status: int, seconds: float, token: str = "", run: str = "", size: int = 0) -> None:
+    def request(
+        self, act: str, status: int, seconds: float, token: str = "", run: str = "", size: int = 0
+    ) -> None:
         """One request was answered."""
         with self._lock:
             self._requests[act, status] += 1
@@ -35,7 +39,13 @@ class Measures:
             for bucket in BUCKETS:
                 self._slower[act, bucket] += seconds <= bucket
         if self._log is not None:
-            line = {"at": round(time.time(), 3), "act": act, "status": status, "ms": round(1e3 * seconds, 2), "bytes": size}
+            line = {
+                "at": round(time.time(), 3),
+                "act": act,
+                "status": status,
+                "ms": round(1e3 * seconds, 2),
+                "bytes": size,
+            }
             told = {**line, **({"token": token} if token else {}), **({"run": run} if run else {})}
             self._log.write(json.dumps(told) + "\n")
 
@@ -49,11 +59,17 @@ class Measures:
             for act in sorted(self._seconds):
                 total = sum(count for (name, _), count in self._requests.items() if name == act)
                 for bucket in BUCKETS:
-                    out.append(f'fairveil_request_seconds_bucket{{act="{act}",le="{bucket:g}"}} {self._slower[act, bucket]}')
+                    out.append(
+                        f'fairveil_request_seconds_bucket{{act="{act}",le="{bucket:g}"}} '
+                        f"{self._slower[act, bucket]}"
+                    )
                 out.append(f'fairveil_request_seconds_bucket{{act="{act}",le="+Inf"}} {total}')
                 out.append(f'fairveil_request_seconds_sum{{act="{act}"}} {self._seconds[act]:.6f}')
                 out.append(f'fairveil_request_seconds_count{{act="{act}"}} {total}')
         for name, value in gauges.items():
             out += [f"# TYPE fairveil_{name} gauge", f"fairveil_{name} {value}"]
-        out += ["# TYPE fairveil_up_seconds gauge", f"fairveil_up_seconds {time.time() - self._began:.0f}"]
+        out += [
+            "# TYPE fairveil_up_seconds gauge",
+            f"fairveil_up_seconds {time.time() - self._began:.0f}",
+        ]
         return "\n".join(out) + "\n"

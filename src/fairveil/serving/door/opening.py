@@ -1,4 +1,5 @@
-"""What a run asks for when it is opened: a promise, the whole plan, and how the rows are to be coded."""
+"""What a run asks for when it is opened: a promise, the whole plan, and how the rows are to be
+coded."""
 
 from __future__ import annotations
 
@@ -18,7 +19,17 @@ from .divisions import root_of
 from .holder import Limits
 from .refusals import FORBIDDEN, Refusal
 
-FIELDS = ("dataset", "promise", "plan", "view", "sources", "seeds", "public_rows", "stated_clips", "purpose")
+FIELDS = (
+    "dataset",
+    "promise",
+    "plan",
+    "view",
+    "sources",
+    "seeds",
+    "public_rows",
+    "stated_clips",
+    "purpose",
+)
 MOST_WORDS = 200
 
 
@@ -48,19 +59,33 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
     promise = Promise.from_dict(node["promise"].mapping())
     if not promise.is_private:
         raise LedgerError(
-            complaint(expected="a finite epsilon", of="promise", got="inf", remedy="Nothing is served without privacy.")
+            complaint(
+                expected="a finite epsilon",
+                of="promise",
+                got="inf",
+                remedy="Nothing is served without privacy.",
+            )
         )
     _require_unit(promise, dataset)
     if node["plan"].is_null:
         raise InputError(
-            complaint(expected="a plan", of="run", got=None, remedy="A run through the door reserves all of its plan first.")
+            complaint(
+                expected="a plan",
+                of="run",
+                got=None,
+                remedy="A run through the door reserves all of its plan first.",
+            )
         )
     plan = from_json_dict(node["plan"].mapping())
     _require_small(plan, limits, node)
     sources = node["sources"].whole(at_least=1, at_most=limits.sources)
     seeds = None if node["seeds"].is_null else tuple(root_of(one) for one in node["seeds"].list())
     if seeds is not None and not dataset.served.seeded:
-        raise Refusal(*FORBIDDEN, of="random_state", got="a seed; this holder's noise is secure: leave random_state=None")
+        raise Refusal(
+            *FORBIDDEN,
+            of="random_state",
+            got="a seed; this holder's noise is secure: leave random_state=None",
+        )
     if seeds is not None and len(seeds) != sources:
         node["seeds"].refuse(f"{sources} seeds, one a source", len(seeds))
     rows = None if node["public_rows"].is_null else node["public_rows"].whole(at_least=1)
@@ -92,10 +117,21 @@ def _require_small(plan: Event, limits: Limits, node: Node) -> None:
 
 
 def _require_unit(promise: Promise, dataset: DataSet) -> None:
-    """Who is protected is the holder's to say: rows, or the persons whom the schema's unit tells apart."""
+    """Who is protected is the holder's to say: rows, or the persons whom the schema's unit tells
+    apart."""
     own, asked = dataset.schema.unit, None if promise.unit is None else promise.unit.name
     if asked != own:
-        expected = "a guarantee for rows" if own is None else f"a guarantee for persons, identified by {own!r}"
-        remedy = "Leave unit=None: this data set has one row a person." if own is None else f"Pass unit={own!r}."
+        expected = (
+            "a guarantee for rows"
+            if own is None
+            else f"a guarantee for persons, identified by {own!r}"
+        )
+        remedy = (
+            "Leave unit=None: this data set has one row a person."
+            if own is None
+            else f"Pass unit={own!r}."
+        )
         got = "rows" if asked is None else f"persons by {asked!r}"
-        raise InputError(complaint(expected=expected, of="promise", got=got, remedy=remedy, quote=False))
+        raise InputError(
+            complaint(expected=expected, of="promise", got=got, remedy=remedy, quote=False)
+        )

@@ -1,9 +1,12 @@
-"""The holder's page: budgets, runs as they happen, what was released, tokens; a button to stop a run or a token.
+"""The holder's page: budgets, runs as they happen, what was released, tokens; a button to stop a
+run or a token.
 
-It is made here, of the records, with no script and nothing from elsewhere; it works with a keyboard and a screen reader.
+It is made here, of the records, with no script and nothing from elsewhere; it works with a keyboard
+and a screen reader.
 
 Guarantees (tests/serving/test_serving_service.py):
-1. Only a holder's token enters; what is changed needs the session's own word in the form, which another site cannot know.
+1. Only a holder's token enters; what is changed needs the session's own word in the form, which
+   another site cannot know.
 2. Every value is escaped; the page may load nothing and be framed by nobody.
 3. It shows what was released by name and price, and no answer.
 """
@@ -53,15 +56,20 @@ class HolderPage:
 
     def __init__(self, door: Door, *, secure: bool) -> None:
         self.door, self._secure = door, secure
-        self._sessions: dict[str, tuple[str, str, float]] = {}  # cookie: the form's word, the token, until when
+        # cookie: the form's word, the token, until when
+        self._sessions: dict[str, tuple[str, str, float]] = {}
         self._lock = threading.Lock()
         self._rates = Rates(ENTRIES_A_MINUTE)
         self._env = Environment(
-            loader=PackageLoader("fairveil.serving", "door"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=PackageLoader("fairveil.serving", "door"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
         )
         source = self._env.loader
         assert source is not None
-        self._css = Markup(source.get_source(self._env, "page.css")[0])  # ours: its quotes are its own
+        # ours: its quotes are its own
+        self._css = Markup(source.get_source(self._env, "page.css")[0])
 
     def routes(self) -> list[Route]:
         """For the service."""
@@ -76,13 +84,17 @@ class HolderPage:
             Route("/holder/tokens/{id}/revoke", self._page(self._revoke), methods=["POST"]),
         ]
 
-    def _page(self, answer: Callable[[Request, dict[str, str]], Response]) -> Callable[[Request], Awaitable[Response]]:
+    def _page(
+        self, answer: Callable[[Request, dict[str, str]], Response]
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
                 form = await _form(request) if request.method == "POST" else {}
                 response = await run_in_threadpool(answer, request, form)
             except Refusal as refusal:
-                response = HTMLResponse(self._render("enter.html", said=refusal.sentence, session=""), refusal.status)
+                response = HTMLResponse(
+                    self._render("enter.html", said=refusal.sentence, session=""), refusal.status
+                )
             except Exception:  # nothing of it is shown
                 response = HTMLResponse("Something failed inside the door.", 500)
             response.headers.update(HEADERS)
@@ -90,7 +102,7 @@ class HolderPage:
 
         return endpoint
 
-    # -- what is shown -----------------------------------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
     def _home(self, request: Request, form: dict[str, str]) -> Response:
         return RedirectResponse("/holder", 303)
@@ -101,19 +113,27 @@ class HolderPage:
             return HTMLResponse(self._render("enter.html", session=""))
         names = self.door.tokens.names()
         runs = [self._told(run, names) for run in self.door.records.runs(most=SHOWN)]
-        values = {"budgets": [self._budget(name) for name in self.door.datasets], "runs": runs, "tokens": self._tokens()}
+        values = {
+            "budgets": [self._budget(name) for name in self.door.datasets],
+            "runs": runs,
+            "tokens": self._tokens(),
+        }
         return HTMLResponse(self._render("overview.html", session=session, said=said, **values))
 
     def _run(self, request: Request, form: dict[str, str]) -> Response:
         session, record = self._session(request), self.door.records.run(request.path_params["id"])
         if session is None or record is None:
             return RedirectResponse("/holder", 303)
-        released = releases_of((entry.questions, entry.event) for entry in self.door.records.entries(record.id))
+        released = releases_of(
+            (entry.questions, entry.event) for entry in self.door.records.entries(record.id)
+        )
         values: dict[str, Any] = {
             "run": self._told(record, self.door.tokens.names()),
             "releases": [_line(one) for one in released],
         }
-        return HTMLResponse(self._render("run.html", session=session, **values, **self._certificate(record)))
+        return HTMLResponse(
+            self._render("run.html", session=session, **values, **self._certificate(record))
+        )
 
     def _certificate(self, record: RunRecord) -> dict[str, Any]:
         """The statement in one view, what checking it finds, and who signs."""
@@ -121,7 +141,8 @@ class HolderPage:
             return {"items": [], "findings": [], "signer": None}
         statement = PrivacyStatement.from_json(record.statement)
         found = [finding.sentence for finding in statement.check()]
-        told = [one for one in items(statement) if one[0] != MECHANISMS]  # they stand above, in turn
+        # they stand above, in turn
+        told = [one for one in items(statement) if one[0] != MECHANISMS]
         return {"items": told, "findings": found, "signer": self.door.fingerprint}
 
     def _statement(self, request: Request, form: dict[str, str]) -> Response:
@@ -161,7 +182,9 @@ class HolderPage:
         }
 
     def _told(self, run: RunRecord, names: dict[str, str]) -> dict[str, Any]:
-        count = self.door.records.rows("SELECT COUNT(*) AS n FROM entries WHERE run = ?", (run.id,))[0]["n"]
+        count = self.door.records.rows(
+            "SELECT COUNT(*) AS n FROM entries WHERE run = ?", (run.id,)
+        )[0]["n"]
         return {
             "id": run.id,
             "short": run.id[:8],
@@ -181,11 +204,16 @@ class HolderPage:
         for token in self.door.tokens.all():
             ends = "never" if token.expires is None else _date(token.expires)
             ends = ends if token.revoked is None else f"revoked {_date(token.revoked)}"
-            told = {"id": token.id, "name": token.name, "role": token.role, "scope": token.scope.words}
+            told = {
+                "id": token.id,
+                "name": token.name,
+                "role": token.role,
+                "scope": token.scope.words,
+            }
             out.append({**told, "ends": ends, "holds": token.holds_at(now)})
         return out
 
-    # -- what is done ------------------------------------------------------------------------------------------------------
+    # -- what is done ------------------------------------------------------------------------------
 
     def _enter(self, request: Request, form: dict[str, str]) -> Response:
         self._rates.require("" if request.client is None else request.client.host)
@@ -196,9 +224,15 @@ class HolderPage:
         with self._lock:
             if len(self._sessions) >= MOST_SESSIONS:
                 self._sessions.clear()
-            self._sessions[cookie] = (secrets.token_urlsafe(32), form["token"], time.time() + 3600.0 * HOURS)
+            self._sessions[cookie] = (
+                secrets.token_urlsafe(32),
+                form["token"],
+                time.time() + 3600.0 * HOURS,
+            )
         response = RedirectResponse("/holder", 303)
-        response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=self._secure, path="/holder")
+        response.set_cookie(
+            COOKIE, cookie, httponly=True, samesite="strict", secure=self._secure, path="/holder"
+        )
         return response
 
     def _leave(self, request: Request, form: dict[str, str]) -> Response:
@@ -210,16 +244,22 @@ class HolderPage:
     def _stop(self, request: Request, form: dict[str, str]) -> Response:
         self._require(request, form)
         stopped = self.door.runs.end(request.path_params["id"], "stopped by the holder")
-        return self._overview(request, {}, "The run was stopped." if stopped else "The run had ended before.")
+        return self._overview(
+            request, {}, "The run was stopped." if stopped else "The run had ended before."
+        )
 
     def _revoke(self, request: Request, form: dict[str, str]) -> Response:
         self._require(request, form)
         done = self.door.tokens.revoke(request.path_params["id"])
         return self._overview(
-            request, {}, "The token was revoked." if done else "There is no such token, or it was revoked before."
+            request,
+            {},
+            "The token was revoked."
+            if done
+            else "There is no such token, or it was revoked before.",
         )
 
-    # -- who ---------------------------------------------------------------------------------------------------------------
+    # -- who ---------------------------------------------------------------------------------------
 
     def _session(self, request: Request) -> str | None:
         """The form's word of a session that holds; its token must still open."""
@@ -264,7 +304,13 @@ def _line(one: Release) -> dict[str, Any]:
     """One kind of release, as a line of a table."""
     numbers = ", ".join(f"{number:.4g}" for number in one.numbers[:8])
     numbers += ", and more" if len(one.numbers) > 8 else ""
-    return {"what": one.name, "mechanism": one.mechanism, "noise": numbers, "rows": one.rows, "times": one.times}
+    return {
+        "what": one.name,
+        "mechanism": one.mechanism,
+        "noise": numbers,
+        "rows": one.rows,
+        "times": one.times,
+    }
 
 
 def _date(seconds: float) -> str:

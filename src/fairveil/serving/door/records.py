@@ -1,12 +1,15 @@
-"""What the door must not forget: runs, what each released, the replies that were given, and tokens. One SQLite file.
+"""What the door must not forget: runs, what each released, the replies that were given, and tokens.
+One SQLite file.
 
-A reply and the release that it carries are written in one transaction before the reply leaves. So a server that is killed at
-any time knows, when it is back, exactly the replies that anybody can have seen.
+A reply and the release that it carries are written in one transaction before the reply leaves. So a
+server that is killed at any time knows, when it is back, exactly the replies that anybody can have
+seen.
 
-Replies of an open run are given to the system and not waited for on the disk: a killed process does not lose them, a machine
-that loses its power may. So the boot that they belong to is on the disk before them. After another boot open runs are ended and
-charged whole (theory.md#repeats). All else waits for the disk, and takes the replies before it along: that a run is open, or
-over. Where the system does not name its boots, replies wait, too.
+Replies of an open run are given to the system and not waited for on the disk: a killed process does
+not lose them, a machine that loses its power may. So the boot that they belong to is on the disk
+before them. After another boot open runs are ended and charged whole (theory.md#repeats). All else
+waits for the disk, and takes the replies before it along: that a run is open, or over. Where the
+system does not name its boots, replies wait, too.
 
 Guarantees (tests/serving/test_serving_records.py):
 1. A release is never on the disk without its reply, nor a reply without its release.
@@ -40,7 +43,8 @@ except ImportError:  # no such lock on this system
 FILE, LOCK = "door.db", "door.lock"
 VERSION = 1
 OPENING, OPEN, SETTLING, ENDED = "opening", "open", "settling", "ended"
-"""Of a run: begun to be opened; reserved, and asked; over, and its ledger to be told; settled for good."""
+"""Of a run: begun to be opened; reserved, and asked; over, and its ledger to be told; settled for
+good."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL, role TEXT NOT NULL, name TEXT NOT NULL,
@@ -87,7 +91,8 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Reply:
-    """What was answered to a request of this key. `request`: kept where it must be done again later."""
+    """What was answered to a request of this key. `request`: kept where it must be done again
+    later."""
 
     key: str
     digest: bytes
@@ -108,11 +113,15 @@ class Records:
         new = not self.path.exists()
         if new:
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
-        self._db = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect(
+            self.path, timeout=30.0, check_same_thread=False, isolation_level=None
+        )
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
         self._looking = threading.Lock()
-        self._reading = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._reading = sqlite3.connect(
+            self.path, timeout=30.0, check_same_thread=False, isolation_level=None
+        )
         self._reading.row_factory = sqlite3.Row
         self._boot, self._waits, self._synchronous = _boot(), True, ""
         with self.writing() as db:
@@ -122,12 +131,20 @@ class Records:
             if found is None:
                 db.execute("INSERT INTO version VALUES (?)", (VERSION,))
             elif found["number"] != VERSION:
-                remedy = "Serve it with the version of Fairveil that wrote it, and see the page about upgrades."
+                remedy = (
+                    "Serve it with the version of Fairveil that wrote it, and see the page about "
+                    "upgrades."
+                )
                 got = f"version {found['number']}"
-                raise PrivacyError(complaint(expected=f"version {VERSION}", of=str(self.path), got=got, remedy=remedy))
+                raise PrivacyError(
+                    complaint(
+                        expected=f"version {VERSION}", of=str(self.path), got=got, remedy=remedy
+                    )
+                )
 
     def close(self) -> None:
-        """Let go of the file. A server that ends so has all its replies on the disk, and no boot to compare with."""
+        """Let go of the file. A server that ends so has all its replies on the disk, and no boot to
+        compare with."""
         with self._lock:
             if not self._waits:
                 self._waits = True
@@ -146,7 +163,8 @@ class Records:
         return bool(found) and found[-1]["id"] != self._boot
 
     def note_boot(self) -> None:
-        """From now on replies are of this boot. To be called when open runs of another one have been ended."""
+        """From now on replies are of this boot. To be called when open runs of another one have
+        been ended."""
         with self.writing() as db:
             db.execute("DELETE FROM boots")
             if self._boot is not None:
@@ -155,7 +173,8 @@ class Records:
 
     @contextmanager
     def writing(self, *, waits: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is on the disk when the block ends, or nothing is. `waits` False: it may be on its way."""
+        """One transaction: all of it is on the disk when the block ends, or nothing is. `waits`
+        False: it may be on its way."""
         with self._lock:
             wanted = "FULL" if waits or self._waits else "NORMAL"
             if wanted != self._synchronous:
@@ -166,7 +185,8 @@ class Records:
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:  # SQLite itself undoes some that fail, on a full disk for example
+                # SQLite itself undoes some that fail, on a full disk for example
+                if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
 
@@ -180,14 +200,25 @@ class Records:
         with self._looking:
             return self._reading.execute(query, tuple(values)).fetchall()
 
-    # -- runs --------------------------------------------------------------------------------------------------------------
+    # -- runs --------------------------------------------------------------------------------------
 
     def begin(self, run: RunRecord) -> None:
         """Write a run down before anything is reserved for it."""
-        values = (run.id, run.token, run.key, run.digest, run.dataset, run.request, run.state, run.how, run.epsilon)
+        values = (
+            run.id,
+            run.token,
+            run.key,
+            run.digest,
+            run.dataset,
+            run.request,
+            run.state,
+            run.how,
+            run.epsilon,
+        )
         with self.writing() as db:
             db.execute(
-                "INSERT INTO runs (id, token, key, digest, dataset, request, state, how, epsilon, opened, touched) "
+                "INSERT INTO runs (id, token, key, digest, dataset, request, state, how, epsilon, "
+                "opened, touched) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*values, run.opened, run.touched),
             )
@@ -207,10 +238,15 @@ class Records:
         found = self.rows("SELECT * FROM runs WHERE token = ? AND key = ?", (token, key))
         return _run(found[0]) if found else None
 
-    def runs(self, states: Sequence[str] = (OPENING, OPEN, SETTLING, ENDED), most: int = 10_000) -> list[RunRecord]:
+    def runs(
+        self, states: Sequence[str] = (OPENING, OPEN, SETTLING, ENDED), most: int = 10_000
+    ) -> list[RunRecord]:
         """Runs in these states, the latest first."""
         marks = ", ".join("?" * len(states))
-        found = self.rows(f"SELECT * FROM runs WHERE state IN ({marks}) ORDER BY opened DESC LIMIT ?", (*states, most))
+        found = self.rows(
+            f"SELECT * FROM runs WHERE state IN ({marks}) ORDER BY opened DESC LIMIT ?",
+            (*states, most),
+        )
         return [_run(row) for row in found]
 
     def put(self, run: str, **values: object) -> None:
@@ -220,7 +256,15 @@ class Records:
 
     @staticmethod
     def _put(db: sqlite3.Connection, run: str, values: dict[str, Any]) -> None:
-        assert set(values) <= {"state", "how", "touched", "header", "secure", "sitting", "statement"}
+        assert set(values) <= {
+            "state",
+            "how",
+            "touched",
+            "header",
+            "secure",
+            "sitting",
+            "statement",
+        }
         names = ", ".join(f"{name} = ?" for name in values)
         db.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
 
@@ -241,10 +285,13 @@ class Records:
     def notes(self, run: str, kind: str) -> list[str]:
         """Marks and bounds of a run."""
         return [
-            row["words"] for row in self.rows("SELECT words FROM notes WHERE run = ? AND kind = ? ORDER BY rowid", (run, kind))
+            row["words"]
+            for row in self.rows(
+                "SELECT words FROM notes WHERE run = ? AND kind = ? ORDER BY rowid", (run, kind)
+            )
         ]
 
-    # -- replies -----------------------------------------------------------------------------------------------------------
+    # -- replies -----------------------------------------------------------------------------------
 
     def reply(self, run: str, key: str) -> Reply | None:
         """What was answered to a key before."""
@@ -255,7 +302,9 @@ class Records:
         """Those of a run that must be done again, in turn."""
         return [
             _reply(row)
-            for row in self.rows("SELECT * FROM replies WHERE run = ? AND request IS NOT NULL ORDER BY place", (run,))
+            for row in self.rows(
+                "SELECT * FROM replies WHERE run = ? AND request IS NOT NULL ORDER BY place", (run,)
+            )
         ]
 
     def keep(
@@ -268,10 +317,17 @@ class Records:
         at: float,
         **changes: object,
     ) -> None:
-        """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's own state."""
+        """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's
+        own state."""
         with self.writing(waits=bool(changes)) as db:
             for entry in entries:
-                told = (json.dumps(entry.event.to_dict()), json.dumps(list(entry.questions)), entry.batch, entry.purpose, at)
+                told = (
+                    json.dumps(entry.event.to_dict()),
+                    json.dumps(list(entry.questions)),
+                    entry.batch,
+                    entry.purpose,
+                    at,
+                )
                 db.execute(
                     f"INSERT INTO entries VALUES (?, {_NEXT.format('entries')}, ?, ?, ?, ?, ?, ?)",
                     (run, run, entry.number, *told),
@@ -279,15 +335,20 @@ class Records:
             if bounds or marks:
                 self._note(db, run, bounds, marks)
             values = (run, run, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
-            db.execute(f"INSERT INTO replies VALUES (?, {_NEXT.format('replies')}, ?, ?, ?, ?, ?, ?)", values)
+            db.execute(
+                f"INSERT INTO replies VALUES (?, {_NEXT.format('replies')}, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
             self._put(db, run, {"touched": at, **changes})
 
     def forget(self, before: float) -> int:
-        """Delete what was answered in runs that ended and were last asked before this time; how many replies. What they
-        released stays, as do their statements."""
+        """Delete what was answered in runs that ended and were last asked before this time; how
+        many replies. What they released stays, as do their statements."""
         ended = "SELECT id FROM runs WHERE state = ? AND touched < ?"
         with self.writing() as db:
-            return db.execute(f"DELETE FROM replies WHERE run IN ({ended})", (ENDED, before)).rowcount
+            return db.execute(
+                f"DELETE FROM replies WHERE run IN ({ended})", (ENDED, before)
+            ).rowcount
 
     def note(self, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
         """Write marks and bounds down without a reply."""
@@ -295,9 +356,15 @@ class Records:
             self._note(db, run, bounds, marks)
 
     @staticmethod
-    def _note(db: sqlite3.Connection, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
-        told = [("bound", json.dumps(asdict(bound))) for bound in bounds] + [("mark", mark) for mark in marks]
-        db.executemany("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", [(run, *one) for one in told])
+    def _note(
+        db: sqlite3.Connection, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]
+    ) -> None:
+        told = [("bound", json.dumps(asdict(bound))) for bound in bounds] + [
+            ("mark", mark) for mark in marks
+        ]
+        db.executemany(
+            "INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", [(run, *one) for one in told]
+        )
 
 
 def _boot() -> str | None:
@@ -326,6 +393,11 @@ def _held(path: Path) -> int | None:
             os.close(file)
             remedy = "Stop the other server first, or give this one a folder of its own."
             raise PrivacyError(
-                complaint(expected="a folder that no other server has", of=str(path.parent), got="one in use", remedy=remedy)
+                complaint(
+                    expected="a folder that no other server has",
+                    of=str(path.parent),
+                    got="one in use",
+                    remedy=remedy,
+                )
             ) from None
     return file

@@ -1,7 +1,9 @@
-"""What the door says no with: a status, a word for programs, and a sentence. Never a value of a row, nor an inside of it.
+"""What the door says no with: a status, a word for programs, and a sentence. Never a value of a
+row, nor an inside of it.
 
 Guarantees (tests/serving/test_serving_hostile.py):
-1. A data set that is not there, one outside of a token's scope, and another's run are refused with the same bytes.
+1. A data set that is not there, one outside of a token's scope, and another's run are refused with
+   the same bytes.
 2. An error that nobody foresaw is told by one constant sentence.
 """
 
@@ -9,26 +11,49 @@ from __future__ import annotations
 
 import json
 
-from ...errors import BudgetError, FairveilError, InputError, LedgerAway, LedgerError, Overspent, PrivacyError
+from ...errors import (
+    BudgetError,
+    FairveilError,
+    InputError,
+    LedgerAway,
+    LedgerError,
+    Overspent,
+    PrivacyError,
+)
 
 NOBODY = (401, "no-token", "This token opens nothing: it is unknown, expired or revoked.")
 UNKNOWN = (404, "not-found", "There is no such data set or run, or this token may not see it.")
 FORBIDDEN = (403, "forbidden", "This token's scope does not allow it.")
 TOO_LARGE = (413, "too-large", "The request is larger than this door takes.")
 TOO_SLOW = (408, "too-slow", "The request took too long to arrive.")
-TOO_MANY = (429, "too-many", "Too many requests or open runs for this token: wait, or finish a run.")
+TOO_MANY = (
+    429,
+    "too-many",
+    "Too many requests or open runs for this token: wait, or finish a run.",
+)
 ENDED_RUN = (409, "ended", "The run has ended: nothing more is answered.")
 REUSED = (409, "key-reused", "This key was used for another request.")
 BUSY = (503, "busy", "The door is busy: try again with the same key.")
 AWAY = (503, "ledger-away", "The holder's ledger does not answer now: try again with the same key.")
-INSIDE = (500, "internal", "Something failed inside the door. Nothing that was not recorded was handed out.")
+INSIDE = (
+    500,
+    "internal",
+    "Something failed inside the door. Nothing that was not recorded was handed out.",
+)
 
 
 class Refusal(Exception):  # noqa: N818  # what happened, as in Overspent
     """An answer of the door that is a no."""
 
     def __init__(
-        self, status: int, word: str, sentence: str, *, of: str = "", got: str = "", kind: str = "PrivacyError"
+        self,
+        status: int,
+        word: str,
+        sentence: str,
+        *,
+        of: str = "",
+        got: str = "",
+        kind: str = "PrivacyError",
     ) -> None:
         told = f"{sentence} ({of}: got {got})" if of else sentence
         super().__init__(told)
@@ -38,22 +63,33 @@ class Refusal(Exception):  # noqa: N818  # what happened, as in Overspent
     @property
     def body(self) -> bytes:
         """As it is sent."""
-        values: dict[str, object] = {"error": self.word, "message": self.sentence, "kind": self.kind}
+        values: dict[str, object] = {
+            "error": self.word,
+            "message": self.sentence,
+            "kind": self.kind,
+        }
         if self.figures is not None:
             values["figures"] = self.figures
         return json.dumps(values).encode()
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What an error of the library is, told to an analyst. Its words are of the request and of public facts alone."""
+    """What an error of the library is, told to an analyst. Its words are of the request and of
+    public facts alone."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, LedgerAway):  # its own words say where the ledger is
         return Refusal(*AWAY, kind="LedgerAway")
     if not isinstance(error, FairveilError):
         return Refusal(*INSIDE)
-    statuses = ((Overspent, 402, "overspent"), (BudgetError, 409, "budget"), (LedgerError, 409, "ledger"))
-    found = next(((status, word) for kind, status, word in statuses if isinstance(error, kind)), None)
+    statuses = (
+        (Overspent, 402, "overspent"),
+        (BudgetError, 409, "budget"),
+        (LedgerError, 409, "ledger"),
+    )
+    found = next(
+        ((status, word) for kind, status, word in statuses if isinstance(error, kind)), None
+    )
     if found is None:
         found = (422, "invalid") if isinstance(error, InputError) else (409, "refused")
     assert isinstance(error, InputError | PrivacyError | FairveilError)

@@ -1,12 +1,14 @@
-"""The journal of one run, in the door's records: `Curator(..., earlier=RunJournal(records, run))` begins it, or goes on.
+"""The journal of one run, in the door's records: `Curator(..., earlier=RunJournal(records, run))`
+begins it, or goes on.
 
-A journal on disk writes an entry before its answer is handed out. Here the entry waits until the door writes it together with
-the reply, before that leaves: a server that is killed in between has handed nothing out, and asks again.
+A journal on disk writes an entry before its answer is handed out. Here the entry waits until the
+door writes it together with the reply, before that leaves: a server that is killed in between has
+handed nothing out, and asks again.
 
 Guarantees (tests/serving/test_serving_runs.py):
 1. After a crash a run goes on behind the last reply that was written, with the plan's next event.
-2. Its number of sitting rises before the ledger is told: a server killed in between can go on, and a copy of older records
-   cannot.
+2. Its number of sitting rises before the ledger is told: a server killed in between can go on, and
+   a copy of older records cannot.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class RunJournal(Journal):
         header = json.loads(found.header)
         out.begin(header, None if header["plan"] is None else from_json_dict(header["plan"]))
         out.entries = self._records.entries(self._run)
-        out.bounds = [StatedBound(**json.loads(words)) for words in self._records.notes(self._run, "bound")]
+        out.bounds = [
+            StatedBound(**json.loads(words)) for words in self._records.notes(self._run, "bound")
+        ]
         out.marks = set(self._records.notes(self._run, "mark"))
         out.sitting = found.sitting
         return out

@@ -1,11 +1,14 @@
 """A service that is run: by the command until it is stopped, or beside other code in a thread.
 
-Connections are bounded in time: who sends the head of a request too slowly, or takes a reply too slowly, is let go. Bodies have
-a clock of their own in the service; a handshake of TLS ends after asyncio's own 60 seconds.
+Connections are bounded in time: who sends the head of a request too slowly, or takes a reply too
+slowly, is let go. Bodies have a clock of their own in the service; a handshake of TLS ends after
+asyncio's own 60 seconds.
 
 Guarantees (tests/serving/test_serving_slow.py):
-1. A connection whose request is not whole after `head_seconds` is closed, also between two requests.
-2. A reply of which nothing is taken for `stuck_seconds` ends its connection; a slow line that takes some does not.
+1. A connection whose request is not whole after `head_seconds` is closed, also between two
+   requests.
+2. A reply of which nothing is taken for `stuck_seconds` ends its connection; a slow line that takes
+   some does not.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ STUCK_SECONDS = 60.0
 
 
 class OnePiece:
-    """A transport that sends the head of a reply together with its body: the client wakes once. All else is the transport's."""
+    """A transport that sends the head of a reply together with its body: the client wakes once. All
+    else is the transport's."""
 
     def __init__(self, transport: Any) -> None:
         self._transport, self._head = transport, b""
@@ -40,7 +44,8 @@ class OnePiece:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send, or wait for what follows a head; an interim one (100) is waited for by the client."""
+        """Send, or wait for what follows a head; an interim one (100) is waited for by the
+        client."""
         if not self._head and data.startswith(b"HTTP/1.") and data[9:10] != b"1":
             self._head = data
         elif self._head or data:
@@ -55,7 +60,8 @@ class OnePiece:
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's own, with clocks. `head_seconds`, `stuck_seconds`: of the class, for all connections of one server."""
+    """uvicorn's own, with clocks. `head_seconds`, `stuck_seconds`: of the class, for all
+    connections of one server."""
 
     head_seconds, stuck_seconds = HEAD_SECONDS, STUCK_SECONDS
     _clock: asyncio.TimerHandle | None = None
@@ -64,7 +70,9 @@ class PatientProtocol(H11Protocol):
     @classmethod
     def with_clocks(cls, head_seconds: float, stuck_seconds: float) -> type[PatientProtocol]:
         """The same with other times."""
-        return type(cls.__name__, (cls,), {"head_seconds": head_seconds, "stuck_seconds": stuck_seconds})
+        return type(
+            cls.__name__, (cls,), {"head_seconds": head_seconds, "stuck_seconds": stuck_seconds}
+        )
 
     def connection_made(self, transport: Any) -> None:
         """Begin the clock of the first head."""

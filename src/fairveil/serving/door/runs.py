@@ -1,13 +1,15 @@
 """Runs: opened by an analyst, asked, and settled. The holder's curator does the rest.
 
-A run reserves its whole plan in the data set's ledger before it is asked anything. Each request has a key: a repeated one gets
-the reply that was written down, and nothing is drawn or charged again (theory.md#repeats).
+A run reserves its whole plan in the data set's ledger before it is asked anything. Each request has
+a key: a repeated one gets the reply that was written down, and nothing is drawn or charged again
+(theory.md#repeats).
 
 Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_crashes.py):
-1. No reply leaves before it and its release are written; one key has one reply, also after the server was killed. After its
-   machine was started anew, when some may be missing, an open run is over, and charged whole.
-2. A run that ends before its plan did, by its analyst, by the holder or by the clock, is charged what it released; one whose
-   answer failed inside is charged whole.
+1. No reply leaves before it and its release are written; one key has one reply, also after the
+   server was killed. After its machine was started anew, when some may be missing, an open run is
+   over, and charged whole.
+2. A run that ends before its plan did, by its analyst, by the holder or by the clock, is charged
+   what it released; one whose answer failed inside is charged whole.
 3. A run is its token's: others are told what they are told of a run that is not there.
 """
 
@@ -64,9 +66,20 @@ class Runs:
     """All runs of a door."""
 
     def __init__(
-        self, records: Records, tokens: Tokens, datasets: dict[str, DataSet], limits: Limits, signer: Any = None
+        self,
+        records: Records,
+        tokens: Tokens,
+        datasets: dict[str, DataSet],
+        limits: Limits,
+        signer: Any = None,
     ) -> None:
-        self.records, self.tokens, self.datasets, self.limits, self.signer = records, tokens, datasets, limits, signer
+        self.records, self.tokens, self.datasets, self.limits, self.signer = (
+            records,
+            tokens,
+            datasets,
+            limits,
+            signer,
+        )
         self.divisions = Divisions(records)
         for dataset in datasets.values():
             dataset.divisions = self.divisions
@@ -74,7 +87,7 @@ class Runs:
         self._opening = threading.RLock()
         self._ledgers: dict[tuple[str, str], Ledger] = {}
 
-    # -- opening -----------------------------------------------------------------------------------------------------------
+    # -- opening -----------------------------------------------------------------------------------
 
     def open(self, token: Token, key: str, body: bytes) -> bytes:
         """A new run, or the one that this key opened before."""
@@ -90,7 +103,8 @@ class Runs:
             asked = opening_of(message, dataset, self.limits)
             self._require_part(token, asked)
             dataset.ledger.require(asked.promise, secure=asked.seeds is None, schema=dataset.schema)
-            if known is not None:  # it died before it was open: what it reserved goes back, and another run takes its key
+            # it died before it was open: what it reserved goes back, and another run takes its key
+            if known is not None:
                 self._settled(known.id, NEVER_BEGAN, False)
                 self.records.retire(known.id)
             self.tokens.require_room(token, asked.promise)
@@ -98,8 +112,29 @@ class Runs:
             return packed({"run": self._begun(token, key, digest, body, asked).id})
 
     def _begun(self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened) -> Run:
-        id, now, name, epsilon = Opened.new_id(), time.time(), asked.dataset.name, asked.promise.epsilon
-        record = RunRecord(id, token.id, key, digest, name, body, OPENING, "", epsilon, now, now, None, True, 0, None)
+        id, now, name, epsilon = (
+            Opened.new_id(),
+            time.time(),
+            asked.dataset.name,
+            asked.promise.epsilon,
+        )
+        record = RunRecord(
+            id,
+            token.id,
+            key,
+            digest,
+            name,
+            body,
+            OPENING,
+            "",
+            epsilon,
+            now,
+            now,
+            None,
+            True,
+            0,
+            None,
+        )
         self.records.begin(record)
         try:
             run = self._taken_up(record, asked, token.name)
@@ -111,9 +146,16 @@ class Runs:
         return run
 
     def _taken_up(self, record: RunRecord, asked: Opened, who: str) -> Run:
-        """Its curator, begun or behind its last reply; what was attached and rescaled is done again."""
+        """Its curator, begun or behind its last reply; what was attached and rescaled is done
+        again."""
         dataset, journal = asked.dataset, RunJournal(self.records, record.id)
-        facts = [PublicFact("served by", "a curator behind a door; it read the rows by this data set's schema alone", "schema")]
+        facts = [
+            PublicFact(
+                "served by",
+                "a curator behind a door; it read the rows by this data set's schema alone",
+                "schema",
+            )
+        ]
         facts += asked.dataset.facts_of(asked.view)
         curator = Curator(
             dataset.rows_of(asked.view),
@@ -139,7 +181,9 @@ class Runs:
     def _ledger(self, dataset: DataSet, who: str) -> Ledger:
         key = (dataset.name, who)
         if key not in self._ledgers:
-            self._ledgers[key] = Ledger.open(dataset.served.ledger, dataset.served.ledger_name, who=f"{who}, by the door")
+            self._ledgers[key] = Ledger.open(
+                dataset.served.ledger, dataset.served.ledger_name, who=f"{who}, by the door"
+            )
         return self._ledgers[key]
 
     def _require_part(self, token: Token, asked: Opened) -> None:
@@ -147,18 +191,26 @@ class Runs:
             self.divisions.require(token.id, asked.view.part, asked.dataset.name)
 
     def divide(self, token: Token, name: str, key: str, body: bytes) -> bytes:
-        """A division of a data set in two parts; how many rows each has, where the number of rows is public."""
+        """A division of a data set in two parts; how many rows each has, where the number of rows
+        is public."""
         dataset = self._seen(token, name)
         with self._opening:
             seeded = dataset.served.seeded
             id = self.divisions.make(token, key, body, unpacked(body), name, seeded=seeded)
         whole = dataset.exact_rows
-        counts = None if whole is None else [len(self.divisions.rows_of(Part(id, part), whole)) for part in (0, 1)]
+        counts = (
+            None
+            if whole is None
+            else [len(self.divisions.rows_of(Part(id, part), whole)) for part in (0, 1)]
+        )
         return packed({"division": id, "rows": counts})
 
     def _require_few(self, token: Token) -> None:
         live = self.records.runs((OPENING, OPEN))
-        if len(live) >= self.limits.open_runs_in_all or sum(run.token == token.id for run in live) >= self.limits.open_runs:
+        if (
+            len(live) >= self.limits.open_runs_in_all
+            or sum(run.token == token.id for run in live) >= self.limits.open_runs
+        ):
             raise Refusal(*TOO_MANY)
 
     def _seen(self, token: Token, name: str) -> DataSet:
@@ -167,10 +219,11 @@ class Runs:
             raise Refusal(*UNKNOWN)
         return found
 
-    # -- asking ------------------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     def act(self, token: Token, id: str, act: str, key: str, body: bytes) -> bytes:
-        """One request to a run: the reply that was given before, or a new one, which is written down first."""
+        """One request to a run: the reply that was given before, or a new one, which is written
+        down first."""
         record = self.records.run(id)
         if record is None or record.token != token.id or (act not in ACTS and act != CLOSE):
             raise Refusal(*UNKNOWN)
@@ -190,7 +243,8 @@ class Runs:
             known = self._known(id, key, digest)
             if known is not None:
                 return known
-            if self._held.get(id) is not run:  # dropped while this request waited: two curators of one run would both answer
+            # dropped while this request waited: two curators of one run would both answer
+            if self._held.get(id) is not run:
                 raise Refusal(*BUSY)
             return self._done(run, token, act, key, digest, body, message)
         finally:
@@ -202,13 +256,23 @@ class Runs:
             raise Refusal(*REUSED)
         return None if found is None else found.body
 
-    def _done(self, run: Run, token: Token, act: str, key: str, digest: bytes, body: bytes, message: Message) -> bytes:
+    def _done(
+        self,
+        run: Run,
+        token: Token,
+        act: str,
+        key: str,
+        digest: bytes,
+        body: bytes,
+        message: Message,
+    ) -> bytes:
         if run.ended is not None and act != STATEMENT:
             raise Refusal(*ENDED_RUN)
         try:
             reply = self._doing(run, token, message).do(act)
         except BaseException as error:
-            if run.curator.has_failed:  # a release was admitted and did not come: the run is over, and charged whole
+            # a release was admitted and did not come: the run is over, and charged whole
+            if run.curator.has_failed:
                 self.end(run.id, "an answer failed inside", failed=True)
             elif run.journal.pending or not isinstance(error, FairveilError | Refusal):
                 self._held.pop(run.id, None)  # what is on the disk is what counts
@@ -227,7 +291,16 @@ class Runs:
         return reply
 
     def _doing(self, run: Run, token: Token | None, message: Message) -> Doing:
-        return Doing(run.curator, run.dataset, run.view, run.handles, message, token, self.signer, self._publish(run.id))
+        return Doing(
+            run.curator,
+            run.dataset,
+            run.view,
+            run.handles,
+            message,
+            token,
+            self.signer,
+            self._publish(run.id),
+        )
 
     def _publish(self, id: str) -> Callable[[str], None]:
         return lambda text: self.records.put(id, statement=text)
@@ -240,12 +313,18 @@ class Runs:
                 return found
             record = self.records.run(id)  # read under the lock: it may have ended since
             dataset = None if record is None else self.datasets.get(record.dataset)
-            if record is None or dataset is None or record.header is None or (record.state != OPEN and act != STATEMENT):
+            if (
+                record is None
+                or dataset is None
+                or record.header is None
+                or (record.state != OPEN and act != STATEMENT)
+            ):
                 raise Refusal(*ENDED_RUN)
             asked = opening_of(unpacked(record.request), dataset, self.limits)
             try:
                 return self._taken_up(record, asked, token.name)
-            except LedgerAway:  # nothing is known to be wrong: the same request goes on when the ledger is back
+            except LedgerAway:
+                # nothing is known to be wrong: the same request goes on when the ledger is back
                 raise
             except FairveilError:
                 if record.state == ENDED:
@@ -253,14 +332,15 @@ class Runs:
                 self._settled(record.id, "could not be taken up again", True)
                 raise
 
-    # -- ending ------------------------------------------------------------------------------------------------------------
+    # -- ending ------------------------------------------------------------------------------------
 
     def _closed(self, record: RunRecord) -> bytes:
         self.end(record.id, "closed by the analyst")
         return packed({"ended": True})
 
     def end(self, id: str, how: str, *, failed: bool = False) -> bool:
-        """End a run for good; whether it was still open. A request on its way is waited for, and charged."""
+        """End a run for good; whether it was still open. A request on its way is waited for, and
+        charged."""
         run = self._held.get(id)
         if run is None:
             with self._opening:
@@ -281,7 +361,8 @@ class Runs:
         return True
 
     def _settle(self, id: str) -> None:
-        """Tell the ledger; where it cannot be told, the clock tries again, and meanwhile all of it is charged."""
+        """Tell the ledger; where it cannot be told, the clock tries again, and meanwhile all of it
+        is charged."""
         record = self.records.run(id)
         dataset = None if record is None else self.datasets.get(record.dataset)
         if record is None or dataset is None:
@@ -293,11 +374,12 @@ class Runs:
             return
         self.records.put(id, state=ENDED)
 
-    # -- time --------------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """At the start: runs that were being opened when the server died are given back; the others wait for their analysts.
-        Where the machine was started anew, replies may be missing, and open runs are charged whole."""
+        """At the start: runs that were being opened when the server died are given back; the others
+        wait for their analysts. Where the machine was started anew, replies may be missing, and
+        open runs are charged whole."""
         for record in self.records.runs((OPENING,)):
             self.end(record.id, NEVER_BEGAN)
         if self.records.was_rebooted:
@@ -331,4 +413,8 @@ class Runs:
         self._require_part(token, asked)
         dataset.ledger.require(asked.promise)
         cost = price(asked.plan, asked.promise.delta, asked.promise.neighbours).epsilon
-        return {"epsilon": cost, "fits": dataset.ledger.fits(asked.plan, asked.promise), "balance": dataset.balance()}
+        return {
+            "epsilon": cost,
+            "fits": dataset.ledger.fits(asked.plan, asked.promise),
+            "balance": dataset.balance(),
+        }

@@ -1,4 +1,5 @@
-"""The service: HTTP in front of a door. Every request is bounded in size, rate and time; every failure is typed.
+"""The service: HTTP in front of a door. Every request is bounded in size, rate and time; every
+failure is typed.
 
 | request | who | |
 |---|---|---|
@@ -12,8 +13,10 @@
 | `GET /healthz`; `/metrics` | anybody; auditors, holder | no data |
 
 Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_hostile.py):
-1. A body larger than the limit is refused before it is read whole, whatever its header says; all together are bounded, too.
-2. No request is answered by a trace, and none by a status of 500 unless something is wrong with the door itself.
+1. A body larger than the limit is refused before it is read whole, whatever its header says; all
+   together are bounded, too.
+2. No request is answered by a trace, and none by a status of 500 unless something is wrong with the
+   door itself.
 3. The log names no value of a body.
 4. A token has a few requests answered at once (tests/serving/test_serving_slow.py).
 """
@@ -45,9 +48,11 @@ from .tokens import Token
 MESSAGE_TYPE = "application/vnd.fairveil"
 SWEEP_SECONDS = 5.0
 ANYBODY, GUESSES = 12_000, 600
-"""Requests a minute without a token, and tokens that open nothing, from one address: many analysts may share one."""
+"""Requests a minute without a token, and tokens that open nothing, from one address: many analysts
+may share one."""
 AT_ONCE, BODIES = 8, 8
-"""Requests of one token that are answered at once, and how many of the largest bodies may lie in memory together."""
+"""Requests of one token that are answered at once, and how many of the largest bodies may lie in
+memory together."""
 SMALL = 4096
 """The largest body of whoever shows no token."""
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -68,19 +73,30 @@ class Service:
     def app(self, pages: list[Route] | None = None) -> Starlette:
         """For uvicorn, or any other server of ASGI."""
         routes = [
-            Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),  # most requests are these
+            # most requests are these
+            Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),
             Route("/v1", self._endpoint("about", self._about, open=True)),
             Route("/v1/datasets", self._endpoint("datasets", self._datasets)),
             Route("/v1/datasets/{name}", self._endpoint("dataset", self._dataset)),
-            Route("/v1/datasets/{name}/price", self._endpoint("price", self._price), methods=["POST"]),
-            Route("/v1/datasets/{name}/divide", self._endpoint("divide", self._divide), methods=["POST"]),
+            Route(
+                "/v1/datasets/{name}/price", self._endpoint("price", self._price), methods=["POST"]
+            ),
+            Route(
+                "/v1/datasets/{name}/divide",
+                self._endpoint("divide", self._divide),
+                methods=["POST"],
+            ),
             Route("/v1/runs", self._endpoint("open", self._open), methods=["POST"]),
             Route("/v1/ledgers/{name}", self._endpoint("ledger", self._ledger)),
             Route("/v1/statements/{name}", self._endpoint("statements", self._statements)),
             Route("/healthz", self._endpoint("health", self._health, open=True)),
             Route("/metrics", self._endpoint("metrics", self._metrics)),
             *(pages or []),
-            Route("/{rest:path}", self._endpoint("unknown", self._nothing, open=True), methods=list(METHODS)),
+            Route(
+                "/{rest:path}",
+                self._endpoint("unknown", self._nothing, open=True),
+                methods=list(METHODS),
+            ),
         ]
         return Starlette(routes=routes, lifespan=self._living)
 
@@ -101,7 +117,11 @@ class Service:
                 continue
 
     def _endpoint(
-        self, act: str, answer: Callable[[Request, Token | None, bytes], Answer], *, open: bool = False
+        self,
+        act: str,
+        answer: Callable[[Request, Token | None, bytes], Answer],
+        *,
+        open: bool = False,
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             began, token, size = time.perf_counter(), None, 0
@@ -109,9 +129,12 @@ class Service:
             name = name if act != "act" or name in (*ACTS, "close") else "other"
             try:
                 self._guests.require(_address(request)) if open else None
-                token = None if open else self._token(request)  # a look that waits for nobody: cheaper than a thread
+                # a look that waits for nobody: cheaper than a thread
+                token = None if open else self._token(request)
                 with self._at_once.one(None if token is None else token.id):
-                    body = await self._body(request, SMALL if open else self.door.holder.limits.request_bytes)
+                    body = await self._body(
+                        request, SMALL if open else self.door.holder.limits.request_bytes
+                    )
                     size = len(body)
                     content, kind = await run_in_threadpool(answer, request, token, body)
                 response = Response(content, media_type=kind)
@@ -119,14 +142,23 @@ class Service:
                 response = Response(status_code=400)
             except Exception as error:  # told by its class alone, and never by its trace
                 refusal = refusal_of(error)
-                response = Response(refusal.body, status_code=refusal.status, media_type="application/json")
+                response = Response(
+                    refusal.body, status_code=refusal.status, media_type="application/json"
+                )
                 if refusal.status == 500:
                     name = f"{name} {type(error).__name__}"
             finally:
                 self._bytes -= size
             run = str(request.path_params.get("id", ""))[:32]
             known = "" if token is None else token.id
-            self.measures.request(_plain(name), response.status_code, time.perf_counter() - began, known, _plain(run), size)
+            self.measures.request(
+                _plain(name),
+                response.status_code,
+                time.perf_counter() - began,
+                known,
+                _plain(run),
+                size,
+            )
             return response
 
         return endpoint
@@ -165,7 +197,7 @@ class Service:
             raise
         return b"".join(parts)
 
-    # -- what is answered --------------------------------------------------------------------------------------------------
+    # -- what is answered --------------------------------------------------------------------------
 
     def _about(self, request: Request, token: Token | None, body: bytes) -> Answer:
         return _json(self.door.about())
@@ -180,7 +212,9 @@ class Service:
         return _json(self.door.price(_known(token), request.path_params["name"], body))
 
     def _divide(self, request: Request, token: Token | None, body: bytes) -> Answer:
-        return self.door.runs.divide(_known(token), request.path_params["name"], _key(request), body), MESSAGE_TYPE
+        return self.door.runs.divide(
+            _known(token), request.path_params["name"], _key(request), body
+        ), MESSAGE_TYPE
 
     def _open(self, request: Request, token: Token | None, body: bytes) -> Answer:
         return self.door.runs.open(_known(token), _key(request), body), MESSAGE_TYPE
@@ -190,7 +224,9 @@ class Service:
         return self.door.runs.act(_known(token), run, act, _key(request), body), MESSAGE_TYPE
 
     def _ledger(self, request: Request, token: Token | None, body: bytes) -> Answer:
-        return self.door.ledger(_known(token), request.path_params["name"]).encode(), "application/json"
+        return self.door.ledger(
+            _known(token), request.path_params["name"]
+        ).encode(), "application/json"
 
     def _statements(self, request: Request, token: Token | None, body: bytes) -> Answer:
         return _json(self.door.statements(_known(token), request.path_params["name"]))
@@ -218,7 +254,12 @@ def _known(token: Token | None) -> Token:
 def _key(request: Request) -> str:
     found = request.headers.get("idempotency-key", "")
     if not _KEY.fullmatch(found):
-        raise Refusal(422, "no-key", "Send an Idempotency-Key of 8 to 64 letters, digits, - and _.", kind="InputError")
+        raise Refusal(
+            422,
+            "no-key",
+            "Send an Idempotency-Key of 8 to 64 letters, digits, - and _.",
+            kind="InputError",
+        )
     return found
 
 

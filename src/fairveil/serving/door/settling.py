@@ -1,4 +1,5 @@
-"""How a run's spend is settled in its ledger, without its curator: by what the records say that it released."""
+"""How a run's spend is settled in its ledger, without its curator: by what the records say that it
+released."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ def spend_of(records: Records, run: str) -> str | None:
     return marks[0].rpartition(" ")[2] if marks else None
 
 
-def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool, complete: bool) -> None:
-    """Charge what was released, and give the rest back; `failed`: charge all; `complete`: its plan was done. What was settled
-    before stays."""
+def settle(
+    records: Records, record: RunRecord, ledger: Ledger, *, failed: bool, complete: bool
+) -> None:
+    """Charge what was released, and give the rest back; `failed`: charge all; `complete`: its plan
+    was done. What was settled before stays."""
     spend = spend_of(records, record.id)
     if spend is None:
         orphans_of(record, ledger)
@@ -38,8 +41,8 @@ def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool,
 
 
 def orphans_of(record: RunRecord, ledger: Ledger) -> int:
-    """Give back what was reserved for a run that then died before it wrote down by which spend: it asked nothing by it. Reads
-    all of the ledger, so only of runs that have written none."""
+    """Give back what was reserved for a run that then died before it wrote down by which spend: it
+    asked nothing by it. Reads all of the ledger, so only of runs that have written none."""
     count = 0
     for line in ledger.history():
         if line.kind == RESERVED and f"run {record.id}:" in line.purpose:

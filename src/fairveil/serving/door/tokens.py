@@ -1,11 +1,14 @@
 """Who may what: tokens, kept as hashes, with a role, a scope and an end.
 
-A token is 256 secret bits, shown once. On the disk is its SHA-256: no guess of so many bits needs to be made slow.
+A token is 256 secret bits, shown once. On the disk is its SHA-256: no guess of so many bits needs
+to be made slow.
 
 Guarantees (tests/serving/test_serving_tokens.py):
 1. The records hold nothing from which a token could be made.
-2. A token that has expired, was revoked or was never issued is refused with the same words, at once and for good.
-3. A token opens the data sets, protections and methods of its scope alone, and reserves no more than its epsilon a day.
+2. A token that has expired, was revoked or was never issued is refused with the same words, at once
+   and for good.
+3. A token opens the data sets, protections and methods of its scope alone, and reserves no more
+   than its epsilon a day.
 """
 
 from __future__ import annotations
@@ -53,7 +56,9 @@ class Scope:
     def of(text: str) -> Scope:
         """The inverse of `to_json`."""
         values: dict[str, Any] = json.loads(text)
-        told: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+        told: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in values.items()
+        }
         return Scope(**told)
 
     def to_json(self) -> str:
@@ -97,12 +102,23 @@ class Tokens:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def issue(self, name: str, role: str = "analyst", *, days: float | None = 90.0, scope: Scope | None = None) -> str:
+    def issue(
+        self,
+        name: str,
+        role: str = "analyst",
+        *,
+        days: float | None = 90.0,
+        scope: Scope | None = None,
+    ) -> str:
         """A new token: the one time that its secret is seen."""
         _checks.one_of(ROLES, role=role)
         if not name.strip() or not name.isprintable() or len(name) > 100:
             remedy = "Say whose it is: fairveil serve token --name 'R. Weber, university'."
-            raise InputError(complaint(expected="a line of at most 100 letters", of="name", got=name, remedy=remedy))
+            raise InputError(
+                complaint(
+                    expected="a line of at most 100 letters", of="name", got=name, remedy=remedy
+                )
+            )
         if days is not None:
             _checks.positive(days=days)
         id, secret, now = secrets.token_hex(6), secrets.token_hex(32), time.time()
@@ -110,7 +126,9 @@ class Tokens:
         values = (id, _hash(secret), role, name, (scope or Scope()).to_json(), now, expires)
         with self._records.writing() as db:
             db.execute(
-                "INSERT INTO tokens (id, hash, role, name, scope, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)", values
+                "INSERT INTO tokens (id, hash, role, name, scope, created, expires) VALUES (?, ?, "
+                "?, ?, ?, ?, ?)",
+                values,
             )
         return f"{PREFIX}_{id}_{secret}"
 
@@ -128,7 +146,9 @@ class Tokens:
 
     def all(self) -> list[Token]:
         """Every token, the latest first."""
-        return [_token(row) for row in self._records.rows("SELECT * FROM tokens ORDER BY created DESC")]
+        return [
+            _token(row) for row in self._records.rows("SELECT * FROM tokens ORDER BY created DESC")
+        ]
 
     def names(self) -> dict[str, str]:
         """Whose each token is."""
@@ -137,7 +157,9 @@ class Tokens:
     def revoke(self, id: str) -> bool:
         """End a token now; whether there was one that held."""
         with self._records.writing() as db:
-            changed = db.execute("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
+            changed = db.execute(
+                "UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id)
+            )
             return changed.rowcount == 1
 
     def require_room(self, token: Token, promise: Promise) -> None:
@@ -148,11 +170,16 @@ class Tokens:
         if scope.epsilon_a_day is None:
             return
         since = time.time() // DAY * DAY
-        query = "SELECT COALESCE(SUM(epsilon), 0) AS spent FROM runs WHERE token = ? AND opened >= ? AND how != 'never began'"
+        query = (
+            "SELECT COALESCE(SUM(epsilon), 0) AS spent FROM runs WHERE token = ? AND opened >= ? "
+            "AND how != 'never began'"
+        )
         spent = float(self._records.rows(query, (token.id, since))[0]["spent"])
         if spent + promise.epsilon > scope.epsilon_a_day * (1 + 1e-9):
             got = f"{promise.epsilon:g}, after {spent:g} today"
-            raise Refusal(*FORBIDDEN, of=f"epsilon a day, which is {scope.epsilon_a_day:g}", got=got)
+            raise Refusal(
+                *FORBIDDEN, of=f"epsilon a day, which is {scope.epsilon_a_day:g}", got=got
+            )
 
 
 def require_method(token: Token, method: str) -> None:

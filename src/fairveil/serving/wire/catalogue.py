@@ -1,13 +1,18 @@
-"""The questions that go through the door, each described by its name and plain fields. There are no others.
+"""The questions that go through the door, each described by its name and plain fields. There are no
+others.
 
-Whoever describes a question knows the classes of the curator; whoever reads a description makes the same question by the
-class's own constructor, which checks it as if the holder had made it. A question that runs a caller's code (a function of rows,
-a torch module) has no description, and is refused with that reason.
+Whoever describes a question knows the classes of the curator; whoever reads a description makes the
+same question by the class's own constructor, which checks it as if the holder had made it. A
+question that runs a caller's code (a function of rows, a torch module) has no description, and is
+refused with that reason.
 
 Guarantees (tests/serving/test_serving_catalogue.py):
-1. A question that was described and read again has the same key, and the same values to the last bit.
-2. A description names no class, module or file of the reader's choosing; unknown names and fields are refused.
-3. An answer has at most `MOST_NUMBERS` numbers, whatever a question claims: refused before anything is allocated.
+1. A question that was described and read again has the same key, and the same values to the last
+   bit.
+2. A description names no class, module or file of the reader's choosing; unknown names and fields
+   are refused.
+3. An answer has at most `MOST_NUMBERS` numbers, whatever a question claims: refused before anything
+   is allocated.
 """
 
 from __future__ import annotations
@@ -55,10 +60,16 @@ GROUP_MODES = ("product", "marginal")
 
 
 class ModelHandle(Attached):
-    """What the analyst's side holds of a model that the holder keeps beside the rows: its number in the run, and no row."""
+    """What the analyst's side holds of a model that the holder keeps beside the rows: its number in
+    the run, and no row."""
 
     def __init__(self, number: int, classes: int, reads: frozenset[str], title: str) -> None:
-        self.number_in_run, self.classes, self.columns_read, self.title = number, classes, reads, title
+        self.number_in_run, self.classes, self.columns_read, self.title = (
+            number,
+            classes,
+            reads,
+            title,
+        )
 
 
 class CodesHandle(AttachedCodes):
@@ -70,7 +81,8 @@ class CodesHandle(AttachedCodes):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a description is read with: the arrays beside it, the shape of the rows, and models attached in this run."""
+    """What a description is read with: the arrays beside it, the shape of the rows, and models
+    attached in this run."""
 
     message: Message
     layout: RowLayout
@@ -78,14 +90,17 @@ class Reading:
     depth: int = 0
 
 
-# -- writing -------------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def described(question: Question, packing: Packing) -> dict[str, Any]:
     """A question as plain values."""
     kind = type(question)
     if kind not in NAMES:
-        remedy = "Bring the rows to the code instead, or fit what the catalogue has: linear and additive models, counts."
+        remedy = (
+            "Bring the rows to the code instead, or fit what the catalogue has: linear and "
+            "additive models, counts."
+        )
         raise InputError(
             complaint(
                 expected=f"a question of the catalogue: {', '.join(sorted(KINDS))}",
@@ -95,22 +110,42 @@ def described(question: Question, packing: Packing) -> dict[str, Any]:
                 quote=False,
             )
         )
-    names = (field.name for field in fields(cast(Any, question)) if field.init and not field.name.startswith("_"))
-    return {"kind": NAMES[kind], **{name: _written(getattr(question, name), packing) for name in names}}
+    names = (
+        field.name
+        for field in fields(cast(Any, question))
+        if field.init and not field.name.startswith("_")
+    )
+    return {
+        "kind": NAMES[kind],
+        **{name: _written(getattr(question, name), packing) for name in names},
+    }
 
 
 def ask_described(ask: Ask, packing: Packing) -> dict[str, Any]:
     """A question with its price."""
-    multiplier = ask.multiplier if isinstance(ask.multiplier, float) else packing.put(np.asarray(ask.multiplier, np.float64))
+    multiplier = (
+        ask.multiplier
+        if isinstance(ask.multiplier, float)
+        else packing.put(np.asarray(ask.multiplier, np.float64))
+    )
     question = described(ask.question, packing)
-    return {"question": question, "multiplier": multiplier, "noise": ask.noise, "column": ask.column}
+    return {
+        "question": question,
+        "multiplier": multiplier,
+        "noise": ask.noise,
+        "column": ask.column,
+    }
 
 
 def cells_described(cells: Cells | None) -> dict[str, Any] | None:
     """Groups as plain values."""
     if cells is None:
         return None
-    return {"columns": [list(column) for column in cells.columns], "mode": cells.mode, "names": list(cells.names)}
+    return {
+        "columns": [list(column) for column in cells.columns],
+        "mode": cells.mode,
+        "names": list(cells.names),
+    }
 
 
 def _written(value: object, packing: Packing) -> Any:
@@ -120,7 +155,10 @@ def _written(value: object, packing: Packing) -> Any:
         case Cells():
             return cells_described(value)
         case Linear():
-            return {"weights": packing.put(np.asarray(value.weights, np.float64)), "sharpness": value.sharpness}
+            return {
+                "weights": packing.put(np.asarray(value.weights, np.float64)),
+                "sharpness": value.sharpness,
+            }
         case Question():
             return described(value, packing)
         case ModelHandle() | CodesHandle():
@@ -133,7 +171,7 @@ def _written(value: object, packing: Packing) -> Any:
             return packing.put(np.asarray(value, np.float64))
 
 
-# -- reading -------------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 Read = Callable[[Node, Reading], Any]
 
@@ -142,7 +180,11 @@ def ask_of(node: Node, reading: Reading) -> Ask:
     """The question with its price that was described."""
     node.only(("question", "multiplier", "noise", "column"))
     multiplier: Any = node["multiplier"]
-    multiplier = _array(multiplier, reading) if isinstance(multiplier.value, dict) else float(multiplier.number())
+    multiplier = (
+        _array(multiplier, reading)
+        if isinstance(multiplier.value, dict)
+        else float(multiplier.number())
+    )
     column = node["column"].whole(at_most=1 << 16)
     return Ask(question_of(node["question"], reading), multiplier, node["noise"].text(), column)
 
@@ -166,7 +208,10 @@ def _require_size(question: Question, layout: RowLayout) -> None:
         remedy = "Ask about fewer groups, models or edges at a time."
         raise InputError(
             complaint(
-                expected=f"at most {MOST_NUMBERS} numbers", of=f"the answer to {question.name!r}", got=numbers, remedy=remedy
+                expected=f"at most {MOST_NUMBERS} numbers",
+                of=f"the answer to {question.name!r}",
+                got=numbers,
+                remedy=remedy,
             )
         )
 
@@ -176,7 +221,9 @@ def cells_of(node: Node, reading: Reading | None = None) -> Cells | None:
     if node.is_null:
         return None
     node.only(("columns", "mode", "names"))
-    columns = tuple(tuple(_plain(value) for value in column.list()) for column in node["columns"].list())
+    columns = tuple(
+        tuple(_plain(value) for value in column.list()) for column in node["columns"].list()
+    )
     mode = node["mode"].one_of(GROUP_MODES)
     return Cells(columns, mode, node["names"].texts())  # type: ignore[arg-type]  # checked above
 
@@ -242,12 +289,18 @@ def _inner(node: Node, reading: Reading) -> Question:
 
 def _codes(node: Node, reading: Reading) -> AttachedCodes:
     found = _handle(node, reading)
-    return found if isinstance(found, AttachedCodes) else node.refuse("codes that were attached", "a model")
+    return (
+        found
+        if isinstance(found, AttachedCodes)
+        else node.refuse("codes that were attached", "a model")
+    )
 
 
 def _model(node: Node, reading: Reading) -> Attached:
     found = _handle(node, reading)
-    return found if isinstance(found, Attached) else node.refuse("a model that was attached", "codes")
+    return (
+        found if isinstance(found, Attached) else node.refuse("a model that was attached", "codes")
+    )
 
 
 def _handle(node: Node, reading: Reading) -> Attached | AttachedCodes:
@@ -266,10 +319,16 @@ KINDS: dict[str, tuple[Callable[..., Question], dict[str, Read]]] = {
     "feature sums": (FeatureSums, {**_LABELLED, "clip": _positive, "basis": _maybe_array}),
     "gram matrices": (GramMatrices, {**_CELLS, "clip": _positive, "with_target": _truth}),
     "number moments": (NumberMoments, {"clip": _positive}),
-    "prediction histogram": (PredictionHistogram, {"model": _linear, **_LABELLED, "decisions": _word}),
+    "prediction histogram": (
+        PredictionHistogram,
+        {"model": _linear, **_LABELLED, "decisions": _word},
+    ),
     "score histogram": (ScoreHistogram, {"model": _linear, "edges": _numbers, **_LABELLED}),
     "mixture histogram": (MixtureHistogram, {"weights": _array, "shares": _array, **_LABELLED}),
-    "grouped histogram": (GroupedHistogram, {"model": _linear, "offsets": _array, "of": _some_cells, **_LABELLED}),
+    "grouped histogram": (
+        GroupedHistogram,
+        {"model": _linear, "offsets": _array, "of": _some_cells, **_LABELLED},
+    ),
     "group losses": (GroupLosses, {"model": _linear, **_CELLS, "loss": _word, "clip": _positive}),
     "gradient sum": (
         GradientSum,
@@ -290,8 +349,17 @@ KINDS: dict[str, tuple[Callable[..., Question], dict[str, Read]]] = {
     "decisions": (AttachedHistogram, {"attached": _model, **_ONE_GROUP, "decisions": _word}),
     "shifted decisions": (
         ShiftedHistogram,
-        {"attached": _model, **_ONE_GROUP, "decisions": _word, "offsets": _array, "temperature": _scalar},
+        {
+            "attached": _model,
+            **_ONE_GROUP,
+            "decisions": _word,
+            "offsets": _array,
+            "temperature": _scalar,
+        },
     ),
-    "losses": (AttachedLosses, {"attached": _model, **_CELLS, "loss": _word, "clip": _number_or_array}),
+    "losses": (
+        AttachedLosses,
+        {"attached": _model, **_CELLS, "loss": _word, "clip": _number_or_array},
+    ),
 }
 NAMES: dict[type, str] = {cast(type, kind): name for name, (kind, _) in KINDS.items()}

@@ -1,4 +1,5 @@
-"""A rule that gives each row a code, as plain values: a finished model's files, edges, and a table of whole numbers."""
+"""A rule that gives each row a code, as plain values: a finished model's files, edges, and a table
+of whole numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ def rule_described(rule: DescribedRule, packing: Packing) -> dict[str, Any]:
     model = None
     if rule.model is not None:
         files = to_files(rule.model)
-        model = {"files": files[MODEL_FILE].decode(), "arrays": packing.put(np.frombuffer(files[ARRAYS_FILE], np.uint8))}
+        model = {
+            "files": files[MODEL_FILE].decode(),
+            "arrays": packing.put(np.frombuffer(files[ARRAYS_FILE], np.uint8)),
+        }
     return {
         "model": model,
         "edges": None if rule.edges is None else packing.put(np.asarray(rule.edges, np.float64)),

@@ -1,9 +1,12 @@
-"""A message: JSON values and arrays of plain numbers, in one piece. No pickle, no code, nothing that is imported by name.
+"""A message: JSON values and arrays of plain numbers, in one piece. No pickle, no code, nothing
+that is imported by name.
 
-    b"FVD1" | length of the head, 4 bytes | head, JSON in UTF-8 | the arrays' bytes, one after another
+    b"FVD1" | length of the head, 4 bytes | head, JSON in UTF-8 | the arrays' bytes, one after
+    another
 
-The head says `{"content": ..., "arrays": [{"type": "<f8", "shape": [2, 3]}, ...]}`, and the content names an array by its
-place: `{"array": 0}`. All numbers are little-endian. A message may come from anybody: it is read strictly.
+The head says `{"content": ..., "arrays": [{"type": "<f8", "shape": [2, 3]},
+...]}`, and the content names an array by its place: `{"array": 0}`. All numbers are little-endian.
+A message may come from anybody: it is read strictly.
 
 Guarantees (tests/serving/test_serving_wire.py):
 1. What was packed is unpacked to the last bit.
@@ -30,7 +33,9 @@ LARGEST_HEAD = 4 << 20
 MOST_ARRAYS = 4096
 MOST_AXES = 8
 DEEPEST = 40
-MESSAGE = Document("message", "Speak to the door with fairveil.remote.", largest=LARGEST_HEAD, deepest=DEEPEST)
+MESSAGE = Document(
+    "message", "Speak to the door with fairveil.remote.", largest=LARGEST_HEAD, deepest=DEEPEST
+)
 Array = npt.NDArray[Any]
 
 
@@ -69,8 +74,17 @@ class Packing:
         """The whole message."""
         facts = [{"type": array.dtype.str, "shape": list(array.shape)} for array in self.arrays]
         values = {"content": content, "arrays": facts}
-        head = json.dumps(values, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode()
-        return b"".join((MAGIC, len(head).to_bytes(4, "little"), head, *(array.tobytes() for array in self.arrays)))
+        head = json.dumps(
+            values, allow_nan=False, separators=(",", ":"), ensure_ascii=True
+        ).encode()
+        return b"".join(
+            (
+                MAGIC,
+                len(head).to_bytes(4, "little"),
+                head,
+                *(array.tobytes() for array in self.arrays),
+            )
+        )
 
 
 def packed(content: object, arrays: Sequence[Any] = ()) -> bytes:
@@ -110,7 +124,10 @@ def _array(raw: bytes, at: int, facts: Node) -> tuple[Array, int]:
     count = math.prod(shape)
     # A length of 0 makes any other length cost nothing here, and too much where the shape is used.
     if max(shape, default=0) > len(raw) or count * item > len(raw) - at:
-        facts.refuse(f"an array of at most {len(raw) - at} bytes, which are there", f"shape {list(shape)[:8]}")
+        facts.refuse(
+            f"an array of at most {len(raw) - at} bytes, which are there",
+            f"shape {list(shape)[:8]}",
+        )
     flat = np.frombuffer(raw, dtype=kind, count=count, offset=at)
     if kind == "|b1" and count and int(np.frombuffer(raw, np.uint8, count, at).max()) > 1:
         facts.refuse("truth values", "other bytes")

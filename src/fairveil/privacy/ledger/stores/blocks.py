@@ -1,13 +1,16 @@
 """A block in which lines are written, which no interrupt leaves open.
 
-Ctrl-C is raised between any two steps of Python: also after a transaction has begun and before its block has, at the first
-step of `__exit__`, and inside of the clean-up itself. A context manager alone cannot answer for all of these. So everything
-that a block took is given back by one method that may be called as often as one likes, and `within` calls it at two levels:
-whatever interrupts the inner one is followed by the outer one.
+Ctrl-C is raised between any two steps of Python: also after a transaction has begun and before its
+block has, at the first step of `__exit__`, and inside of the clean-up itself. A context manager
+alone cannot answer for all of these. So everything that a block took is given back by one method
+that may be called as often as one likes, and `within` calls it at two levels: whatever interrupts
+the inner one is followed by the outer one.
 
 Guarantees (tests/privacy/ledger/test_ledger_interrupts.py):
-1. After an exception at any step the block holds nothing: others may write, and the next block of this thread begins.
-2. A block that was interrupted has written all of its lines or none. What it had granted is not written less.
+1. After an exception at any step the block holds nothing: others may write, and the next block of
+   this thread begins.
+2. A block that was interrupted has written all of its lines or none. What it had granted is not
+   written less.
 """
 
 from __future__ import annotations
@@ -32,7 +35,12 @@ class Block(ABC, Generic[Handed]):
             self.abandon()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if kind is None:
                 self._keep()
@@ -49,7 +57,8 @@ class Block(ABC, Generic[Handed]):
 
     @abstractmethod
     def abandon(self) -> None:
-        """Undo what is not kept, and give the turn back. Nothing is left to do after the first time."""
+        """Undo what is not kept, and give the turn back. Nothing is left to do after the first
+        time."""
 
 
 def within(block: Block[P], work: Callable[[P], T]) -> T:

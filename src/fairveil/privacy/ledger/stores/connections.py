@@ -1,15 +1,19 @@
 """Connections, one a process and thread, which forks of the process do not tear.
 
-A forked child has copies of its parent's connections. It must not use them, nor close them: a server would take the child's
-goodbye for the parent's. With SQLite even a connection of the child's own is in danger: the copied library takes the parent's
-locks on the file for its own, locks nothing, and a commit of the child may be lost when the parent leaves. So the idle
-connections are closed just before a fork (the next use opens them again) and nobody begins to use one until it is over. Where
-one was in use and could not be waited for, the child is refused its file.
+A forked child has copies of its parent's connections. It must not use them, nor close them: a
+server would take the child's goodbye for the parent's. With SQLite even a connection of the child's
+own is in danger: the copied library takes the parent's locks on the file for its own, locks
+nothing, and a commit of the child may be lost when the parent leaves. So the idle connections are
+closed just before a fork (the next use opens them again) and nobody begins to use one until it is
+over. Where one was in use and could not be waited for, the child is refused its file.
 
 Guarantees (tests/privacy/ledger/test_ledger_forks.py, test_ledger_interrupts.py):
-1. A child never uses or closes a connection of its parent, and never shares the parent's locks on a file.
-2. Connections of threads that ended are closed when the next one is opened, all others at the end of the process.
-3. A use that was interrupted at any step is over: it keeps no connection from being closed, and no process from forking.
+1. A child never uses or closes a connection of its parent, and never shares the parent's locks on a
+   file.
+2. Connections of threads that ended are closed when the next one is opened, all others at the end
+   of the process.
+3. A use that was interrupted at any step is over: it keeps no connection from being closed, and no
+   process from forking.
 """
 
 from __future__ import annotations
@@ -48,7 +52,8 @@ class _Held(Generic[C]):
 
     def close(self) -> None:
         if self.process == os.getpid():
-            with suppress(Exception):  # it is given up: whatever it still says is of no use to anybody
+            # it is given up: whatever it still says is of no use to anybody
+            with suppress(Exception):
                 self.connection.close()
 
 
@@ -56,7 +61,8 @@ class _Gate:
     """Who uses connections now, and whether the process forks."""
 
     def __init__(self) -> None:
-        # Entered as a lock, not as a condition, whose own `__enter__` may be interrupted when it holds the lock.
+        # Entered as a lock, not as a condition, whose own `__enter__` may be interrupted when it
+        # holds the lock.
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.inside: dict[object, int] = {}
@@ -86,7 +92,8 @@ _inherited_files: set[str] = set()
 
 
 class Use(Generic[C]):
-    """One use of this thread's connection. Left as often as one likes: only the first time counts."""
+    """One use of this thread's connection. Left as often as one likes: only the first time
+    counts."""
 
     def __init__(self, pool: Connections[C]) -> None:
         self._pool = pool
@@ -118,14 +125,18 @@ class Use(Generic[C]):
             held.users.discard(self)
             if held.spoilt and not held.users:
                 self._pool._let_go(held)
-        if os.getpid() == self._process:  # in a child the gate is another one, which it never entered
+        # in a child the gate is another one, which it never entered
+        if os.getpid() == self._process:
             _gate.leave(self)
 
 
 class Connections(Generic[C]):
-    """Opens a connection where a thread has none that is `usable`. `file`: what SQLite locks, None for a server."""
+    """Opens a connection where a thread has none that is `usable`. `file`: what SQLite locks, None
+    for a server."""
 
-    def __init__(self, connect: Callable[[], C], usable: Callable[[C], bool], file: str | None = None) -> None:
+    def __init__(
+        self, connect: Callable[[], C], usable: Callable[[C], bool], file: str | None = None
+    ) -> None:
         self._connect = connect
         self._usable = usable
         self._file = file
@@ -173,7 +184,8 @@ class Connections(Generic[C]):
                     expected="a process that was not forked while the ledger was being used",
                     of=self._file or "ledger",
                     got="a fork inside of a use",
-                    remedy="Start processes outside of such blocks, or with the start method 'spawn'.",
+                    remedy="Start processes outside of such blocks, or with the start method "
+                    "'spawn'.",
                 )
             )
         with _gate.lock:

@@ -2,11 +2,13 @@
 
     hash = SHA-256 of the line's other fields, in order, as one JSON list with no spaces
 
-The first line's `previous` is 64 zeros; a later one's is the hash of the line before. So a line that was edited, or taken out
-from between others, no longer fits; one taken off the end no longer fits the head that the store keeps beside, nor a receipt.
+The first line's `previous` is 64 zeros; a later one's is the hash of the line before. So a line
+that was edited, or taken out from between others, no longer fits; one taken off the end no longer
+fits the head that the store keeps beside, nor a receipt.
 
 Guarantees (tests/privacy/ledger/test_ledger_entries.py):
-1. `Entry.from_dict` reads what `to_dict` wrote and refuses everything else with a typed error: nothing is run or unpickled.
+1. `Entry.from_dict` reads what `to_dict` wrote and refuses everything else with a typed error:
+   nothing is run or unpickled.
 2. Any change of any field changes the hash.
 """
 
@@ -20,19 +22,28 @@ from typing import Any
 from ...._json import Document
 from ....errors import LedgerError
 
-CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED = "created", "reserved", "resumed", "committed", "refunded"
+CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED = (
+    "created",
+    "reserved",
+    "resumed",
+    "committed",
+    "refunded",
+)
 KINDS = (CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED)
 FIRST_PREVIOUS = "0" * 64
 MOST_TEXT = 1 << 26
-DOCUMENT = Document("ledger entry", "Only a ledger writes its entries.", LedgerError, largest=1 << 30)
+DOCUMENT = Document(
+    "ledger entry", "Only a ledger writes its entries.", LedgerError, largest=1 << 30
+)
 _WHOLE = ("number", "units", "leak", "spent", "leaked")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line. `units`, `leak`: what it adds to what is charged (below 0: gives back), of the budget and of delta's reserve;
-    `spent`, `leaked`: what is charged after it. `under`: whose neighbours the events were priced for. `content`: JSON of what
-    this kind of line holds (terms, plan, sitting, log)."""
+    """One line. `units`, `leak`: what it adds to what is charged (below 0: gives back), of the
+    budget and of delta's reserve; `spent`, `leaked`: what is charged after it. `under`: whose
+    neighbours the events were priced for. `content`: JSON of what this kind of line holds (terms,
+    plan, sitting, log)."""
 
     number: int
     kind: str
@@ -56,7 +67,9 @@ class Entry:
 
     def digest(self) -> str:
         """What the hash should be."""
-        text = json.dumps([getattr(self, name) for name in _HASHED], separators=(",", ":"), ensure_ascii=True)
+        text = json.dumps(
+            [getattr(self, name) for name in _HASHED], separators=(",", ":"), ensure_ascii=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -78,10 +91,14 @@ class Entry:
 
     @staticmethod
     def from_dict(values: object) -> Entry:
-        """The inverse of `to_dict`: the right fields of the right types. Whether it fits the chain is `check`'s to say."""
+        """The inverse of `to_dict`: the right fields of the right types. Whether it fits the chain
+        is `check`'s to say."""
         names = {field.name for field in fields(Entry)}
         if not isinstance(values, dict) or set(values) != names:
-            raise malformed(f"the fields {sorted(names)}", sorted(values) if isinstance(values, dict) else values)
+            raise malformed(
+                f"the fields {sorted(names)}",
+                sorted(values) if isinstance(values, dict) else values,
+            )
         for name, value in values.items():
             if name in _WHOLE:
                 if type(value) is not int or abs(value) > 1 << 62:
@@ -99,15 +116,19 @@ _HASHED = tuple(field.name for field in fields(Entry) if field.name != "hash")
 
 
 def encoded(values: object) -> str:
-    """JSON with no spaces and sorted names; half of a pair of surrogates, which no reader takes, is refused."""
-    text = json.dumps(values, separators=(",", ":"), sort_keys=True, allow_nan=False, ensure_ascii=True)
+    """JSON with no spaces and sorted names; half of a pair of surrogates, which no reader takes, is
+    refused."""
+    text = json.dumps(
+        values, separators=(",", ":"), sort_keys=True, allow_nan=False, ensure_ascii=True
+    )
     if "\\ud" in text:
         DOCUMENT.require_writable(values)
     return text
 
 
 def parsed(text: str) -> Any:
-    """A JSON document, strictly: names once, finite numbers, no size or depth that could keep the reader busy."""
+    """A JSON document, strictly: names once, finite numbers, no size or depth that could keep the
+    reader busy."""
     return DOCUMENT.json(text)
 
 

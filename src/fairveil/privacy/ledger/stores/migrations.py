@@ -1,14 +1,16 @@
 """The tables of a ledger, version by version, for SQLite and PostgreSQL.
 
-A database of an older version is brought to this one inside one transaction that nobody else can enter; one of a newer version
-is refused, since an older program would not know its rules. SQLite keeps the version in `user_version` and says by
-`application_id` that the file is a ledger; PostgreSQL keeps it in a table.
+A database of an older version is brought to this one inside one transaction that nobody else can
+enter; one of a newer version is refused, since an older program would not know its rules. SQLite
+keeps the version in `user_version` and says by `application_id` that the file is a ledger;
+PostgreSQL keeps it in a table.
 
-Guarantees (tests/privacy/ledger/test_ledger_stores.py, test_ledger_sqlite.py, test_ledger_postgres.py):
+Guarantees (tests/privacy/ledger/test_ledger_stores.py, test_ledger_sqlite.py,
+test_ledger_postgres.py):
 1. After a migration every line is as it was; a migration that fails has changed nothing.
-2. The database itself refuses to change or delete a line, to number it otherwise than one after the last, and to charge less
-   than nothing or more than the whole budget. Whoever may alter the tables may take these rules away: `check` then finds what
-   was changed.
+2. The database itself refuses to change or delete a line, to number it otherwise than one after the
+   last, and to charge less than nothing or more than the whole budget. Whoever may alter the tables
+   may take these rules away: `check` then finds what was changed.
 """
 
 from __future__ import annotations
@@ -44,10 +46,12 @@ CREATE TABLE fairveil_ledger_heads (dataset TEXT NOT NULL PRIMARY KEY, number {{
 """.split(";")
 )
 
-# With the number: else a database may rather read every line in order than sort the few of one spend.
+# With the number: else a database may rather read every line in order than sort the few of one
+# spend.
 _SPENDS = "CREATE INDEX fairveil_ledger_spends ON fairveil_ledger_entries (dataset, spend, number)"
 
-# Inserting "or replace" deletes without a word to the triggers on deletion: hence those on insertion.
+# Inserting "or replace" deletes without a word to the triggers on deletion: hence those on
+# insertion.
 _SQLITE_RULES = (
     """CREATE TRIGGER fairveil_ledger_entries_insert BEFORE INSERT ON fairveil_ledger_entries
 WHEN EXISTS (SELECT 1 FROM fairveil_ledger_entries WHERE hash = NEW.hash)
@@ -114,7 +118,8 @@ LATEST = len(STEPS)
 
 
 def sqlite_statements(version: int, to: int = LATEST) -> tuple[str, ...]:
-    """What brings a file of this version (0: an empty one) to a later one, the mark of the version last."""
+    """What brings a file of this version (0: an empty one) to a later one, the mark of the version
+    last."""
     steps = tuple(statement for step in STEPS[version:to] for statement in step.sqlite)
     return (*steps, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {to}")
 
@@ -129,7 +134,8 @@ def postgres_statements(version: int, to: int = LATEST) -> tuple[str, ...]:
 
 
 def require_known(version: int, shown: str, *, read_only: bool) -> None:
-    """A version that this program may use: not a newer one, and through a handle that only reads not an older one."""
+    """A version that this program may use: not a newer one, and through a handle that only reads
+    not an older one."""
     if version > LATEST:
         raise LedgerError(
             complaint(
@@ -145,6 +151,7 @@ def require_known(version: int, shown: str, *, read_only: bool) -> None:
                 expected=f"a ledger of version {LATEST}",
                 of=shown,
                 got=f"version {version}",
-                remedy="Open it once for writing, which brings it to this version, and then for reading only.",
+                remedy="Open it once for writing, which brings it to this version, and then for "
+                "reading only.",
             )
         )

@@ -1,18 +1,24 @@
-"""One file, one name: SQLite keeps a database's log under the name that it was opened by, not in the database.
+"""One file, one name: SQLite keeps a database's log under the name that it was opened by, not in
+the database.
 
-Whoever opens the same file by another name (a hard link; the file alone mounted into a container) sees none of the lines in
-that log, is granted the same budget again, and may write over what the other one wrote. So a file with a second link is
-refused, as is one that is a mount point itself. And each process locks one byte of the file, which stands for the name that
-it uses: a byte far beyond the file's end and SQLite's own locks, by locks of Linux that belong to an open file ("OFD"), which
-nothing but their own descriptor gives up. Where another name's byte is locked, the file is in use by that name.
+Whoever opens the same file by another name (a hard link; the file alone mounted into a container)
+sees none of the lines in that log, is granted the same budget again, and may write over what the
+other one wrote. So a file with a second link is refused, as is one that is a mount point itself.
+And each process locks one byte of the file, which stands for the name that it uses: a byte far
+beyond the file's end and SQLite's own locks, by locks of Linux that belong to an open file ("OFD"),
+which nothing but their own descriptor gives up. Where another name's byte is locked, the file is in
+use by that name.
 
-A name is the folder itself (device and inode) and the file's name in it: a folder that is mounted elsewhere as a whole
-brings the log along, and is the same name.
+A name is the folder itself (device and inode) and the file's name in it: a folder that is mounted
+elsewhere as a whole brings the log along, and is the same name.
 
 Guarantees (tests/privacy/ledger/test_ledger_one_name.py):
-1. A file that has two links, or is a mount point, is not used. Not by any process, in whatever order, as long as it is so.
-2. While a process uses a file by one name nobody uses it by another; many processes use it by one name.
-3. No lock that SQLite holds on the file is given up here: a descriptor is closed only where this process has no connection.
+1. A file that has two links, or is a mount point, is not used. Not by any process, in whatever
+   order, as long as it is so.
+2. While a process uses a file by one name nobody uses it by another; many processes use it by one
+   name.
+3. No lock that SQLite holds on the file is given up here: a descriptor is closed only where this
+   process has no connection.
 """
 
 from __future__ import annotations
@@ -29,7 +35,8 @@ from ....errors import LedgerError, complaint
 
 try:
     import fcntl
-except ImportError:  # no such system: hard links and mount points are still refused where they can be seen
+except ImportError:
+    # no such system: hard links and mount points are still refused where they can be seen
     fcntl = None  # type: ignore[assignment]
 
 _FIRST, _SLOTS = 1 << 61, 1 << 60
@@ -42,7 +49,8 @@ class _File:
     """A file of which this process has connections: how many, and a descriptor for each name."""
 
     def __init__(self) -> None:
-        self.users: weakref.WeakSet[Name] = weakref.WeakSet()  # one that was interrupted while it was made is gone
+        # one that was interrupted while it was made is gone
+        self.users: weakref.WeakSet[Name] = weakref.WeakSet()
         self.descriptors: dict[int, int] = {}
 
 
@@ -80,7 +88,9 @@ class Name:
             if (status.st_dev, status.st_ino) != key:
                 raise moved(shown)
             if is_mounted(real, descriptor):
-                raise named_twice(shown, "a mount point: the file alone is mounted there, without its folder")
+                raise named_twice(
+                    shown, "a mount point: the file alone is mounted there, without its folder"
+                )
             require_one_link(status, shown)
             _control(descriptor, "F_OFD_SETLK", _READ, slot, 1)
             if _is_locked_beside(descriptor, slot):
@@ -119,14 +129,16 @@ def is_mounted(real: Path, descriptor: int) -> bool:
             os.close(folder)
         if ours is not None and its is not None:
             return ours != its
-    # Not where the above tells: of a layered file system files and folders have devices of their own.
+    # Not where the above tells: of a layered file system files and folders have devices of their
+    # own.
     return os.fstat(descriptor).st_dev != os.stat(real.parent).st_dev
 
 
 def named_twice(shown: str, got: str) -> LedgerError:
     """A name that SQLite would keep a log of its own by."""
     remedy = (
-        "By each name some lines are not seen. Remove the other one (find / -samefile FILE), or mount the folder instead of "
+        "By each name some lines are not seen. Remove the other one (find / -samefile FILE), or "
+        "mount the folder instead of "
         "the file; or use PostgreSQL."
     )
     return LedgerError(complaint(expected="a file with one name", of=shown, got=got, remedy=remedy))
@@ -135,7 +147,11 @@ def named_twice(shown: str, got: str) -> LedgerError:
 def moved(shown: str) -> LedgerError:
     """Another file was put in its place in the middle of a use."""
     remedy = "Nothing was written. Try again when it stays where it is."
-    return LedgerError(complaint(expected="a file that stays where it is", of=shown, got="another one", remedy=remedy))
+    return LedgerError(
+        complaint(
+            expected="a file that stays where it is", of=shown, got="another one", remedy=remedy
+        )
+    )
 
 
 def _opened(real: Path) -> int:
@@ -149,13 +165,18 @@ def _slot(device: int, inode: int, name: str) -> int:
 
 
 def _is_locked_beside(descriptor: int, slot: int) -> bool:
-    before = _control(descriptor, "F_OFD_GETLK", _WRITE, _FIRST, slot - _FIRST) if slot > _FIRST else _NONE
+    before = (
+        _control(descriptor, "F_OFD_GETLK", _WRITE, _FIRST, slot - _FIRST)
+        if slot > _FIRST
+        else _NONE
+    )
     after = _control(descriptor, "F_OFD_GETLK", _WRITE, slot + 1, _FIRST + _SLOTS - slot)
     return before != _NONE or after != _NONE
 
 
 def _control(descriptor: int, command: str, kind: int, start: int, length: int) -> int:
-    """The kind of lock that is answered. No lock where the system, or the file's, has none of these."""
+    """The kind of lock that is answered. No lock where the system, or the file's, has none of
+    these."""
     if not hasattr(fcntl, command) or sys.maxsize < 1 << 32:
         return _NONE
     asked = struct.pack(_LAYOUT, kind, os.SEEK_SET, start, length, 0)
@@ -176,7 +197,8 @@ def _mount(descriptor: int) -> str | None:
 
 
 def _in_child() -> None:
-    """The descriptors stay open as the parent has them, and are never closed here; the lock may be a thread's that is gone."""
+    """The descriptors stay open as the parent has them, and are never closed here; the lock may be
+    a thread's that is gone."""
     global _lock, _process
     _files.clear()
     _lock, _process = threading.RLock(), os.getpid()

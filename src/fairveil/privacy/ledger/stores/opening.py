@@ -14,11 +14,13 @@ from .store import MemoryStore, Store
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://")
 SERVERS = ("postgresql", "postgres")
 MEMORY = (":memory:", b":memory:", "file::memory:", b"file::memory:")
-"""What SQLite keeps in memory: here it would be a file of that name, which outlives the process that thought otherwise."""
+"""What SQLite keeps in memory: here it would be a file of that name, which outlives the process
+that thought otherwise."""
 
 
 def store_of(url: str | os.PathLike[str] | None, *, create: bool, read_only: bool = False) -> Store:
-    """A file (a path, or sqlite:///...), a server (postgresql://...), or a new one in memory (None)."""
+    """A file (a path, or sqlite:///...), a server (postgresql://...), or a new one in memory
+    (None)."""
     if url is None:
         return MemoryStore()
     given: object = url
@@ -47,11 +49,23 @@ def _file_of(url: str, rest: str) -> str:
     """sqlite:///people.db starts in the working folder, sqlite:////data/people.db at the root."""
     path = unquote(rest.removeprefix("/"))
     if not rest.startswith("/") or path in ("", ":memory:") or "?" in rest:
-        remedy = "Write sqlite:///people.db or sqlite:////data/people.db (a ? of the name as %3F); None is a ledger in memory."
-        raise InputError(complaint(expected="sqlite:///FILE", of="url", got=without_password(url), remedy=remedy))
+        remedy = (
+            "Write sqlite:///people.db or sqlite:////data/people.db (a ? of the name as %3F); None "
+            "is a ledger in memory."
+        )
+        raise InputError(
+            complaint(expected="sqlite:///FILE", of="url", got=without_password(url), remedy=remedy)
+        )
     return path
 
 
 def _unknown(got: str) -> InputError:
-    remedy = "Pass a path, sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or None for one in memory."
-    return InputError(complaint(expected="an address of a file or of PostgreSQL", of="url", got=got, remedy=remedy))
+    remedy = (
+        "Pass a path, sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or None for one in "
+        "memory."
+    )
+    return InputError(
+        complaint(
+            expected="an address of a file or of PostgreSQL", of="url", got=got, remedy=remedy
+        )
+    )

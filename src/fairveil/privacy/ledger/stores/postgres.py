@@ -1,16 +1,20 @@
 """A ledger on a server: PostgreSQL, by psycopg 3 (the extra `sql`).
 
-Whoever writes locks the head of its data set (`SELECT ... FOR UPDATE`), so that others wait in a queue of the server. A commit
-waits for the disk whatever the server's default is: `synchronous_commit` is `on` (that of standbys, too, where the server has
-such), or `remote_apply` where the default asks for even that. Settings are made in each transaction, so a pooler between may
-hand it to any session. A session that stops in the middle of a block is ended by the server, which undoes what it did.
+Whoever writes locks the head of its data set (`SELECT ... FOR UPDATE`), so that others wait in a
+queue of the server. A commit waits for the disk whatever the server's default is:
+`synchronous_commit` is `on` (that of standbys, too, where the server has such), or `remote_apply`
+where the default asks for even that. Settings are made in each transaction, so a pooler between may
+hand it to any session. A session that stops in the middle of a block is ended by the server, which
+undoes what it did.
 
 Guarantees (tests/privacy/ledger/test_ledger_postgres.py, and those of `store`):
-1. A commit that was broken off is never repeated: whether its lines are there is read from the database, under the lock that it
-   held. Only what had not begun to write is tried again, once, on a new connection.
+1. A commit that was broken off is never repeated: whether its lines are there is read from the
+   database, under the lock that it held. Only what had not begun to write is tried again, once, on
+   a new connection.
 2. Tables may be made by many processes at once.
 3. No message, no `repr` and no error in the context of one shows the password of the address.
-4. A block that was interrupted ends its session, where the server may still be at work for it: the server undoes what it did.
+4. A block that was interrupted ends its session, where the server may still be at work for it: the
+   server undoes what it did.
 """
 
 from __future__ import annotations
@@ -23,7 +27,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...._urls import scrubbed, without_password
-from ....errors import DataNotFoundError, FairveilError, InputError, LedgerAway, LedgerError, complaint
+from ....errors import (
+    DataNotFoundError,
+    FairveilError,
+    InputError,
+    LedgerAway,
+    LedgerError,
+    complaint,
+)
 from . import migrations
 from .blocks import Block, within
 from .connections import Connections, Use
@@ -49,8 +60,12 @@ set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"""
 _VERSION = "(SELECT max(version) FROM fairveil_ledger_version)"
 _TURN = f"SELECT {_VERSION} FROM fairveil_ledger_heads h WHERE dataset = ? FOR UPDATE OF h"
-# Reads the catalogue itself: to_regclass may answer from what was so before another process made the tables.
-_MADE = "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'fairveil_ledger_version' AND pg_catalog.pg_table_is_visible(oid)"
+# Reads the catalogue itself: to_regclass may answer from what was so before another process made
+# the tables.
+_MADE = (
+    "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'fairveil_ledger_version' AND "
+    "pg_catalog.pg_table_is_visible(oid)"
+)
 _CREATING = "SELECT pg_advisory_xact_lock(?)"
 
 
@@ -83,7 +98,9 @@ class PostgresStore(TableStore):
 
     def writing(self, dataset: str) -> Block[Page]:
         self._lines.require_name(dataset)
-        return _Transaction(self, lambda ask, shown: self._page(ask, dataset), dataset, _TURN, dataset)
+        return _Transaction(
+            self, lambda ask, shown: self._page(ask, dataset), dataset, _TURN, dataset
+        )
 
     def _page(self, ask: Ask, dataset: str) -> TablePage:
         return TablePage(ask, dataset, self.shown, self._marks.get((None, dataset)))
@@ -125,12 +142,18 @@ class PostgresStore(TableStore):
         locked = self._tried(partial(_rows, link, turn, (parameter,)))
         if turn is _TURN and not locked:
             # No head: the lines say whether there is such a data set.
-            Lines(lambda statement, given: self._tried(partial(_rows, link, statement, given)), self.shown).kept_head(dataset)
+            Lines(
+                lambda statement, given: self._tried(partial(_rows, link, statement, given)),
+                self.shown,
+            ).kept_head(dataset)
 
     def _undo(self, link: Link) -> None:
         """Its session is idle or ended afterwards."""
         try:
-            if not link.closed and link.info.transaction_status != self._driver.pq.TransactionStatus.IDLE:
+            if (
+                not link.closed
+                and link.info.transaction_status != self._driver.pq.TransactionStatus.IDLE
+            ):
                 link.execute(b"ROLLBACK")
         except self._driver.Error:
             link.close()
@@ -156,25 +179,40 @@ class PostgresStore(TableStore):
         try:
             written = self._is_written(dataset, wrote)
         except FairveilError as error:
-            remedy = f"Look for line {wrote.number} ({wrote.hash[:12]}) in the history: if it is there, it counts."
+            remedy = (
+                f"Look for line {wrote.number} ({wrote.hash[:12]}) in the history: if it is there, "
+                f"it counts."
+            )
             got = f"none, and then: {error}"
-            raise LedgerAway(complaint(expected="an answer to a commit", of=self.shown, got=got, remedy=remedy)) from None
+            raise LedgerAway(
+                complaint(expected="an answer to a commit", of=self.shown, got=got, remedy=remedy)
+            ) from None
         if not written:
             raise failure
 
     def _is_written(self, dataset: str, entry: Entry) -> bool:
-        """Whether a line is there for good: under the locks of the transaction that wrote it, so that it has ended."""
+        """Whether a line is there for good: under the locks of the transaction that wrote it, so
+        that it has ended."""
         with closing(self._opened()) as link:
             self._tried(partial(_done, link, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"))
             self._tried(partial(_done, link, _SETTINGS))
             self._tried(partial(_rows, link, _CREATING, (migrations.CREATE_LOCK,)))
             self._tried(partial(_rows, link, _TURN, (dataset,)))
-            query = "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = ?"
-            return bool(self._tried(partial(_rows, link, query, (dataset, entry.number, entry.hash))))
+            query = (
+                "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = "
+                "?"
+            )
+            return bool(
+                self._tried(partial(_rows, link, query, (dataset, entry.number, entry.hash)))
+            )
 
     def _opened(self) -> Link:
         given = self._tried(lambda: self._driver.conninfo.conninfo_to_dict(self._url))
-        settings: dict[str, Any] = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+        settings: dict[str, Any] = {
+            "client_encoding": "utf8",
+            "autocommit": True,
+            "prepare_threshold": None,
+        }
         if "connect_timeout" not in given:
             settings["connect_timeout"] = CONNECT_PATIENCE
         link: Link = self._tried(lambda: self._driver.connect(self._url, **settings))
@@ -195,7 +233,12 @@ class PostgresStore(TableStore):
         if version == 0 and not self._create:
             remedy = "Begin one with Ledger.create, or name the database that it is in."
             raise DataNotFoundError(
-                complaint(expected="a database with a ledger", of=self.shown, got="none of its tables", remedy=remedy)
+                complaint(
+                    expected="a database with a ledger",
+                    of=self.shown,
+                    got="none of its tables",
+                    remedy=remedy,
+                )
             )
         migrations.require_known(version, self.shown, read_only=self._read_only)
         try:
@@ -219,7 +262,8 @@ class PostgresStore(TableStore):
         return 0 if version is None else int(version)
 
     def _tried(self, action: Callable[[], T]) -> T:
-        """Its errors are raised outside of `except`, so that no context holds the driver's own message."""
+        """Its errors are raised outside of `except`, so that no context holds the driver's own
+        message."""
         try:
             return action()
         except (self._driver.Error, UnicodeError, ValueError) as error:
@@ -235,10 +279,17 @@ class PostgresStore(TableStore):
                 kind = LedgerAway if states is _TAKEN else LedgerError
                 return kind(complaint(expected=expected, of=self.shown, got=text, remedy=remedy))
         if isinstance(error, self._driver.OperationalError) or state is None:
-            remedy = "Check the address, the name of the database, the user and the password, and that the server runs."
-            return LedgerAway(complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy))
+            remedy = (
+                "Check the address, the name of the database, the user and the password, and that "
+                "the server runs."
+            )
+            return LedgerAway(
+                complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy)
+            )
         remedy = "Nothing was written. Look at the server's log."
-        return LedgerError(complaint(expected="a ledger that can be used", of=self.shown, got=text, remedy=remedy))
+        return LedgerError(
+            complaint(expected="a ledger that can be used", of=self.shown, got=text, remedy=remedy)
+        )
 
 
 class _Writer(Protocol):
@@ -250,7 +301,14 @@ class _Writer(Protocol):
 class _Transaction(Block[W], Generic[W]):
     """A transaction that nobody else can enter."""
 
-    def __init__(self, store: PostgresStore, made: Callable[[Ask, str], W], dataset: str, turn: str, parameter: object) -> None:
+    def __init__(
+        self,
+        store: PostgresStore,
+        made: Callable[[Ask, str], W],
+        dataset: str,
+        turn: str,
+        parameter: object,
+    ) -> None:
         if store._read_only:
             raise not_for_reading("write")
         self._store, self._made, self._dataset, self._turn = store, made, dataset, (turn, parameter)
@@ -316,7 +374,8 @@ class _Transaction(Block[W], Generic[W]):
         if link is not None:
             status = store._driver.pq.TransactionStatus
             if not self._kept and not link.closed and link.info.transaction_status == status.ACTIVE:
-                link.close()  # interrupted while the server was at work: the session's end undoes it
+                # interrupted while the server was at work: the session's end undoes it
+                link.close()
             store._undo(link)
             if link.closed:
                 self._use.spoil()
@@ -336,15 +395,31 @@ _WAYS_OUT: tuple[tuple[tuple[str, ...], str, str], ...] = (
         f"its turn within {PATIENCE} seconds",
         "Another session holds the ledger: find it in pg_stat_activity and end it.",
     ),
-    (("42501",), "a user who may do this", "Ask for the rights to the tables whose names begin with fairveil_ledger."),
-    (("25006",), "a server that may be written to", "Name the primary server, not a standby, or open it for reading only."),
-    (("53100", "53200"), "disk space on the server", "Nothing was written. Free space and try again."),
+    (
+        ("42501",),
+        "a user who may do this",
+        "Ask for the rights to the tables whose names begin with fairveil_ledger.",
+    ),
+    (
+        ("25006",),
+        "a server that may be written to",
+        "Name the primary server, not a standby, or open it for reading only.",
+    ),
+    (
+        ("53100", "53200"),
+        "disk space on the server",
+        "Nothing was written. Free space and try again.",
+    ),
     (
         ("23",),
         "a line that keeps the rules of the tables",
         "Lines are only added, each one number further, and never charge more than all.",
     ),
-    (("42P07", "42723", "42710"), "a database without other tables of these names", "Use a database or a schema of its own."),
+    (
+        ("42P07", "42723", "42710"),
+        "a database without other tables of these names",
+        "Use a database or a schema of its own.",
+    ),
 )
 
 
@@ -354,7 +429,9 @@ def _driver() -> Any:
         import psycopg
     except ImportError as error:
         remedy = "pip install 'fairveil[sql]'"
-        raise InputError(complaint(expected="psycopg 3", of="ledger", got=str(error), remedy=remedy)) from None
+        raise InputError(
+            complaint(expected="psycopg 3", of="ledger", got=str(error), remedy=remedy)
+        ) from None
     return psycopg
 
 

@@ -1,15 +1,17 @@
-"""A ledger in a file: SQLite with a write-ahead log, each commit on the disk before it is acknowledged.
+"""A ledger in a file: SQLite with a write-ahead log, each commit on the disk before it is
+acknowledged.
 
-Versions of SQLite before 3.51.3 may lose a commit when one connection copies the log into the database while another begins the
-log anew. Here nobody does the one while another may do the other: the log is never copied by itself, only by a connection
-beside one that holds the right to write and does not use it (`_shorten`), and by whoever closes the file as the last.
+Versions of SQLite before 3.51.3 may lose a commit when one connection copies the log into the
+database while another begins the log anew. Here nobody does the one while another may do the other:
+the log is never copied by itself, only by a connection beside one that holds the right to write and
+does not use it (`_shorten`), and by whoever closes the file as the last.
 
 Guarantees (tests/privacy/ledger/test_ledger_sqlite.py, and those of `store`):
 1. Every acknowledged line outlives the loss of power at any moment, and no line is half there.
-2. The file is its owner's alone (0600) from the first moment; a file that is not a ledger is refused and stays as it is. Where
-   a ledger could not be begun, no empty file is left.
-3. What SQLite or the system refuses (a full disk, rights, a locked or damaged file) is a typed error, and nothing is half
-   written.
+2. The file is its owner's alone (0600) from the first moment; a file that is not a ledger is
+   refused and stays as it is. Where a ledger could not be begun, no empty file is left.
+3. What SQLite or the system refuses (a full disk, rights, a locked or damaged file) is a typed
+   error, and nothing is half written.
 4. A line is written to the file that has the name now, and that has no other name: see `one_name`.
 """
 
@@ -33,8 +35,25 @@ from .connections import Connections
 from .entries import Entry
 from .one_name import Name, moved, require_one_link
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
-from .sqlite_connection import LONG_LOG, SHORT_LOG, Connection, has_transaction, is_at, nobody, size_of
-from .sqlite_refusals import BUSY, PATIENCE, REFUSED, code, no_ledger, refusal, require_file, unreachable
+from .sqlite_connection import (
+    LONG_LOG,
+    SHORT_LOG,
+    Connection,
+    has_transaction,
+    is_at,
+    nobody,
+    size_of,
+)
+from .sqlite_refusals import (
+    BUSY,
+    PATIENCE,
+    REFUSED,
+    code,
+    no_ledger,
+    refusal,
+    require_file,
+    unreachable,
+)
 from .sqlite_rules import ALL_RULES, SMALL, require_rules
 from .store import Page
 from .tables import Ask, Beginning, Lines, TablePage, TableStore
@@ -49,14 +68,17 @@ W = TypeVar("W", bound="_Writer")
 OPENINGS = 3
 
 
-# Closing any descriptor of a file gives up all of the process's locks on it: no connection may be open while it is made.
+# Closing any descriptor of a file gives up all of the process's locks on it: no connection may be
+# open while it is made.
 _making = threading.RLock()
 
 
 class SQLiteStore(TableStore):
     """A `Store` in a file."""
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool, read_only: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, create: bool, read_only: bool = False
+    ) -> None:
         if create and read_only:
             raise not_for_reading("create")
         self._path = Path(os.path.abspath(os.fspath(path)))
@@ -65,7 +87,9 @@ class SQLiteStore(TableStore):
         self._read_only = read_only
         self._create = create
         self._made: tuple[int, int] | None = None
-        self._connections = Connections(self._opened, self._is_current, os.path.realpath(self._path))
+        self._connections = Connections(
+            self._opened, self._is_current, os.path.realpath(self._path)
+        )
         self._connections.lent(lambda connection: None)
         self._create = False
 
@@ -79,7 +103,9 @@ class SQLiteStore(TableStore):
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         try:
-            within(_Transaction(self, Beginning, None), lambda begun: begun.begin(dataset, first, rest))
+            within(
+                _Transaction(self, Beginning, None), lambda begun: begun.begin(dataset, first, rest)
+            )
         except BaseException:
             self._take_back()
             raise
@@ -101,24 +127,32 @@ class SQLiteStore(TableStore):
     def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         """A reading of its own."""
         return self._connections.lent(
-            lambda connection: self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
+            lambda connection: self._patiently(
+                lambda: connection.link.execute(statement, parameters).fetchall()
+            )
         )
 
     def _require_fitting(self, connection: Connection, dataset: str) -> None:
         """Once in a file: what is there fits, read while others may write."""
         if (connection.file, dataset) in self._marks:
             return
-        (pages,), (size,) = (self._ask(f"PRAGMA {name}", ())[0] for name in ("page_count", "page_size"))
+        (pages,), (size,) = (
+            self._ask(f"PRAGMA {name}", ())[0] for name in ("page_count", "page_size")
+        )
         if pages * size <= SMALL:
             ((said,), *_) = self._ask("PRAGMA integrity_check(1)", ())
             if said != "ok":
-                raise damaged(self.shown, "".join(letter if letter.isprintable() else "?" for letter in str(said))[:200])
+                raise damaged(
+                    self.shown,
+                    "".join(letter if letter.isprintable() else "?" for letter in str(said))[:200],
+                )
         mark = self._lines.fitting(dataset, None)
         if mark is not None:
             self._marks[connection.file, dataset] = mark
 
     def _start(self, connection: Connection) -> None:
-        """A transaction that nobody else can enter, in a file that is still the one of this name, by this version's rules."""
+        """A transaction that nobody else can enter, in a file that is still the one of this name,
+        by this version's rules."""
         link = connection.link
         self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
         size = size_of(connection.log)
@@ -129,7 +163,9 @@ class SQLiteStore(TableStore):
             self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
         self._require_current(connection)
         # Another program may have changed the tables since this connection was opened.
-        migrations.require_known(self._tried(lambda: self._version(link)), self.shown, read_only=False)
+        migrations.require_known(
+            self._tried(lambda: self._version(link)), self.shown, read_only=False
+        )
         rules = self._tried(lambda: link.execute("PRAGMA schema_version").fetchone()[0])
         if rules != connection.rules:
             require_rules(self._tried(lambda: link.execute(ALL_RULES).fetchall()), self.shown)
@@ -145,9 +181,11 @@ class SQLiteStore(TableStore):
         require_one_link(status, self.shown)
 
     def _shorten(self, connection: Connection) -> None:
-        """Copy the log into the database while this connection keeps everybody from writing, so that the next one to write may
-        begin the log anew. A log that a reader holds up is tried again when it has grown."""
-        with suppress(sqlite3.Error), closing(self._linked("rw")) as beside:  # what is not copied now stays in the log
+        """Copy the log into the database while this connection keeps everybody from writing, so
+        that the next one to write may begin the log anew. A log that a reader holds up is tried
+        again when it has grown."""
+        # what is not copied now stays in the log
+        with suppress(sqlite3.Error), closing(self._linked("rw")) as beside:
             beside.execute("PRAGMA synchronous = FULL")
             beside.execute("PRAGMA checkpoint_fullfsync = ON")
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -200,7 +238,11 @@ class SQLiteStore(TableStore):
 
     def _linked(self, mode: str) -> sqlite3.Connection:
         link = sqlite3.connect(
-            f"{self._path.as_uri()}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+            f"{self._path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             # No connection copies the log by itself: see above.
@@ -214,7 +256,9 @@ class SQLiteStore(TableStore):
     def _make_file(self) -> None:
         """An empty file, the owner's alone. SQLite gives its log the same rights."""
         try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+            descriptor = os.open(
+                self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600
+            )
         except FileExistsError:
             return
         except OSError as error:
@@ -224,8 +268,8 @@ class SQLiteStore(TableStore):
         os.close(descriptor)
 
     def _take_back(self) -> None:
-        """Remove the file that was made here if no ledger was begun in it. Whoever is about to begin one there finds, before it
-        is kept, that the file was moved."""
+        """Remove the file that was made here if no ledger was begun in it. Whoever is about to
+        begin one there finds, before it is kept, that the file was moved."""
         made = self._made
         if made is None or not is_at(self._path, made):
             return
@@ -235,9 +279,12 @@ class SQLiteStore(TableStore):
                 os.unlink(self._path)
             return
         with suppress(Exception), closing(self._linked("rw")) as link:
-            link.execute("PRAGMA locking_mode = EXCLUSIVE")  # without the log's index beside, for which there may be no room
+            # without the log's index beside, for which there may be no room
+            link.execute("PRAGMA locking_mode = EXCLUSIVE")
             link.execute("BEGIN EXCLUSIVE")
-            if not Lines(lambda asked, given: link.execute(asked, given).fetchall(), self.shown).datasets():
+            if not Lines(
+                lambda asked, given: link.execute(asked, given).fetchall(), self.shown
+            ).datasets():
                 for end in ("-wal", "-shm", ""):
                     with suppress(FileNotFoundError):
                         os.unlink(f"{self._path}{end}")
@@ -269,7 +316,11 @@ class SQLiteStore(TableStore):
         version = int(link.execute("PRAGMA user_version").fetchone()[0])
         if application == migrations.APPLICATION and version > 0:
             return version
-        if application == 0 and version == 0 and not link.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall():
+        if (
+            application == 0
+            and version == 0
+            and not link.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        ):
             return 0
         self._refuse("another program's database")
 
@@ -279,7 +330,12 @@ class SQLiteStore(TableStore):
         if mode != "wal":
             remedy = "Put it on a disk of this machine; for several machines use PostgreSQL."
             raise LedgerError(
-                complaint(expected="a disk that takes a write-ahead log", of=self.shown, got=f"the mode {mode}", remedy=remedy)
+                complaint(
+                    expected="a disk that takes a write-ahead log",
+                    of=self.shown,
+                    got=f"the mode {mode}",
+                    remedy=remedy,
+                )
             )
         for setting in (
             "synchronous = FULL",
@@ -290,7 +346,8 @@ class SQLiteStore(TableStore):
             self._patiently(lambda setting=setting: link.execute(f"PRAGMA {setting}"))  # type: ignore[misc]
 
     def _is_current(self, connection: Connection) -> bool:
-        """Not where the file was moved away or replaced: what was written there would be forgotten."""
+        """Not where the file was moved away or replaced: what was written there would be
+        forgotten."""
         return is_at(self._path, connection.file)
 
     def _patiently(self, action: Callable[[], T]) -> T:
@@ -323,7 +380,9 @@ class _Writer(Protocol):
 class _Transaction(Block[W], Generic[W]):
     """A transaction that nobody else can enter."""
 
-    def __init__(self, store: SQLiteStore, made: Callable[[Ask, str], W], dataset: str | None) -> None:
+    def __init__(
+        self, store: SQLiteStore, made: Callable[[Ask, str], W], dataset: str | None
+    ) -> None:
         if store._read_only:
             raise not_for_reading("write")
         self._store, self._made, self._dataset = store, made, dataset
@@ -341,7 +400,8 @@ class _Transaction(Block[W], Generic[W]):
             store._require_fitting(connection, self._dataset)
         self._connection = connection  # from here on what is undone is this block's
         connection.block = weakref.ref(self)
-        if connection.link.in_transaction:  # of a block that was interrupted, and again while it was undone
+        # of a block that was interrupted, and again while it was undone
+        if connection.link.in_transaction:
             connection.link.execute("ROLLBACK")
         store._start(connection)
         self._page = self._made(self._ask, store.shown)
@@ -352,7 +412,9 @@ class _Transaction(Block[W], Generic[W]):
         if connection is None or os.getpid() != self._process:
             raise changed_by_a_child(self._store.shown)
         try:
-            return self._store._tried(lambda: connection.link.execute(statement, parameters).fetchall())
+            return self._store._tried(
+                lambda: connection.link.execute(statement, parameters).fetchall()
+            )
         except LedgerError:
             self._failed = True
             raise

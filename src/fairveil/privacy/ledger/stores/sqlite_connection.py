@@ -1,4 +1,5 @@
-"""A connection to a ledger's file, and what can be asked of files and connections without waiting for either."""
+"""A connection to a ledger's file, and what can be asked of files and connections without waiting
+for either."""
 
 from __future__ import annotations
 

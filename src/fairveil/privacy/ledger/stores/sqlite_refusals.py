@@ -24,9 +24,15 @@ def refusal(error: BaseException, shown: str) -> LedgerError:
             return kind(complaint(expected=expected, of=shown, got=str(error), remedy=remedy))
     if not isinstance(error, sqlite3.Error):
         expected, remedy = _DAMAGED[1:]
-        return LedgerError(complaint(expected=expected, of=shown, got=_printable(error), remedy=remedy))
+        return LedgerError(
+            complaint(expected=expected, of=shown, got=_printable(error), remedy=remedy)
+        )
     remedy = "Nothing was written. Look at the disk and the file, and try again."
-    return LedgerError(complaint(expected="a ledger that can be used", of=shown, got=_printable(error), remedy=remedy))
+    return LedgerError(
+        complaint(
+            expected="a ledger that can be used", of=shown, got=_printable(error), remedy=remedy
+        )
+    )
 
 
 def unreachable(error: Exception, path: Path) -> FairveilError:
@@ -34,11 +40,18 @@ def unreachable(error: Exception, path: Path) -> FairveilError:
     if isinstance(error, FileNotFoundError):
         remedy = "Make the folder first."
         return DataNotFoundError(
-            complaint(expected="a folder to put the ledger in", of=str(path), got=f"no {path.parent}", remedy=remedy)
+            complaint(
+                expected="a folder to put the ledger in",
+                of=str(path),
+                got=f"no {path.parent}",
+                remedy=remedy,
+            )
         )
     remedy = "Name a file in a folder that you may write to, on a disk with space."
     got = getattr(error, "strerror", None) or str(error)
-    return LedgerError(complaint(expected="a file that can be reached", of=str(path), got=got, remedy=remedy))
+    return LedgerError(
+        complaint(expected="a file that can be reached", of=str(path), got=got, remedy=remedy)
+    )
 
 
 def require_file(path: Path) -> None:
@@ -55,13 +68,19 @@ def require_file(path: Path) -> None:
     except OSError as error:
         raise unreachable(error, path) from None
     remedy = "Begin one with Ledger.create, or name the file that it is in."
-    raise DataNotFoundError(complaint(expected="the file of a ledger", of=str(path), got=found, remedy=remedy))
+    raise DataNotFoundError(
+        complaint(expected="the file of a ledger", of=str(path), got=found, remedy=remedy)
+    )
 
 
 def no_ledger(found: str, shown: str) -> LedgerError:
     """Another program's file."""
-    remedy = "Begin a ledger with Ledger.create in a file of its own, or name the file that one is in."
-    return LedgerError(complaint(expected="the file of a ledger", of=shown, got=found, remedy=remedy))
+    remedy = (
+        "Begin a ledger with Ledger.create in a file of its own, or name the file that one is in."
+    )
+    return LedgerError(
+        complaint(expected="the file of a ledger", of=shown, got=found, remedy=remedy)
+    )
 
 
 def code(error: BaseException) -> int | None:
@@ -85,14 +104,21 @@ _WAYS_OUT = (
     (
         BUSY,
         f"its turn within {PATIENCE:.0f} seconds",
-        "Another program has it open and does not let go: find it (on Linux: fuser FILE) and end it.",
+        "Another program has it open and does not let go: find it (on Linux: fuser FILE) and end "
+        "it.",
     ),
     ((sqlite3.SQLITE_FULL,), "space on the disk", "Nothing was written. Free space and try again."),
     _DAMAGED,
     (
-        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH),
+        (
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_PERM,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_AUTH,
+        ),
         "a file and a folder that may be written to",
-        "Readers, too, need a log beside the file: ask for the rights to the folder, or copy the ledger.",
+        "Readers, too, need a log beside the file: ask for the rights to the folder, or copy the "
+        "ledger.",
     ),
     (
         (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),

@@ -1,9 +1,12 @@
 """Where a ledger's lines are kept: what every store must do, and the one in memory.
 
 Guarantees (tests/privacy/ledger/test_ledger_stores.py, one suite for all stores):
-1. While one writer is inside `writing`, nobody else is, in this process or another; what it read is still so when it appends.
-2. What was appended inside `writing` is there for good once the block has ended, and not at all if it raised.
-3. Lines are only ever added, numbered one after another; the head says the last one's number and hash.
+1. While one writer is inside `writing`, nobody else is, in this process or another; what it read is
+   still so when it appends.
+2. What was appended inside `writing` is there for good once the block has ended, and not at all if
+   it raised.
+3. Lines are only ever added, numbered one after another; the head says the last one's number and
+   hash.
 4. No message and no `repr` of a store shows the password of its address.
 """
 
@@ -55,7 +58,8 @@ class Store(Protocol):
         """Begin the lines of a data set, all of these or none; an error where it has some."""
 
     def writing(self, dataset: str) -> Block[Page]:
-        """The only writer of this data set, for as long as the block lasts; an error where there is no such data set."""
+        """The only writer of this data set, for as long as the block lasts; an error where there is
+        no such data set."""
 
     def last(self, dataset: str) -> Entry:
         """The last line."""
@@ -73,7 +77,8 @@ class Store(Protocol):
         """The lines of one spend, in order."""
 
     def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
-        """(kind, spend, under, units) of every line, in order: what a summary needs, without the contents."""
+        """(kind, spend, under, units) of every line, in order: what a summary needs, without the
+        contents."""
 
     def close(self) -> None:
         """Let go of connections; the next use opens them again."""
@@ -144,8 +149,17 @@ class _MemoryBlock(Block[Page]):
     def _begin(self) -> Page:
         store = self._store
         if os.getpid() != store._process:
-            remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
-            raise LedgerError(complaint(expected="the process that began it", of="memory", got="a fork of it", remedy=remedy))
+            remedy = (
+                "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
+            )
+            raise LedgerError(
+                complaint(
+                    expected="the process that began it",
+                    of="memory",
+                    got="a fork of it",
+                    remedy=remedy,
+                )
+            )
         if store._writer == threading.get_ident():
             raise one_inside_another(store.shown)
         self._taking = True
@@ -162,7 +176,8 @@ class _MemoryBlock(Block[Page]):
         if self._taking:
             if self._store._writer == threading.get_ident():
                 self._store._writer = 0
-            with suppress(RuntimeError):  # it was interrupted before it had the lock, or after it gave it back
+            # it was interrupted before it had the lock, or after it gave it back
+            with suppress(RuntimeError):
                 self._store._lock.release()
             self._taking = False
 
@@ -182,7 +197,8 @@ class _MemoryPage:
         return [entry for entry in (*self._lines, *self.added) if entry.spend == spend]
 
     def append(self, entry: Entry) -> None:
-        follows(self.head(), Entry.from_dict(entry.to_dict()))  # as strictly as where lines are read again
+        # as strictly as where lines are read again
+        follows(self.head(), Entry.from_dict(entry.to_dict()))
         self.added.append(entry)
 
 
@@ -197,7 +213,12 @@ def exists(dataset: str, shown: str) -> LedgerError:
     """A budget is begun once."""
     remedy = "Open it with Ledger.open, or give the new budget another name."
     return LedgerError(
-        complaint(expected=f"a data set that {shown} has no ledger of", of="dataset", got=dataset, remedy=remedy)
+        complaint(
+            expected=f"a data set that {shown} has no ledger of",
+            of="dataset",
+            got=dataset,
+            remedy=remedy,
+        )
     )
 
 

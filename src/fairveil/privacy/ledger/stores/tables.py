@@ -1,6 +1,7 @@
 """A ledger's lines in the tables of `migrations`: the questions that every database answers alike.
 
-SQL is fixed text; values are parameters, marked ?. What is read is read strictly: a row that no ledger wrote is an error.
+SQL is fixed text; values are parameters, marked ?. What is read is read strictly: a row that no
+ledger wrote is an error.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ class Lines:
     def last(self, dataset: str) -> Entry:
         """The line with the largest number."""
         self.require_name(dataset)
-        query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? ORDER BY number DESC LIMIT 1"
+        query = (
+            f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? ORDER BY number DESC "
+            f"LIMIT 1"
+        )
         for row in self._ask(query, (dataset,)):
             return entry_of(row)
         raise self._none(dataset, "no line")
@@ -55,7 +59,9 @@ class Lines:
     def kept_head(self, dataset: str) -> tuple[int, str]:
         """Number and hash as kept beside the lines."""
         self.require_name(dataset)
-        for number, hashed in self._ask("SELECT number, hash FROM fairveil_ledger_heads WHERE dataset = ?", (dataset,)):
+        for number, hashed in self._ask(
+            "SELECT number, hash FROM fairveil_ledger_heads WHERE dataset = ?", (dataset,)
+        ):
             return _number(number), str(hashed)
         raise self._none(dataset, "no head")
 
@@ -69,12 +75,18 @@ class Lines:
         self.require_name(dataset)
         if not spend.isprintable():
             return []
-        query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? AND spend = ? AND number >= 0 ORDER BY number"
+        query = (
+            f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? AND spend = ? AND "
+            f"number >= 0 ORDER BY number"
+        )
         return [entry_of(row) for row in self._ask(query, (dataset, spend))]
 
     def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
         """What a summary needs of every line."""
-        query = "SELECT number, kind, spend, under, units FROM fairveil_ledger_entries WHERE dataset = ?"
+        query = (
+            "SELECT number, kind, spend, under, units FROM fairveil_ledger_entries WHERE dataset = "
+            "?"
+        )
         rows = self._pages(query, dataset, 0, None, CHARGES_AT_ONCE)
         return ((kind, spend, under, _number(units)) for _, kind, spend, under, units in rows)
 
@@ -87,15 +99,20 @@ class Lines:
         raise self._none(dataset, "no first line")
 
     def fitting(self, dataset: str, mark: Mark | None) -> Mark | None:
-        """The mark at the last line of now, after the newest lines were found to fit each other, and the mark."""
+        """The mark at the last line of now, after the newest lines were found to fit each other,
+        and the mark."""
         self.require_name(dataset)
         query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ?"
-        last = self._ask("SELECT max(number) FROM fairveil_ledger_entries WHERE dataset = ?", (dataset,))[0][0]
+        last = self._ask(
+            "SELECT max(number) FROM fairveil_ledger_entries WHERE dataset = ?", (dataset,)
+        )[0][0]
         if last is None:
             return mark
         last = _number(last)
         first = max(0, last + 1 - MOST_READ)
-        there = "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = ?"
+        there = (
+            "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = ?"
+        )
         if mark is not None and not self._ask(there, (dataset, mark.number, mark.hash)):
             mark = None  # somebody put an older copy in its place
         if mark is not None and mark.number >= first:
@@ -104,7 +121,12 @@ class Lines:
             mark = BEFORE_ALL
         else:
             mark = None
-        rows = self._rows(f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {LINES_AT_ONCE}", dataset, first, last)
+        rows = self._rows(
+            f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {LINES_AT_ONCE}",
+            dataset,
+            first,
+            last,
+        )
         return read_on(mark, rows, f"{dataset} in {self._shown}")
 
     def require_name(self, dataset: str) -> None:
@@ -112,15 +134,27 @@ class Lines:
         if not dataset.isprintable():
             raise missing(dataset, self.datasets(), self._shown)
 
-    def _pages(self, query: str, dataset: str, first: int, limit: int | None, size: int) -> Iterator[tuple[Any, ...]]:
+    def _pages(
+        self, query: str, dataset: str, first: int, limit: int | None, size: int
+    ) -> Iterator[tuple[Any, ...]]:
         self.require_name(dataset)
-        last = self._ask("SELECT max(number) FROM fairveil_ledger_entries WHERE dataset = ?", (dataset,))[0][0]
+        last = self._ask(
+            "SELECT max(number) FROM fairveil_ledger_entries WHERE dataset = ?", (dataset,)
+        )[0][0]
         if last is None:
             raise self._none(dataset, "no line")
         last = _number(last) if limit is None else min(_number(last), first + limit - 1)
-        return self._rows(f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {size}", dataset, first, last, size)
+        return self._rows(
+            f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {size}",
+            dataset,
+            first,
+            last,
+            size,
+        )
 
-    def _rows(self, query: str, dataset: str, first: int, last: int, size: int = LINES_AT_ONCE) -> Iterator[tuple[Any, ...]]:
+    def _rows(
+        self, query: str, dataset: str, first: int, last: int, size: int = LINES_AT_ONCE
+    ) -> Iterator[tuple[Any, ...]]:
         while first <= last:
             rows = self._ask(query, (dataset, first, last))
             yield from rows
@@ -133,7 +167,14 @@ class Lines:
         if dataset not in known:
             return missing(dataset, known, self._shown)
         remedy = "Somebody changed the tables: look at `fairveil ledger check`, and restore a copy."
-        return LedgerError(complaint(expected="lines and their head", of=f"{dataset} in {self._shown}", got=got, remedy=remedy))
+        return LedgerError(
+            complaint(
+                expected="lines and their head",
+                of=f"{dataset} in {self._shown}",
+                got=got,
+                remedy=remedy,
+            )
+        )
 
 
 class TableStore(ABC):
@@ -193,12 +234,20 @@ class Beginning:
         """All of these lines; an error where the data set has some."""
         if not dataset or not dataset.isprintable():
             remedy = "Name the data set by letters, digits and signs."
-            raise LedgerError(complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy))
+            raise LedgerError(
+                complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy)
+            )
         follows(None, _strictly(first))
         tables = ("fairveil_ledger_heads", "fairveil_ledger_entries")
-        if any(self._ask(f"SELECT 1 FROM {table} WHERE dataset = ? LIMIT 1", (dataset,)) for table in tables):
+        if any(
+            self._ask(f"SELECT 1 FROM {table} WHERE dataset = ? LIMIT 1", (dataset,))
+            for table in tables
+        ):
             raise exists(dataset, self._shown)
-        self._ask("INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)", (dataset, 0, first.hash))
+        self._ask(
+            "INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)",
+            (dataset, 0, first.hash),
+        )
         _insert(self._ask, dataset, first)
         page = TablePage(self._ask, dataset, self._shown)
         for entry in rest:
@@ -207,7 +256,8 @@ class Beginning:
 
 
 class TablePage:
-    """A `Page` inside a transaction that nobody else can enter. `mark`: up to where its lines were found to fit before."""
+    """A `Page` inside a transaction that nobody else can enter. `mark`: up to where its lines were
+    found to fit before."""
 
     def __init__(self, ask: Ask, dataset: str, shown: str, mark: Mark | None = None) -> None:
         self._ask = ask
@@ -222,15 +272,23 @@ class TablePage:
                     expected=f"the line {kept[0]} that the head names as the last one",
                     of=f"{dataset} in {shown}",
                     got=f"line {self._head.number}",
-                    remedy="Lines were taken away or added: look at `fairveil ledger check`, and restore a copy.",
+                    remedy="Lines were taken away or added: look at `fairveil ledger check`, and "
+                    "restore a copy.",
                 )
             )
-        if self._head.hash != self._head.digest():  # also where the mark is at this line: it may have been damaged since
-            raise damaged(f"{dataset} in {shown}", f"line {self._head.number}, which is not what its hash was made of")
+        # also where the mark is at this line: it may have been damaged since
+        if self._head.hash != self._head.digest():
+            raise damaged(
+                f"{dataset} in {shown}",
+                f"line {self._head.number}, which is not what its hash was made of",
+            )
         if mark is None or mark.hash != self._head.hash:
             mark = self._lines.fitting(dataset, mark)
         if mark != Mark.of(self._head):
-            raise damaged(f"{dataset} in {shown}", f"line {self._head.number}, which does not follow those before it")
+            raise damaged(
+                f"{dataset} in {shown}",
+                f"line {self._head.number}, which does not follow those before it",
+            )
 
     @property
     def mark(self) -> Mark:

@@ -1,12 +1,16 @@
-"""Is what a grant relies on what a ledger wrote? Read and worked out again before a line is added, at a bounded price.
+"""Is what a grant relies on what a ledger wrote? Read and worked out again before a line is added,
+at a bounded price.
 
-A reservation relies on the terms (the first line), on the sums of the last line, and on nothing having been left out before
-it. So before the first line that a store adds, the newest lines are read: each must be what its hash was made of, follow the
-line before it, and add to its sums. From then on only what was written since is read, which mostly is the last line.
+A reservation relies on the terms (the first line), on the sums of the last line, and on nothing
+having been left out before it. So before the first line that a store adds, the newest lines are
+read: each must be what its hash was made of, follow the line before it, and add to its sums. From
+then on only what was written since is read, which mostly is the last line.
 
 Guarantees (tests/privacy/ledger/test_ledger_damage.py):
-1. Before a line is added, each of the newest `MOST_READ` lines has its own hash, follows the line before it, and has its sums.
-2. What it costs does not grow with the history beyond `MOST_READ` lines, and is paid once by each store.
+1. Before a line is added, each of the newest `MOST_READ` lines has its own hash, follows the line
+   before it, and has its sums.
+2. What it costs does not grow with the history beyond `MOST_READ` lines, and is paid once by each
+   store.
 """
 
 from __future__ import annotations
@@ -45,8 +49,8 @@ BEFORE_ALL = Mark(-1, FIRST_PREVIOUS, 0, 0)
 
 
 def read_on(mark: Mark | None, rows: Iterable[Sequence[Any]], of: str) -> Mark | None:
-    """The mark at the last of these rows (as `tables.COLUMNS` has them), which must follow each other, and the mark. Without
-    one the first row is where it begins."""
+    """The mark at the last of these rows (as `tables.COLUMNS` has them), which must follow each
+    other, and the mark. Without one the first row is where it begins."""
     for row in rows:
         mark = _after(mark, row, of)
     return mark
@@ -58,7 +62,9 @@ def _after(mark: Mark | None, row: Sequence[Any], of: str) -> Mark:
     if any(type(value) is not int for value in (number, units, leak, spent, leaked)) or not all(
         isinstance(value, int | str) for value in row
     ):
-        raise damaged(of, f"line {str(number)[:40]}, which holds something else than text and whole numbers")
+        raise damaged(
+            of, f"line {str(number)[:40]}, which holds something else than text and whole numbers"
+        )
     text = json.dumps(hashed, separators=(",", ":"), ensure_ascii=True)
     if hashlib.sha256(text.encode()).hexdigest() != found:
         raise damaged(of, f"line {number}, which is not what its hash was made of")
@@ -72,5 +78,9 @@ def _after(mark: Mark | None, row: Sequence[Any], of: str) -> Mark:
 
 def damaged(of: str, got: str) -> LedgerError:
     """Lines that no ledger wrote: nothing is granted on them."""
-    remedy = "Nothing was written. Look at `fairveil ledger check`, and restore an export or a copy."
-    return LedgerError(complaint(expected="lines that fit each other", of=of, got=got, remedy=remedy))
+    remedy = (
+        "Nothing was written. Look at `fairveil ledger check`, and restore an export or a copy."
+    )
+    return LedgerError(
+        complaint(expected="lines that fit each other", of=of, got=got, remedy=remedy)
+    )
