@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from test_modules import modules
 
-MOST_ANY = 0.038
+MOST_ANY = 0.01
 """Share of annotated parameters with a bare Any. Make it smaller when you replace some; never
 larger."""
 SETTERS = ("_checks", "privacy.noise.guarded")

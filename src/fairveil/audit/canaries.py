@@ -277,7 +277,7 @@ class _Made:
     is_estimator: bool
 
     @staticmethod
-    def of(target: Any, schema: Schema | None, canaries: int, rows: int, seed: int) -> _Made:
+    def of(target: object, schema: Schema | None, canaries: int, rows: int, seed: int) -> _Made:
         is_estimator = hasattr(target, "get_params") and hasattr(target, "fit")
         facts = schema if schema is not None else getattr(target, "schema", None)
         if not isinstance(facts, Schema):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -157,7 +157,7 @@ def _items(ledger: Ledger) -> tuple[tuple[str, str], ...]:
     return items(ledger.terms, next(ledger.history(0, 1)))
 
 
-def _headed(pairs: Any) -> list[str]:
+def _headed(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{heading:{BESIDE}}{on_one_line(words)}" for heading, words in pairs]
 
 

@@ -29,6 +29,7 @@ from ..metrics import GroupTable, group_table
 from ..metrics.inputs import read_decisions
 from ..metrics.intervals import largest
 from ..metrics.measures import tally
+from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, Shown
 from .methods import Asked
@@ -50,7 +51,7 @@ class Measured:
 def measure(
     notion: Notion,
     truth: Truth,
-    prediction: Any,
+    prediction: Values,
     *,
     groups: Cells | str = "product",
     classes: Sequence[Hashable] | None = None,
@@ -102,7 +103,7 @@ def population_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
     return None if not found else {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)]
 
 
-def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
+def _lines_of(clf: Fitted, notion: Notion) -> list[ConstraintLine]:
     """None where groups are not told apart, and the notion does."""
     if clf.cells_ is None and uses_groups(notion):
         return []
@@ -111,7 +112,7 @@ def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
 
 
 def objectives_said(
-    clf: Fitted, asked: Asked, truth: Truth | None, prediction: ColumnsLike
+    clf: Fitted, asked: Asked, truth: Truth | None, prediction: Values | None
 ) -> Iterator[str]:
     """A sentence for what is minimized: its noisy training value, and the exact one on held-out
     rows."""
@@ -179,11 +180,11 @@ def _said(head: str, value: float, noise: float, held: float | None) -> str:
 
 
 def objective_values(
-    objective: Objective, clf: Fitted, truth: Truth | None, prediction: Any
+    objective: Objective, clf: Fitted, truth: Truth | None, prediction: Values | None
 ) -> float | None:
     """Its exact value for the law of decisions; None where nothing was held out, or its groups are
     not there."""
-    if truth is None or (objective.needs_groups and clf.cells_ is None):
+    if truth is None or prediction is None or (objective.needs_groups and clf.cells_ is None):
         return None
     everyone: Any = np.zeros(len(prediction))
     read = read_decisions(
@@ -199,7 +200,11 @@ def objective_values(
 
 
 def table_of(
-    truth: Truth, prediction: ColumnsLike, *, groups: Cells | str = "product", classes: Any = None
+    truth: Truth,
+    prediction: ColumnsLike,
+    *,
+    groups: Cells | str = "product",
+    classes: Sequence[Hashable] | None = None,
 ) -> GroupTable:
     """The group table; without groups everyone is in one."""
     columns: Any = truth.groups or {

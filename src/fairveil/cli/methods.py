@@ -279,9 +279,8 @@ def _group_objective(wishes: Wishes) -> Asked:
         arguments["loss"] = "log"
     if wishes.confidence is None:
         return Asked(constraint.notions, arguments, constraint.bounds, objective)
-    certified = _bounded(
-        replace(wishes, constraint=None if not constraint.notions else list(constraint.notions))
-    ).arguments  # type: ignore[arg-type]
+    notions: Any = list(constraint.notions) or None
+    certified = _bounded(replace(wishes, constraint=notions)).arguments
     beside = {name: value for name, value in certified.items() if name != "constraints"}
     arguments["constraint"] = [*constraint.bounds, *certified["constraints"]]
     return Asked(constraint.notions, arguments | beside, constraint.bounds, objective)

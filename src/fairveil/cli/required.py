@@ -4,10 +4,9 @@ value and the held-out one."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from .._types import ColumnsLike
 from ..estimators import GroupObjectiveClassifier, TailoredClassifier
 from ..fairness import Notion
 from ..fairness.gap_notion import GapNotion
@@ -17,6 +16,7 @@ from ..fairness.rates import RateConstraint
 from ..fairness.sentences import sentence
 from ..figures import GAP, GapFigure, Measure
 from ..figures.contents import Unit
+from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, by_chance
 from .measured import (
@@ -45,7 +45,7 @@ def figures_of(
     method: Method,
     asked: Asked,
     truth: Truth | None,
-    prediction: ColumnsLike,
+    prediction: Values | None,
     held: Sample | None,
 ) -> list[GapFigure]:
     """One for each notion and each other bound, in the order in which they were asked for."""
@@ -55,7 +55,7 @@ def figures_of(
         if not method.bounds and clf.cells_ is None:  # nothing was told apart; the notes say so
             continue
         measured = None
-        if truth is not None:
+        if truth is not None and prediction is not None:
             measured = measure(
                 notion, truth, prediction, groups=clf.cells_ or "product", classes=classes
             )
@@ -123,7 +123,7 @@ def named(notion: Notion) -> tuple[str, Measure]:
 
 
 def _bound_figure(
-    clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: ColumnsLike
+    clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: Values | None
 ) -> GapFigure:
     """Of a bound on an objective that is no notion: on held-out rows it has a value, and no
     interval."""
@@ -156,7 +156,8 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
     ]
     lines, bounds = clf.constraint_report_.lines, clf.group_loss_bound
     loss = Measure("mean log loss", "plain")
-    if not isinstance(bounds, dict):
+    if not isinstance(bounds, Mapping):
+        assert bounds is not None
         worst = max(lines, key=lambda line: line.value, default=None)
         known = [one for one in lost if one is not None]
         return [

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import ColumnsLike
+from .._types import ColumnsLike, TableLike
 from ..errors import InputError, complaint
 from .handed import Handed, frame_of, line_of, weights_of
 from .libraries import missing
@@ -60,7 +60,7 @@ def from_dataset(dataset: object) -> Handed:
 
 
 def to_dataset(
-    X: Any,
+    X: TableLike,
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
     *,

@@ -26,8 +26,10 @@ from .. import fairness as notions
 from .._types import ColumnsLike
 from ..errors import InputError, complaint
 from ..estimators import OddsPostProcessor, OracleGameClassifier
+from ..facts import Schema
 from ..metrics import demographic_parity_gap, equalized_odds_gap, group_table
 from ..metrics.inputs import read_decisions
+from ..models.model import RandomState
 from .libraries import missing
 
 BOUND = 0.01
@@ -113,8 +115,8 @@ def ExponentiatedGradient(  # noqa: N802
     epsilon: float = 1.0,
     delta: float = 1e-6,
     protects: str = "records",
-    schema: object = None,
-    random_state: object = None,
+    schema: Schema | None = None,
+    random_state: RandomState = None,
     ledger: object = None,
     **others: object,
 ) -> OracleGameClassifier:
@@ -171,8 +173,8 @@ def ThresholdOptimizer(  # noqa: N802
     epsilon: float = 1.0,
     delta: float = 1e-6,
     protects: str = "records",
-    schema: object = None,
-    random_state: object = None,
+    schema: Schema | None = None,
+    random_state: RandomState = None,
     ledger: object = None,
     **others: object,
 ) -> OddsPostProcessor:

@@ -52,7 +52,7 @@ def frame_of(given: Any, of: str) -> Any:
     return frame
 
 
-def line_of(given: Any, rows: int, of: str) -> Any:
+def line_of(given: object, rows: int, of: str) -> Any:
     """One plain value a row."""
     try:
         line = np.asarray(given)
@@ -71,7 +71,7 @@ def line_of(given: Any, rows: int, of: str) -> Any:
     return line
 
 
-def weights_of(given: Any, rows: int) -> Floats:
+def weights_of(given: object, rows: int) -> Floats:
     """Weights that a fit would take: finite, none below 0, one a row."""
     try:
         weights = np.asarray(given, np.float64)
@@ -86,7 +86,7 @@ def weights_of(given: Any, rows: int) -> Floats:
     return weights
 
 
-def names_of(given: Any, of: str) -> list[str]:
+def names_of(given: object, of: str) -> list[str]:
     """Names of columns, none of them twice."""
     if (
         isinstance(given, str)
@@ -100,7 +100,7 @@ def names_of(given: Any, of: str) -> list[str]:
     return list(given)
 
 
-def name_of(given: Any, of: str) -> str:
+def name_of(given: object, of: str) -> str:
     """One name of a column."""
     if not isinstance(given, str) or not given:
         remedy = f"Pass {of}='label', for example."

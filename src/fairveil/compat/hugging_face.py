@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._types import ColumnsLike, TableLike
 from ..errors import InputError, complaint
 from .handed import Handed, frame_of, line_of, name_of, names_of, weights_of
 from .libraries import missing
@@ -81,7 +82,9 @@ def from_dataset(
     return Handed(frame[chosen], frame[target].to_numpy(), frame[groups], weights)
 
 
-def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label") -> Any:
+def to_dataset(
+    X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike, *, target: str = "label"
+) -> Any:
     """A `datasets.Dataset` with the columns of `X`, then the sensitive ones (both frames or
     mappings), then the target."""
     import pandas as pd

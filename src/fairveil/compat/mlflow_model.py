@@ -25,6 +25,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..data.files import PathLike
 from ..errors import InputError, complaint
 from ..estimators import Certificate
 from ..estimators import load as load_folder
@@ -260,7 +261,7 @@ def _name(name: str) -> str:
     return NOT_IN_A_NAME.sub("_", name.replace("<=", "at most"))[:MOST_LETTERS]
 
 
-def _certificate(given: Any) -> dict[str, bytes]:
+def _certificate(given: Certificate | PathLike | None) -> dict[str, bytes]:
     """Read strictly: a certificate that does not follow from its counts is refused."""
     if given is None:
         return {}
@@ -271,7 +272,7 @@ def _certificate(given: Any) -> dict[str, bytes]:
     return {CERTIFICATE: text}
 
 
-def _report(given: Any) -> dict[str, bytes]:
+def _report(given: PathLike | None) -> dict[str, bytes]:
     if given is None:
         return {}
     page = Path(given)

@@ -137,12 +137,13 @@ def packed(estimator: object) -> dict[str, bytes]:
         return {file.name: file.read_bytes() for file in sorted(place.iterdir())}
 
 
-def unpacked(files: Any) -> Any:
+def unpacked(files: object) -> Any:
     """The estimator of such files."""
-    plain = isinstance(files, dict) and all(
-        isinstance(name, str) and _is_bytes(raw) for name, raw in files.items()
-    )
-    if not plain or len(files) > MOST_FILES:
+    if (
+        not isinstance(files, dict)
+        or len(files) > MOST_FILES
+        or not all(isinstance(name, str) and _is_bytes(raw) for name, raw in files.items())
+    ):
         raise _broken("files by name", type(files).__name__)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model"

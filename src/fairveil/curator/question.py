@@ -224,7 +224,7 @@ def _public_fields(kind: Hashable) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, kind)) if not field.name.startswith("_"))
 
 
-def _form(value: Any) -> Hashable:
+def _form(value: object) -> Hashable:
     if type(value) is Linear:
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
@@ -233,7 +233,7 @@ def _form(value: Any) -> Hashable:
         return value.key
     if hasattr(value, "form"):  # a network: all but its parameters
         return cast(Hashable, value.form)
-    return cast(Hashable, value)
+    return value
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from .encoding import Encoding
 from .file_lists import CSV, chained, files_of
 from .files import BROKEN_GZIP, PathLike, identity_of, is_gzip, open_text
 from .streamed import Chunk, Reader, StreamedRows, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ENGINES = ("auto", "pyarrow", "csv")
 BLANKS = " \t"
@@ -264,7 +267,7 @@ class _ArrowReader:
             ),
         )
 
-    def _raw(self, name: str, batch: Any) -> Raw:
+    def _raw(self, name: str, batch: pa.RecordBatch) -> Raw:
         import pyarrow.compute as pc
 
         cells = pc.utf8_trim(batch.column(str(self._positions[name])), BLANKS)

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FairveilError, InputError, complaint
 from ..facts.schema import Schema
@@ -16,6 +16,9 @@ from .encoding import Encoding
 from .file_lists import PARQUET, chained, files_of
 from .files import PathLike, identity_of, unreadable
 from .streamed import Chunk, Reader, StreamedRows, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BROKEN = (
     OSError,
@@ -145,7 +148,7 @@ class _Reader:
             pass
         raise unreadable(self._path, "a whole Parquet file")
 
-    def _names(self, file: Any) -> list[str]:
+    def _names(self, file: pq.ParquetFile) -> list[str]:
         names: list[str] | None = None
         with suppress(*BROKEN):
             names = file.schema_arrow.names

@@ -129,6 +129,6 @@ def checksum(raw: Any, shape: Shape) -> str:
     return found.hexdigest()
 
 
-def _padded(kind: Any, size: tuple[int, ...]) -> int:
+def _padded(kind: npt.DTypeLike, size: tuple[int, ...]) -> int:
     whole = int(np.dtype(kind).itemsize) * int(np.prod(size))
     return -(-whole // ALIGNED) * ALIGNED

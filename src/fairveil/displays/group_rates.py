@@ -56,9 +56,9 @@ class GroupRatesDisplay(Display):
         y_true: ColumnsLike,
         y_pred: ColumnsLike,
         *,
-        sensitive_features: Any,
+        sensitive_features: ColumnsLike,
         rate: str | None = None,
-        ax: Any = None,
+        ax: object = None,
         **options: Any,
     ) -> Self:
         """Draw a rate of decisions on these rows.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from .. import _checks
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
 from ..curator import Curator
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -69,7 +69,12 @@ class DescentClassifier(LinearClassifier):
     sensitive_as_feature: Any
 
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> Self:
         """Fit to a table X and labels y, matched by position.
 
@@ -268,7 +273,7 @@ class DescentClassifier(LinearClassifier):
         self._set_outcome(outcome)
         return True
 
-    def _blocks(self, X: Any) -> Any:
+    def _blocks(self, X: TableLike) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
 
 

@@ -10,11 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import _checks
+from .._types import ColumnsLike, TableLike
+from ..data.files import PathLike
 from ..errors import InputError, NoGroups, complaint
-from ..facts import Cells
+from ..facts import Cells, Schema
 from ..fairness import Notion
 from ..learning import Outcome, PenaltySettings, Settings
 from ..learning.lagrangian import fermi
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
@@ -196,26 +199,26 @@ class FermiClassifier(DescentClassifier):
         self,
         notion: str | Notion = "demographic_parity",
         strength: float = 1.0,
-        model: Any = None,
+        model: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         solver: Descent | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        certify: Any = None,
-        certify_share: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | Checkpoints | None = None,
+        certify: object = None,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.notion = notion
         self.strength = strength
@@ -241,7 +244,12 @@ class FermiClassifier(DescentClassifier):
 
     @certified
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> Self:
         """Fit to a table X and labels y, matched by position.
 

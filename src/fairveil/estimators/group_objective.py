@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet, InputError, complaint
-from ..facts import Cells, RowLayout, RowSource
+from ..facts import Cells, RowLayout, RowSource, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.group_objective.descent import plan_descent
 from ..learning.group_objective.exponential import Certain, plan_sampling
@@ -28,6 +29,7 @@ from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, forget_certificate
 from .faces import blind
@@ -256,30 +258,30 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def __init__(
         self,
-        objective: Any = "error",
-        constraint: Any = None,
+        objective: object = "error",
+        constraint: object = None,
         method: str = "linear-oracle",
-        decisions: Any = None,
+        decisions: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         solver: LinearOracle | Exponential | None = None,
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        model: Any = None,
-        certify_share: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | None = None,
+        model: object = None,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -307,7 +309,12 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     @certified
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> GroupObjectiveClassifier:
         """Fit to a table X and labels y, matched by position.
 
@@ -382,7 +389,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             warn_if_not_enforced(self.constraint_report_, outcome.kept, stacklevel=4)
         return self
 
-    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -443,7 +450,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _decides_by_chance(self) -> bool:
         return self.loss == "zero_one"
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Probability of each class.
 
         With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the
@@ -523,7 +530,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             self.decisions, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights")
         )
 
-    def _needs_scale(self, promise: Promise, X: Any) -> bool:
+    def _needs_scale(self, promise: Promise, X: TableLike) -> bool:
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then
         scaled by themselves."""
         named = (
@@ -556,7 +563,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             else "scaled"
         )
 
-    def _class(self, training: Training, listed: Sequence[Any], X: Any) -> Class | None:
+    def _class(self, training: Training, listed: Sequence[Any], X: TableLike) -> Class | None:
         """The finite list of decisions, if there is one."""
         layout = training.rows.layout
         if listed:
@@ -570,7 +577,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             "directions": directions,
             "labellings": Labellings,
         }
-        return named[self.decisions](layout)
+        return named[str(self.decisions)](layout)
 
     def _planned(self, problem: Problem, of: Class | None, training: Training) -> Search:
         """The search, planned and priced."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .. import _checks
+from .._types import ColumnsLike, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet, InputError, complaint
-from ..facts import Cells, RowSource
+from ..facts import Cells, RowSource, Schema
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
 from ..learning.least_squares.by_group import GroupRegression, plan_regression
@@ -17,6 +19,7 @@ from ..learning.least_squares.choice import CoefficientChoice, checked, plan_cho
 from ..learning.least_squares.hull import METHODS
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused
@@ -205,29 +208,29 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     def __init__(
         self,
-        objective: Any = "error",
-        constraint: Any = None,
+        objective: object = "error",
+        constraint: object = None,
         method: str = "linear-oracle",
-        decisions: Any = None,
+        decisions: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
         solver: Moments | CoefficientGrid | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        model: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | None = None,
+        model: object = None,
+        **deprecated: object,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -253,7 +256,12 @@ class GroupObjectiveRegressor(CodedRegressor):
         self._take(deprecated)
 
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> GroupObjectiveRegressor:
         """Fit to a table X and numbers y, matched by position.
 
@@ -312,7 +320,7 @@ class GroupObjectiveRegressor(CodedRegressor):
             self._warn()
         return self
 
-    def _intend(self, read: Read, X: Any) -> tuple[Opening, Planned]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -367,7 +375,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise, X: Any, whose: units.Whose | None) -> Ways:
+    def _ways(self, promise: Promise, X: TableLike, whose: units.Whose | None) -> Ways:
         unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
         as_number = self.method != EXPONENTIAL
         # a grid is of coefficients of numbers in public units

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
 from ..learning.oracles.choosing import AttachedRule, Listed
@@ -61,12 +61,12 @@ class MixingClassifier(CodedClassifier):
         without chance."""
         return True
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """The law of `predict`, exactly: the share of the mixture's rules that decide for each
         class, (rows, classes)."""
         return self._law(X)
 
-    def predict(self, X: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
+    def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
         Parameters
@@ -85,7 +85,9 @@ class MixingClassifier(CodedClassifier):
         codes = draw_codes(self._law(X), random_state)
         return np.asarray(self.classes_[codes])
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
+    ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
 
         Parameters
@@ -104,7 +106,7 @@ class MixingClassifier(CodedClassifier):
         """
         return self._expected(self._law(X), X, y, sample_weight)
 
-    def _law(self, X: Any) -> Floats:
+    def _law(self, X: TableLike) -> Floats:
         check_is_fitted(self, "outcome_")
         return (
             self._law_of_candidates(X)
@@ -112,7 +114,9 @@ class MixingClassifier(CodedClassifier):
             else self._law_of_model(self._blocks(X))
         )
 
-    def _expected(self, law: Floats, X: Any, y: Any, sample_weight: Any) -> float:
+    def _expected(
+        self, law: Floats, X: TableLike, y: ColumnsLike, sample_weight: ColumnsLike
+    ) -> float:
         labels = (
             labels_of(X, self.classes_)
             if y is None and isinstance(X, RowSource)
@@ -129,7 +133,7 @@ class MixingClassifier(CodedClassifier):
         assert self.model_ is not None
         return np.concatenate([self.model_.decision_proba(block) for block in blocks])
 
-    def _law_of_candidates(self, X: Any) -> Floats:
+    def _law_of_candidates(self, X: TableLike) -> Floats:
         law: Floats = np.zeros((0, 0))
         X = self._features_of_candidates(
             X, self.coding_, () if self.cells_ is None else self.cells_.names
@@ -142,7 +146,9 @@ class MixingClassifier(CodedClassifier):
             law[np.arange(len(codes)), codes] += share
         return law
 
-    def _features_of_candidates(self, X: Any, coding: Coding, sensitive: Sequence[str]) -> Any:
+    def _features_of_candidates(
+        self, X: TableLike, coding: Coding, sensitive: Sequence[str]
+    ) -> Any:
         """X as candidates may read it: a schema's features, else what is not sensitive, or is a
         feature all the same."""
         if isinstance(coding, SchemaCoding) and (names := names_of(X)):
@@ -162,7 +168,7 @@ class MixingClassifier(CodedClassifier):
             )
         return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
 
-    def _decided_by(self, listed: Sequence[Any], training: Training, X: Any) -> Listed:
+    def _decided_by(self, listed: Sequence[Any], training: Training, X: TableLike) -> Listed:
         """How the candidates decide for the rows of the fit; of a plan, which has none, only how
         many there are."""
         if training.supposed is not None:
@@ -244,7 +250,7 @@ def model_of(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel
     )
 
 
-def rule_of(model: Any) -> Rule:
+def rule_of(model: object) -> Rule:
     """A model as a rule."""
     linear = model.linear if isinstance(model, GroupedLinearModel) else model
     assert isinstance(linear, LinearModel)

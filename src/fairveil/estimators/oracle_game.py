@@ -14,9 +14,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet, InputError, complaint
-from ..facts import Cells, RowBlock, RowSource
+from ..facts import Cells, RowBlock, RowSource, Schema
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.game.bounds import Guarantee
 from ..learning.game.equilibrium import Equilibrium
@@ -249,29 +250,29 @@ class OracleGameClassifier(MixingClassifier):
 
     def __init__(
         self,
-        constraints: Any = None,
+        constraints: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         dual_bound: float | None = None,
         rounds: int | None = None,
         oracle: str | None = None,
         solver: OracleGame | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        model: Any = None,
-        certify_share: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | None = None,
+        model: object = None,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -298,7 +299,12 @@ class OracleGameClassifier(MixingClassifier):
 
     @certified
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position.
 
@@ -367,7 +373,7 @@ class OracleGameClassifier(MixingClassifier):
             )
         return self
 
-    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -436,7 +442,7 @@ class OracleGameClassifier(MixingClassifier):
 
     # -- predictions -------------------------------------------------------------------------------
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`: the share of the mixture's rules that decide for each
         class.
 
@@ -460,7 +466,7 @@ class OracleGameClassifier(MixingClassifier):
             blocks = self._with_groups(list(blocks), X, sensitive_features)
         return self._law_of_model(blocks)
 
-    def _with_groups(self, blocks: list[RowBlock], X: Any, given: Any) -> list[RowBlock]:
+    def _with_groups(self, blocks: list[RowBlock], X: TableLike, given: Any) -> list[RowBlock]:
         """Blocks with the product cell of each row, read from what was given at prediction."""
         assert self.cells_ is not None
         rows = sum(block.rows for block in blocks)
@@ -471,7 +477,11 @@ class OracleGameClassifier(MixingClassifier):
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
     def predict(
-        self, X: Any, random_state: RandomState = None, *, sensitive_features: Any = None
+        self,
+        X: TableLike,
+        random_state: RandomState = None,
+        *,
+        sensitive_features: ColumnsLike = None,
     ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
@@ -496,7 +506,12 @@ class OracleGameClassifier(MixingClassifier):
         return np.asarray(self.classes_[codes])
 
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
     ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
 
@@ -556,7 +571,7 @@ class OracleGameClassifier(MixingClassifier):
             return "regression"
         return "responses" if promise.features_are_public else "descent"
 
-    def _needs_scale(self, promise: Promise, X: Any) -> bool:
+    def _needs_scale(self, promise: Promise, X: TableLike) -> bool:
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then
         scaled by themselves."""
         meets = self.oracle == "descent" or (
@@ -603,7 +618,7 @@ class OracleGameClassifier(MixingClassifier):
         return listed
 
     def _oracle(
-        self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: Any
+        self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: TableLike
     ) -> Oracle[Any]:
         oracle, clip = self._named(ground.promise, training), self._solver.clip
         if oracle in ("responses", "regression"):

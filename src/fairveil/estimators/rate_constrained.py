@@ -8,14 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._types import Floats
+from .._types import ColumnsLike, Floats, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet
-from ..facts import Cells
+from ..facts import Cells, Schema
 from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
 from ..learning.lagrangian import plan as plans
 from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
@@ -202,27 +204,27 @@ class RateConstrainedClassifier(DescentClassifier):
 
     def __init__(
         self,
-        constraints: Any = None,
+        constraints: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         solver: Descent | None = None,
         sensitive_as_feature: bool = False,
-        model: Any = None,
-        checkpoint: Any = None,
+        model: object = None,
+        checkpoint: PathLike | Checkpoints | None = None,
         randomised: bool = True,
-        certify_share: Any = None,
-        **deprecated: Any,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -247,7 +249,12 @@ class RateConstrainedClassifier(DescentClassifier):
 
     @certified
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> Self:
         """Fit to a table X and labels y, matched by position.
 
@@ -296,7 +303,9 @@ class RateConstrainedClassifier(DescentClassifier):
             return self._fit_released(X, y, sensitive_features, sample_weight)
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
-    def _fit_released(self, X: Any, y: Any, released: ReleasedGroups, sample_weight: Any) -> Self:
+    def _fit_released(
+        self, X: TableLike, y: ColumnsLike, released: ReleasedGroups, sample_weight: ColumnsLike
+    ) -> Self:
         """Of groups that were released once: no row's group is asked for, and nothing is spent."""
         found = fit_released(self, X, y, released, sample_weight)
         if len(found.rules) == 1:

@@ -264,7 +264,7 @@ def _names(groups: Sequence[Hashable]) -> list[str]:
     return [f"{number}: {text}" for number, text in enumerate(plain, 1)]
 
 
-def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
+def bounds_of(given: object, cells: Cells | None) -> list[Bound]:
     """One on all groups, or one for each that is named."""
     if given is None:
         return []

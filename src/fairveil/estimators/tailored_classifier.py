@@ -4,19 +4,23 @@ Wiggins, beyond regression)."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .._types import ColumnsLike, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet
-from ..facts import Cells
+from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
 from ..learning.lagrangian import network as networks
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from . import tailored
 from .certifying.certified_fits import certified, refuse_certify
@@ -220,9 +224,9 @@ class TailoredClassifier(LinearClassifier):
 
     def __init__(
         self,
-        allocation: Any = LEAST_NOISE,
-        group_loss_bound: Any = None,
-        model: Any = None,
+        allocation: str | Mapping[Any, float] = LEAST_NOISE,
+        group_loss_bound: float | Mapping[Any, float] | None = None,
+        model: object = None,
         *,
         stage_one_share: float = 0.2,
         limits: GroupLimits | None = None,
@@ -230,20 +234,20 @@ class TailoredClassifier(LinearClassifier):
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         solver: GroupDescent | Descent | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        certify: Any = None,
-        certify_share: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | None = None,
+        certify: object = None,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -271,7 +275,12 @@ class TailoredClassifier(LinearClassifier):
 
     @certified
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position.
 
@@ -475,7 +484,7 @@ class TailoredClassifier(LinearClassifier):
         self.baselines_ = None
         return True
 
-    def _blocks(self, X: Any) -> Any:
+    def _blocks(self, X: TableLike) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
 
     def _warn(self) -> None:

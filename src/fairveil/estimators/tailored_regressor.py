@@ -4,18 +4,22 @@ Wiggins)."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from .. import _checks
+from .._types import ColumnsLike, TableLike
+from ..data.files import PathLike
 from ..errors import ConstraintNotMet
-from ..facts import Cells
+from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from ..models import RegressionModel
+from ..models.model import RandomState
 from ..privacy.promise import Promise
 from . import tailored
 from .faces.coded_regressor import CodedRegressor
@@ -213,8 +217,8 @@ class TailoredRegressor(CodedRegressor):
 
     def __init__(
         self,
-        allocation: Any = LEAST_NOISE,
-        group_loss_bound: Any = None,
+        allocation: str | Mapping[Any, float] = LEAST_NOISE,
+        group_loss_bound: float | Mapping[Any, float] | None = None,
         *,
         stage_one_share: float = 0.2,
         limits: GroupLimits | None = None,
@@ -222,20 +226,20 @@ class TailoredRegressor(CodedRegressor):
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
         solver: GroupDescent | Moments | Descent | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: Any = None,
-        model: Any = None,
-        **deprecated: Any,
+        checkpoint: PathLike | None = None,
+        model: object = None,
+        **deprecated: object,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -261,7 +265,12 @@ class TailoredRegressor(CodedRegressor):
         self._take(deprecated)
 
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: ColumnsLike = None,
+        *,
+        sensitive_features: ColumnsLike = None,
+        sample_weight: ColumnsLike = None,
     ) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position.
 

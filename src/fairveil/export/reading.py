@@ -170,11 +170,10 @@ def _averaged(model: object) -> Law:
     if isinstance(model, DerandomisedModel):
         return _averaged(model.model)
     assert isinstance(model, MixtureModel)
-    if not all(isinstance(one, LinearModel) for one in model.models):
+    linear = [one for one in model.models if isinstance(one, LinearModel)]
+    if len(linear) < len(model.models):
         raise refusal("a mixture of other models than linear ones", CODE)
-    return Mixed(
-        tuple(map(float, model.weights)), tuple(Softmax(_linear(one)) for one in model.models)
-    )  # type: ignore[arg-type]
+    return Mixed(tuple(map(float, model.weights)), tuple(Softmax(_linear(one)) for one in linear))
 
 
 # Post-processing

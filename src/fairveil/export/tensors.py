@@ -48,7 +48,7 @@ class Tensors:
         )
         return name
 
-    def constant(self, values: object, kind: Any = np.float64) -> str:
+    def constant(self, values: object, kind: npt.DTypeLike = np.float64) -> str:
         """A constant tensor; equal ones are one."""
         array = np.ascontiguousarray(np.asarray(values, dtype=kind))
         key = (

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from .. import _checks
 from ..errors import InputError, complaint
@@ -211,7 +210,7 @@ def python_source(model: object) -> str:
     return python_text(read(model))
 
 
-def _written(path: str | os.PathLike[str], content: Any, overwrite: bool) -> Path:
+def _written(path: str | os.PathLike[str], content: Callable[[], bytes], overwrite: bool) -> Path:
     target = Path(path)
     _checks.truth(overwrite=overwrite)
     if target.is_dir() or (target.exists() and not overwrite):

@@ -246,9 +246,12 @@ class GapFigure:
             self.training_noisy,
             self.training_noise,
         ):
-            told = of_noisy(
-                self.training_noisy, self.target, self.training_noise, confidence=self.confidence
-            )  # type: ignore[arg-type]
+            told = of_noisy(  # all three are finite: their figures were checked above
+                self.training_noisy,  # type: ignore[arg-type]
+                self.target,  # type: ignore[arg-type]
+                self.training_noise,  # type: ignore[arg-type]
+                confidence=self.confidence,
+            )
             _checks.normalise(self, training_verdict=told)
 
     @property

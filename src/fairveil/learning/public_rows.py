@@ -8,6 +8,7 @@ sums (`memberships`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -125,7 +126,9 @@ class PublicRows:
         mean = (q * costs).sum(axis=1, keepdims=True)
         return value + float(mean.sum()), slopes + q * (costs - mean)
 
-    def down(self, start: Floats, loss: Any, steps: int) -> Floats:
+    def down(
+        self, start: Floats, loss: Callable[[Floats], tuple[float, Floats]], steps: int
+    ) -> Floats:
         """Steps of L-BFGS down a loss of scores, which gives its value and slopes, beside a small
         ridge."""
 

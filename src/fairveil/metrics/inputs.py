@@ -319,7 +319,7 @@ def _distinct(column: Values, of: str) -> list[Hashable]:
     return _sorted(occurring, of)
 
 
-def _sorted(values: Any, of: str) -> list[Any]:
+def _sorted(values: Iterable[Any], of: str) -> list[Any]:
     listed = list(values)
     if not listed:
         raise InputError(

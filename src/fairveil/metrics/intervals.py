@@ -14,7 +14,6 @@ largest lower and the largest upper end.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +56,7 @@ def _apart(rows: Floats) -> int:
     return len({max(row.tobytes(), (0.0 - row).tobytes()) for row in rows + 0.0})
 
 
-def _combined(row: Any, rates: Any, ends: Any) -> tuple[float, float, float]:
+def _combined(row: Floats, rates: Floats, ends: Floats) -> tuple[float, float, float]:
     """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on
     the same side add up."""
     value = low = high = 0.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -178,7 +178,7 @@ class NetworkModel(ScoredModel):
         return block
 
 
-def _check_state(state: Any, parts: Parts) -> None:
+def _check_state(state: Mapping[str, torch.Tensor], parts: Parts) -> None:
     """Names and shapes of the module's state against those that were saved."""
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
     saved = {name: tuple(array.shape) for name, array in parts.arrays.items()}

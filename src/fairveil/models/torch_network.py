@@ -21,6 +21,7 @@ from torch import nn
 from .. import _checks
 from .._types import Floats, Singles
 from ..errors import FairveilError, InputError, complaint
+from ..facts import RowBlock
 from .linear import is_sparse
 from .model import fixed_array
 
@@ -40,7 +41,7 @@ MIXING = (nn.modules.batchnorm._NormBase,)  # BatchNorm, SyncBatchNorm and Insta
 DROPPING = (nn.modules.dropout._DropoutNd,)
 
 
-def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
+def row_major(block: RowBlock, code_sizes: Sequence[int], rows: slice) -> Singles:
     """Rows as a module reads them, (rows, width) float32: numbers, then the one-hot of each
     category column.
 
@@ -441,7 +442,7 @@ class Counting:
         leaves = [m for m in self.skeleton.module.modules() if not list(m.children())]
         self.hooks = [m.register_forward_hook(self.count) for m in leaves]
 
-    def count(self, module: nn.Module, given: Any, out: object) -> None:
+    def count(self, module: nn.Module, given: tuple[object, ...], out: object) -> None:
         self.total += sum(t.numel() for t in (*given, out) if isinstance(t, torch.Tensor))
 
     def __exit__(self, *_: object) -> None:

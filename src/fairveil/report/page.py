@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -172,7 +173,7 @@ def _data(value: float, text: str) -> Markup:
     return Markup('<data value="{}">{}</data>').format(repr(value), text)
 
 
-def _twice(draw: Any, figure: object, name: str) -> dict[str, Markup]:
+def _twice(draw: Callable[..., str], figure: object, name: str) -> dict[str, Markup]:
     return {
         "wide": Markup(draw(figure, width=WIDE, name=f"{name}-wide")),
         "narrow": Markup(draw(figure, width=NARROW, name=f"{name}-narrow")),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError, complaint
@@ -89,7 +90,9 @@ class HeldOut:
         return np.asarray(np.stack(columns, axis=-1).reshape(cells, labels, labels), np.float64)
 
 
-def histogram_of(classifier: Any, X: Any, y: Any, groups: Any) -> Floats:
+def histogram_of(
+    classifier: BaseEstimator, X: TableLike, y: ColumnsLike, groups: ColumnsLike
+) -> Floats:
     """The same of a classifier that reads the group, whose base may be another library's."""
     law = classifier.predict_proba(X, sensitive_features=groups)
     classes, cells = tuple(classifier.classes_.tolist()), classifier.cells_

@@ -17,6 +17,7 @@ Guarantees (tests/study/test_study_search.py):
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -26,12 +27,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
-from .._types import ColumnsLike, TableLike
+from .._types import ColumnsLike, Floats, TableLike
 from .._waiting import waiting
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting import promises
 from ..estimators.reading import units
+from ..models.model import RandomState
 from ..privacy.events import Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
@@ -162,12 +164,12 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         estimator: BaseEstimator,
-        param_distributions: Any,
+        param_distributions: object,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        scoring: Any = ERROR,
-        constraint: Any = None,
+        scoring: str | Callable[[Floats], float] = ERROR,
+        constraint: object = None,
         weight: float = 1.0,
         n_iter: int = 10,
         way: str = "auto",
@@ -177,8 +179,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refit: float | None = None,
         protects: str = "records",
         neighbours: str | None = None,
-        random_state: Any = None,
-        ledger: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -430,7 +432,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(
         self,
-        model: Any,
+        model: BaseEstimator,
         price: SearchPrice,
         scored: list[tuple[int, float]],
         best: int,
@@ -459,7 +461,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = model.n_features_in_
 
     def _statement(
-        self, model: Any, asked: Fits, price: SearchPrice, promise: Promise
+        self, model: BaseEstimator, asked: Fits, price: SearchPrice, promise: Promise
     ) -> PrivacyStatement:
         own: PrivacyStatement = model.privacy_
         count = len(asked.candidates)
@@ -508,7 +510,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- what the winner does ----------------------------------------------------------------------
 
-    def predict(self, X: Any, **options: object) -> Any:
+    def predict(self, X: TableLike, **options: object) -> Any:
         """Decisions of the winner.
 
         Parameters
@@ -526,7 +528,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, **options)
 
-    def predict_proba(self, X: Any, **options: object) -> Any:
+    def predict_proba(self, X: TableLike, **options: object) -> Any:
         """Probabilities of the winner.
 
         Parameters
@@ -544,7 +546,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, **options)
 
-    def score(self, X: Any, y: ColumnsLike, sample_weight: ColumnsLike = None) -> float:
+    def score(self, X: TableLike, y: ColumnsLike, sample_weight: ColumnsLike = None) -> float:
         """Accuracy of the winner on other rows, exactly: for rows that nobody has to protect.
 
         Parameters

@@ -187,9 +187,8 @@ def _point(node: Node) -> Point:
     }
     node.only(fields - optional, optional)
     seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
-    return Point(
-        **{name: _known(node[name]) for name in node.mapping() if name != "seeds"}, **seeds
-    )  # type: ignore[arg-type]
+    known: dict[str, Any] = {name: _known(node[name]) for name in node.mapping() if name != "seeds"}
+    return Point(**known, **seeds)
 
 
 def _known(node: Node) -> float | None:

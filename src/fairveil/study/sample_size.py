@@ -346,8 +346,8 @@ def _setting(
     failure: object,
     rows_in: object,
     neighbours: object,
-    lipschitz: Any,
-    smoothness: Any,
+    lipschitz: object,
+    smoothness: object,
 ) -> Setting:
     if isinstance(groups, Cells):
         groups, rows_in = groups.count, groups.per_row if rows_in is None else rows_in

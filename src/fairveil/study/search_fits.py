@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,11 +16,12 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
 from .. import _checks
-from .._types import TableLike
+from .._types import Mask, TableLike
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs, pipelines
+from ..estimators.reading.training import Ways
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.settings.face import placed
 from ..estimators.wrapped import bases
@@ -64,7 +65,7 @@ class Rows:
 class Run:
     """One run: which candidate, the model, its score, and the counts that it was found from."""
 
-    def __init__(self, at: int, model: Any, score: float, counted: Counted) -> None:
+    def __init__(self, at: int, model: BaseEstimator, score: float, counted: Counted) -> None:
         self.at, self.model, self.score, self.counted = at, model, score, counted
 
 
@@ -73,7 +74,7 @@ class Fits:
 
     def __init__(
         self,
-        last: Any,
+        last: BaseEstimator,
         candidates: list[Candidate],
         promise: Promise,
         fitted: Rows,
@@ -149,10 +150,10 @@ class Fits:
             ]
         return [event for event in found if not isinstance(event, NoOp)] or [NoOp()]
 
-    def _plan(self, one: Any) -> Event:
+    def _plan(self, one: BaseEstimator) -> Event:
         X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
 
-        def read(ways: Any) -> Any:
+        def read(ways: Ways) -> Any:
             training = inputs.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
             cells = (
@@ -283,7 +284,7 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
 
 
 def candidates_of(
-    given: object, n_iter: Any, seed: int | None, name: str, last: Any
+    given: object, n_iter: object, seed: int | None, name: str, last: BaseEstimator
 ) -> list[Candidate]:
     """Public: drawn without a look at any row."""
     listed = (
@@ -393,7 +394,7 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
         isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups)
     )
 
-    def part(mask: Any) -> Rows:
+    def part(mask: Mask) -> Rows:
         at = np.flatnonzero(mask)
         kept = groups if named and names_columns(X, groups) else rows_at(groups, at)
         whose = None if rows.whose is None else rows.whose.with_values(partial(rows_at, at=at))
@@ -417,7 +418,7 @@ def _count(rows: Rows) -> int:
     )
 
 
-def names_columns(X: TableLike, groups: Any) -> bool:
+def names_columns(X: TableLike, groups: str | Iterable[str]) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
     return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))

@@ -15,7 +15,7 @@ Guarantees (tests/study/test_study_search.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..estimators.fitting.promises import notions_of
 from ..estimators.reading.units import Whose
 from ..estimators.wrapped import decided_rows
 from ..estimators.wrapped.people import DecidedRows
+from ..facts import Cells, Schema
 from ..fairness import resolve
 from ..learning.certificates.plan import PartsPlan
 from ..privacy.accounting.accountant import epsilon as epsilon_of
@@ -70,7 +71,7 @@ class Scoring:
         """Whether counts are needed group by group: sums over groups would have more noise."""
         return self.kind != ERROR
 
-    def of(self, counts: Floats, cells: Any, classes: Any) -> float:
+    def of(self, counts: Floats, cells: Cells, classes: Sequence[Hashable]) -> float:
         """The score of released counts."""
         table = np.maximum(counts, 0.0)
         if callable(self.kind):
@@ -104,7 +105,7 @@ def counted(
     model: object,
     rows: tuple[Any, Any, Any],
     scoring: Scoring,
-    schema: object,
+    schema: Schema | None,
     promise: Promise,
     price: SearchPrice,
     noise: NoiseSource,

@@ -4,7 +4,7 @@ position."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from .._types import ColumnsLike, Floats
 from ..errors import InputError, complaint
 from .given import as_array, numbers
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 Values = npt.NDArray[Any]
 
@@ -106,7 +109,7 @@ def one_column(values: object, of: str) -> Values:
     return array
 
 
-def _from_series(series: Any) -> Values:
+def _from_series(series: nw.Series[Any]) -> Values:
     """A narwhals series as an array; whole numbers and texts stay what they are beside missing
     values."""
     if series.null_count() and not series.dtype.is_float():

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, SchemaError, complaint
 from .raw import Listed, Plain, Raw
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import pyarrow as pa
 
 LAZY = (
     "A lazy frame: call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe"
@@ -84,7 +88,7 @@ class Arrays:
 class Frame:
     """Any dataframe, through narwhals."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
         self._frame = frame
         self._columns = {str(name): name for name in frame.columns}
         if len(self._columns) != len(frame.columns):
@@ -124,7 +128,7 @@ class Frame:
         return Plain(values, null)
 
 
-def from_arrow(column: Any) -> Raw:
+def from_arrow(column: pa.Array | pa.ChunkedArray) -> Raw:
     """An Arrow array or chunked array: text by its distinct values, numbers as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc

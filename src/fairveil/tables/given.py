@@ -31,7 +31,7 @@ NO_NUMBERS = {
 """Kinds of NumPy that are neither numbers nor words."""
 
 
-def as_array(given: Any, of: str, *, dtype: Any = None) -> Values:
+def as_array(given: Any, of: str, *, dtype: npt.DTypeLike | None = None) -> Values:
     """`numpy.asarray`, but masked values are None in an array of objects, and what cannot be read
     is an error that says so."""
     masked = is_masked(given)

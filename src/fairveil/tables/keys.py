@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError, complaint
 
 
-def plain(value: Any, *, of: str) -> Hashable:
+def plain(value: object, *, of: str) -> Hashable:
     """The value itself, a NumPy scalar as the Python value it stands for, lists as tuples; NaN is
     refused.
 
@@ -39,7 +39,7 @@ def plain(value: Any, *, of: str) -> Hashable:
                 expected="a hashable value", of=of, got=value, remedy="Pass a text or a number."
             )
         ) from None
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def to_json(key: Hashable, *, of: str) -> Any:

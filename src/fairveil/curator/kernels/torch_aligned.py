@@ -9,7 +9,7 @@ products first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -24,7 +24,11 @@ class Aligned(TorchFunctionMode):
     functions, are torch's own."""
 
     def __torch_function__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> Any:
         rule = RULES.get(func)
         return (
@@ -33,7 +37,10 @@ class Aligned(TorchFunctionMode):
 
 
 def _linear(
-    func: Any, given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+    func: Callable[..., torch.Tensor],
+    given: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
     if not _fits(given, weight) or given.shape[-1] % LINE == 0 == weight.shape[0] % LINE:
         result: torch.Tensor = func(given, weight, bias)
@@ -42,21 +49,30 @@ def _linear(
     return out if bias is None else out + bias
 
 
-def _product(func: Any, a: torch.Tensor, b: torch.Tensor, **more: object) -> Any:
+def _product(
+    func: Callable[..., torch.Tensor], a: torch.Tensor, b: torch.Tensor, **more: object
+) -> Any:
     if more or not _fits(a, b) or a.shape[-1] % LINE == 0 == b.shape[-1] % LINE:
         return func(a, b, **more)
     return func(_padded(a), _padded(b, both=True))[..., : b.shape[-1]]
 
 
-def _sum(func: Any, bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **more: object) -> Any:
+def _sum(
+    func: Callable[..., torch.Tensor],
+    bias: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    **more: object,
+) -> Any:
     if more or not _fits(a, b):
         return func(bias, a, b, **more)
     return bias + _product(torch.matmul, a, b)
 
 
-def _fits(a: Any, b: Any) -> bool:
-    both = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
-    return both and a.dtype == b.dtype == torch.float32 and min(a.ndim, b.ndim) >= 2
+def _fits(a: object, b: object) -> bool:
+    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+        return False
+    return a.dtype == b.dtype == torch.float32 and min(a.ndim, b.ndim) >= 2
 
 
 def _padded(tensor: torch.Tensor, *, both: bool = False) -> torch.Tensor:

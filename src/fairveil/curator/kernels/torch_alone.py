@@ -312,7 +312,7 @@ def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
     are finite."""
     found = {skeleton.width}
 
-    def note(module: object, given: Any, out: object) -> None:
+    def note(module: object, given: tuple[object, ...], out: object) -> None:
         found.update(t.numel() // len(rows) for t in (*given, out) if isinstance(t, torch.Tensor))
 
     hooks = [module.register_forward_hook(note) for module in skeleton.module.modules()]

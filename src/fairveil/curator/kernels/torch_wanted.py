@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._types import Floats, Ints
+from ..._types import Array, Floats, Ints
 from .torch_layers import Part, Scratch
 
 
@@ -42,7 +42,7 @@ class Wanted:
         return replace(self, labels=labels, costs=costs, weights=weights)
 
 
-def _filled(values: Any, shape: int) -> Any:
+def _filled(values: Array, shape: int) -> Any:
     if len(values) >= shape:
         return values
     out = np.zeros((shape, *values.shape[1:]), values.dtype)

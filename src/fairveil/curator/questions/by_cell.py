@@ -40,7 +40,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import Floats, Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy.events import LARGEST
@@ -249,7 +249,7 @@ class Weighed(CellwiseQuestion):
         )
         return Scale(bound, scale.exponent, scale.slack)
 
-    def row_weights(self, block: Block, index: Any = slice(None)) -> Floats:
+    def row_weights(self, block: Block, index: slice | Ints = slice(None)) -> Floats:
         """Of rows of a block: their factors times the weights that they have."""
         factors = self.factors.take(block.cells(self.cells)[0, index])
         return np.asarray(factors * block.weights[index] if len(block.weights) else factors)

@@ -116,8 +116,8 @@ class GradientSum(Question):
         self,
         model: Linear,
         cell_costs: object = None,
-        loss_weight: Any = None,
-        cell_weights: Any = None,
+        loss_weight: object = None,
+        cell_weights: object = None,
     ) -> GradientSum:
         """The same question about other weights, costs and weights of the loss, of the same shapes:
         a round of a run."""
@@ -135,7 +135,7 @@ class GradientSum(Question):
                 raise InputError(
                     complaint(expected=f"shape {old}", of=name, got=new, remedy=remedy)
                 )
-        changed = {
+        changed: dict[str, object] = {
             "model": same_form(self.model, model),
             "cell_costs": costs,
             "cell_weights": cell_weights,

@@ -33,7 +33,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
@@ -277,10 +277,10 @@ def _standing_in(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda stream: StandIn(stream, make(stream.write))
 
 
-def _past(where: str, stream: Any, descriptors: Descriptors) -> Callable[[Any], Any]:
+def _past(where: str, stream: TextIO, descriptors: Descriptors) -> Callable[[Any], Any]:
     descriptor = number_of(stream)
 
-    def make(write: Any) -> Any:
+    def make(write: Callable[[str], int]) -> Any:
         def written(text: Any) -> Any:
             code = _speaker()
             if code is None:
@@ -298,7 +298,7 @@ def _past(where: str, stream: Any, descriptors: Descriptors) -> Callable[[Any], 
 def _or_told(say: Callable[[_Code, Any], None]) -> Callable[[Any], Any]:
     """A hook of one argument, the last, that is told instead where user code calls it."""
 
-    def make(hook: Any) -> Any:
+    def make(hook: Callable[..., object]) -> Any:
         def called(*args: object, **kwargs: object) -> Any:
             code = _speaker()
             return hook(*args, **kwargs) if code is None else say(code, args[-1] if args else None)
@@ -308,11 +308,11 @@ def _or_told(say: Callable[[_Code, Any], None]) -> Callable[[Any], Any]:
     return make
 
 
-def _warned(code: _Code, warning: Any) -> None:
+def _warned(code: _Code, warning: warnings.WarningMessage) -> None:
     code.tell(warning.category.__name__, str(warning.message))
 
 
-def _logged(code: _Code, record: Any) -> None:
+def _logged(code: _Code, record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
     except Exception:  # a format and its arguments that do not fit
@@ -320,11 +320,11 @@ def _logged(code: _Code, record: Any) -> None:
     code.tell("logged", f"{record.levelname} {record.name}: {text}")
 
 
-def _raised(code: _Code, args: Any) -> None:
+def _raised(code: _Code, args: threading.ExceptHookArgs) -> None:
     code.tell(args.exc_type.__name__, str(args.exc_value))
 
 
-def _starting(start: Any) -> Any:
+def _starting(start: Callable[..., None]) -> Any:
     def started(thread: threading.Thread, *args: object, **kwargs: object) -> Any:
         code = _speaker()
         if code is not None:

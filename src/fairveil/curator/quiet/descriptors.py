@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any
+from typing import Any, TextIO
 
 LARGEST = 1 << 16  # bytes that are read of what was written
 
@@ -110,7 +110,7 @@ class Descriptors:
                 flush()
 
 
-def number_of(stream: Any) -> int:
+def number_of(stream: TextIO) -> int:
     """The descriptor of a stream, or -1."""
     try:
         return int(stream.fileno())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 class Place:
     """An attribute that is another for a while. Each step can be done again, so that an interrupt
     between them does no harm."""
 
-    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    def __init__(self, owner: object, name: str, make: Callable[[Any], Any]) -> None:
         self._owner, self._name, self._make = owner, name, make
         self._own: Any = None  # what the owner itself has there; else it is its class's
         self._ours: Any = None
@@ -37,7 +37,7 @@ class Place:
 class StandIn:
     """A stream, but for what is written to it."""
 
-    def __init__(self, stream: Any, write: Callable[[str], Any]) -> None:
+    def __init__(self, stream: TextIO, write: Callable[[str], Any]) -> None:
         self._stream, self.write = stream, write
 
     def __getattr__(self, name: str) -> Any:

@@ -22,15 +22,15 @@ class Table:
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: ColumnsLike,
         sensitive: Sequence[Any],
-        codes: Any,
+        codes: object,
         code_sizes: Sequence[int],
         classes: Sequence[Hashable] | None,
         groups: Sequence[Sequence[Hashable]] | None,
         sensitive_names: Sequence[str],
         regression: bool,
-        sample_weight: Any,
+        sample_weight: ColumnsLike,
     ) -> None:
         import scipy.sparse
 

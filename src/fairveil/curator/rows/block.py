@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout
 
@@ -82,7 +84,7 @@ class Block:
             kept = self._cells[cells]
         return kept
 
-    def row_major(self, index: Any) -> npt.NDArray[np.float32]:
+    def row_major(self, index: slice | Ints) -> npt.NDArray[np.float32]:
         """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`:
         a slice, or positions.
 
@@ -251,7 +253,7 @@ def _signed(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return codes.astype(np.int64) if codes.dtype == np.uint64 else codes
 
 
-def _canonical(numbers: Any) -> Any:
+def _canonical(numbers: sparse.csr_array) -> Any:
     """A CSR array whose columns rise within each row. Nothing that scipy says of it is believed.
 
     A column twice in one row would count with twice its clip, and an index outside is another row's
@@ -281,7 +283,7 @@ def _canonical(numbers: Any) -> Any:
     return copied
 
 
-def _in_range(numbers: Any) -> bool:
+def _in_range(numbers: sparse.csr_array) -> bool:
     rows, columns = numbers.shape
     ptr, at = numbers.indptr, numbers.indices
     if (

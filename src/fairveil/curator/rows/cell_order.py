@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Ints
+from ..._types import Integers, Ints
 from ...facts import Cells
 from .block import Block, Drawn
 
@@ -51,7 +51,9 @@ class Ordered:
                 yield cell, low, high
 
 
-def places(block: Block, cells: Cells, index: Any = None) -> tuple[npt.NDArray[np.integer], Ints]:
+def places(
+    block: Block, cells: Cells, index: Integers | None = None
+) -> tuple[npt.NDArray[np.integer], Ints]:
     """Where the rows of each cell are, one cell after another, and where in this list each
     begins."""
     found = block.cells(cells)[0]

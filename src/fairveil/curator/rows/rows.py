@@ -60,7 +60,7 @@ class Rows:
         *,
         in_memory: bool = True,
         max_sample_weight: float = 1.0,
-        units: Any = None,
+        units: ColumnsLike = None,
     ) -> None:
         self.layout = source.layout
         self.max_sample_weight = _checks.positive(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,7 +186,7 @@ def extremes(rows: Rows, column: int) -> tuple[Ints, Floats, Floats]:
     return counts, low, high
 
 
-def attempted(work: Any, *, shows: bool = False) -> Any:
+def attempted(work: Callable[[], object], *, shows: bool = False) -> Any:
     """What a call gives, or `Failed`. `shows`: an error of the family may say what is wrong, for it
     shows no value."""
     try:

@@ -114,7 +114,9 @@ def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
     return block, slice(a, b)
 
 
-def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any, scratch: Any) -> Any:
+def _wanted(
+    question: NetworkGradient, scale: Scale, block: Block, index: slice | Ints, scratch: Any
+) -> Any:
     from ..kernels.torch_gradient import Wanted
 
     labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
@@ -140,7 +142,12 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any, s
 
 
 def _histogram(
-    question: NetworkHistogram, scale: Scale, logits: Floats, block: Block, index: Any, classes: int
+    question: NetworkHistogram,
+    scale: Scale,
+    logits: Floats,
+    block: Block,
+    index: slice | Ints,
+    classes: int,
 ) -> Ints:
     """Rows whose logits are no numbers count nowhere."""
     from ..kernels import moments as kernels_moments

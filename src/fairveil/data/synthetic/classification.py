@@ -270,9 +270,11 @@ class GroupedClasses:
         rates = np.zeros((*self.means.shape, self.classes))
         low, high = float(self.means.min()) - REACH, float(self.means.max()) + REACH
         for value in range(self.category_chances.shape[1]):
-            edges, chosen = _regions(
-                lambda t, value=value: choose(t, value), np.linspace(low, high, GRID)
-            )  # type: ignore[misc]
+
+            def chosen_at(t: Floats, value: int = value) -> npt.NDArray[np.int64]:
+                return choose(t, value)
+
+            edges, chosen = _regions(chosen_at, np.linspace(low, high, GRID))
             mass = np.diff(ndtr(edges - self.means[..., np.newaxis]), axis=-1)
             for region, k in enumerate(chosen):
                 rates[..., k] += self.category_chances[:, value] * mass[..., region]

@@ -284,7 +284,7 @@ def _same(one: Any, other: Any) -> bool:
     return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _read(values: Any) -> Certificate:
+def _read(values: Mapping[str, Any]) -> Certificate:
     statement, noise, confidence = FILE.statement(values), FILE.noise(values), values["confidence"]
     if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
         raise FILE.malformed("a confidence that is none")
@@ -316,7 +316,7 @@ def _read(values: Any) -> Certificate:
     return certificate
 
 
-def _replaced(values: Any) -> Replaced | None:
+def _replaced(values: Mapping[str, Any] | None) -> Replaced | None:
     if values is None:
         return None
     share, by = float(values["share"]), tuple(map(float, values["by"]))

@@ -181,7 +181,7 @@ class Both:
         return self.estimator
 
     def _parts(
-        self, X: TableLike, y: ColumnsLike, groups: Any, persons: Ints | None
+        self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, persons: Ints | None
     ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
         """Those whom the model sees, and those set aside, with whose their rows are, where persons
         are protected. There is room for both spends, as far as that is known now."""
@@ -215,7 +215,7 @@ class Both:
         )
 
     def _certificate(
-        self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: Any
+        self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: ColumnsLike
     ) -> Certificate:
         estimator = self.estimator
         strongest = _strongest(inner, estimator.epsilon)

@@ -20,7 +20,7 @@ from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, complaint
-from ...facts import Cells
+from ...facts import Cells, Schema
 from ...fairness import BoundedGroupLoss, Notion
 from ...fairness.notions import uses_groups
 from ...fairness.objectives import Bound, Constraint
@@ -60,7 +60,7 @@ def certify(
     delta: float = 0.0,
     protects: str = "records",
     neighbours: str | None = None,
-    schema: object = None,
+    schema: Schema | None = None,
     random_state: object = None,
     ledger: object = None,
     assumptions: Iterable[str] = (),
@@ -181,16 +181,16 @@ def certify_beside(
     sensitive_features: ColumnsLike,
     constraints: object,
     confidence: object,
-    epsilon: object,
-    delta: object,
-    protects: object,
-    neighbours: object,
-    schema: object,
+    epsilon: float | None,
+    delta: float,
+    protects: str,
+    neighbours: str | None,
+    schema: Schema | None,
     random_state: object,
     ledger: object,
     assumptions: Iterable[str],
     unit: object = None,
-    max_rows_per_unit: object = None,
+    max_rows_per_unit: int | None = None,
     asked: PartsPlan | None = None,
 ) -> Certificate:
     """`certify`, of people whose counts are part of another release (`asked`): then that has been
@@ -337,7 +337,9 @@ def _ratio(text: str) -> SelectionRateRatio:
     return SelectionRateRatio(ratio)
 
 
-def one_row_each(unit: object, most: object, schema: object, epsilon: object) -> Whose | None:
+def one_row_each(
+    unit: object, most: int | None, schema: object, epsilon: float | None
+) -> Whose | None:
     """Who is protected: persons only where each counts once."""
     found = units.whose(unit, most, schema)
     if found is None:
@@ -357,7 +359,11 @@ def one_row_each(unit: object, most: object, schema: object, epsilon: object) ->
 
 
 def required_promise(
-    epsilon: object, delta: object, protects: object, neighbours: object, whose: Whose | None = None
+    epsilon: float | None,
+    delta: float,
+    protects: str,
+    neighbours: str | None,
+    whose: Whose | None = None,
 ) -> Promise:
     if epsilon is None:
         remedy = (

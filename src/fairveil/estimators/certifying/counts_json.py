@@ -171,7 +171,7 @@ def groups_to_dict(cells: Cells) -> dict[str, Any]:
     return {"names": list(cells.names), "columns": columns}
 
 
-def columns_of(groups: Any) -> tuple[tuple[Any, ...], ...]:
+def columns_of(groups: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
     """The values of each sensitive column, of `groups_to_dict`."""
     return tuple(
         tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"]

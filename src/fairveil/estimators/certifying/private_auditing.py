@@ -21,6 +21,7 @@ from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
+from ...facts import Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import Metric, TableLayout
 from ...privacy.ledger.ambient import checked, current
@@ -58,7 +59,7 @@ def private_audit(
     small_below: int = 30,
     protects: str = "records",
     neighbours: str | None = None,
-    schema: object = None,
+    schema: Schema | None = None,
     random_state: object = None,
     ledger: object = None,
     unit: object = None,
@@ -221,7 +222,7 @@ def _read(
     X: TableLike,
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
-    schema: object,
+    schema: Schema | None,
     promise: Promise,
     seed: int | None,
     whose: Whose | None,

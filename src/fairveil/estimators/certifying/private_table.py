@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -260,7 +260,7 @@ def _differing(one: Any, other: Any, place: str) -> Iterator[str]:
         yield place
 
 
-def _read(values: Any) -> PrivateTable:
+def _read(values: Mapping[str, Any]) -> PrivateTable:
     statement, noise = FILE.statement(values), FILE.noise(values)
     confidence, groups = values["confidence"], values["groups"]
     if (

@@ -3,11 +3,9 @@ rules that were given."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..._types import Floats
+from ..._types import Array, Floats
 from ...curator import Curator
 from ...errors import InputError, complaint
 from ...learning.descent import Progress
@@ -46,7 +44,7 @@ def probabilities(model: Model | None, block: object) -> Floats:
     return np.asarray(np.sum(each, axis=0))
 
 
-def weights_given(given: Any, training: Training) -> LinearClass:
+def weights_given(given: Array, training: Training) -> LinearClass:
     """Linear rules from an array, checked."""
     layout, outputs = (
         training.rows.layout,

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from ..._json import Node, shown
 from ...errors import ChecksumError, FairveilError, InputError, complaint
+from ...estimators.oracle_game import OracleGameClassifier
 from ...models import Model
 from ...models import files as model_files
 from ...models.folders import read_folder, write_folder
@@ -234,7 +235,7 @@ def _model_written(model: object) -> Any:
     return model if model is None or isinstance(model, str | Additive) else "given"
 
 
-def _without_listed(estimator: Any) -> dict[str, Any]:
+def _without_listed(estimator: GroupObjectiveClassifier | OracleGameClassifier) -> dict[str, Any]:
     """The parameter in which classifiers made elsewhere were given, with a word for them."""
     if isinstance(estimator, GroupObjectiveClassifier):
         return {"decisions": "given"}

@@ -29,7 +29,7 @@ from .recorded import remembered
 
 
 def promise_of(
-    epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None
+    epsilon: float, delta: float, protects: str, neighbours: str | None, whose: Whose | None = None
 ) -> Promise:
     """The promise, checked. `whose`: what was said of persons."""
     return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
@@ -54,7 +54,7 @@ def seed_of(random_state: object) -> int | None:
 
 
 def ways_of(
-    schema: Any,
+    schema: Schema | None,
     sensitive_as_feature: bool,
     standardise: bool,
     max_sample_weight: object,

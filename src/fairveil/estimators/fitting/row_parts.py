@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from ..._types import Ints, TableLike
+from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from ...facts import RowSource
@@ -63,7 +63,7 @@ def aside_of(
 
 
 def parts_elsewhere(
-    X: Elsewhere, y: Any, groups: Any, share: float, seed: int | None, coins: str
+    X: Elsewhere, y: ColumnsLike, groups: ColumnsLike, share: float, seed: int | None, coins: str
 ) -> list[tuple[Any, Any, Any]]:
     """The two parts of another holder's rows, who throws the coins; each as (X, y, groups) of a
     fit."""

@@ -14,7 +14,7 @@ from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...errors import ConstraintNotMet
-from ...facts import Cells
+from ...facts import Cells, Schema
 from ...fairness import ConstraintSystem
 from ...learning.forecasting import forecast
 from ...learning.forecasting.forecast import Forecast
@@ -26,6 +26,7 @@ from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
+from ...models.model import RandomState
 from ...privacy.events import compose
 from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
@@ -261,27 +262,27 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     def __init__(
         self,
         estimator: BaseEstimator = None,
-        constraints: Any = None,
+        constraints: object = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         confidence: float = 0.95,
         public_base: bool = False,
         predict_method: str = "auto",
         solver: Thresholds | None = None,
         randomised: bool = True,
-        certify_share: Any = None,
-        **deprecated: Any,
+        certify_share: object = None,
+        **deprecated: object,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints

@@ -4,6 +4,7 @@ no labels (private)."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import ConstraintNotMet, InputError, PrivacyError, complaint
-from ...facts import Cells, RowSource
+from ...facts import Cells, RowSource, Schema
 from ...fairness import ConstraintSystem, DemographicParity, sampling
 from ...learning import parity
 from ...learning.descent import descend
@@ -27,6 +28,8 @@ from ...learning.forecasting.forecast import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
+from ...models.model import RandomState
+from ...privacy.events.event import Event
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
@@ -226,19 +229,19 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
-        schema: Any = None,
+        schema: Schema | None = None,
         public_rows: int | None = None,
         max_sample_weight: float = 1.0,
         unsafe_data_dependent_bounds: bool = False,
-        random_state: Any = None,
-        ledger: Any = None,
-        unit: Any = None,
+        random_state: RandomState = None,
+        ledger: object = None,
+        unit: ColumnsLike = None,
         max_rows_per_unit: int | None = None,
         public_base: bool = False,
-        groups: Any = None,
+        groups: object = None,
         solver: Offsets | None = None,
         randomised: bool = True,
-        **deprecated: Any,
+        **deprecated: object,
     ) -> None:
         self.estimator = estimator
         self.max_gap = max_gap
@@ -451,7 +454,11 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
                 )
             )
         fitted = self.estimator is not None and bases.is_fitted(self.estimator)
-        told = {"labelled": not fitted, "groups": self.groups, "whose": wishes.whose}
+        told: dict[str, Any] = {
+            "labelled": not fitted,
+            "groups": self.groups,
+            "whose": wishes.whose,
+        }
         return post_rows.read(self, X, y, sensitive, weights, wishes.promise, **told)
 
     def _compared(self, asked: DecidedRows) -> tuple[Cells, ConstraintSystem]:
@@ -462,7 +469,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         assert system is not None
         return cells, system.without_labels()
 
-    def _plan_of(self, promise: Promise, spent: Any, training: Training) -> ParityPlan:
+    def _plan_of(self, promise: Promise, spent: Iterable[Event], training: Training) -> ParityPlan:
         rows = training.rows
         heaviest = rows.max_sample_weight if promise.is_private else rows.largest_weight
         of_one = promise.rows_per_unit * (heaviest if rows.weighted else 1.0)

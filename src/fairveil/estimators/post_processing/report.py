@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class Found:
     randomised: bool = True
 
     def reported(
-        self, classes: Sequence[Hashable], heaviest: object
+        self, classes: Sequence[Hashable], heaviest: float | None
     ) -> tuple[ConstraintReport, BaselineReport | None]:
         """The constraints, and what costs nothing."""
         reason = (SOLVED if self.randomised else CHOSEN) + (
@@ -92,7 +91,7 @@ def report_of(
     reason: str,
     released: Released,
     system: ConstraintSystem,
-    heaviest: Any,
+    heaviest: float | None,
 ) -> ConstraintReport:
     """What was required, and what is known of it from the released counts."""
     counts = mixing.filled(released, system)

@@ -27,6 +27,7 @@ from ...data.coding import Place, category_codes
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.columns import Category, Value
+from ...tables.frames import Table
 from ...tables.grids import Grid, grid_of, numbers_of
 from ...tables.raw import Plain, Raw
 from .shapes import Shapes
@@ -308,7 +309,7 @@ def _renamed(grid: Grid, names: tuple[str, ...]) -> Grid:
 class _Renamed:
     """A table under other names."""
 
-    def __init__(self, table: Any, old: dict[str, str]) -> None:
+    def __init__(self, table: Table, old: dict[str, str]) -> None:
         self._table = table
         self._old = old
         self.names = tuple(old)
@@ -319,7 +320,7 @@ class _Renamed:
         return self._table.run(self._old[name], start, stop)
 
 
-def _matrix_blocks(matrix: Any, grid: Grid) -> Iterator[RowBlock]:
+def _matrix_blocks(matrix: Floats | sparse.csr_array, grid: Grid) -> Iterator[RowBlock]:
     for a in range(0, grid.rows, BLOCK_ROWS):
         part = matrix[a : a + BLOCK_ROWS]
         none = np.empty((0, part.shape[0]), np.uint8)

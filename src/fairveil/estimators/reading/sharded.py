@@ -10,19 +10,21 @@ Guarantees (tests/estimators/test_estimators_sharded.py):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..._types import ColumnsLike
 from ...curator.rows.sharded import ShardedRows, Shards, Taking, refuse
 from ...errors import PrivacyError, complaint
+from ...estimators.reading.units import Whose
 from ...facts import RowLayout
 from .blocks import Blocks
 from .copies import copies_among, repeats
 
 
-def refuse_what_needs_rows(sample_weight: ColumnsLike, whose: Any, standardise: bool) -> None:
+def refuse_what_needs_rows(
+    sample_weight: ColumnsLike, whose: Whose | None, standardise: bool
+) -> None:
     """Of arguments that say something of each row."""
     for given, got in (
         (sample_weight is not None, "sample_weight, one a row"),

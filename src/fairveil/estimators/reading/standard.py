@@ -86,7 +86,7 @@ def _moments(blocks: Sequence[RowBlock], numbers: int) -> tuple[Floats, Floats]:
     return means, deviations
 
 
-def _squares(lines: Any) -> Floats:
+def _squares(lines: sparse.csr_array) -> Floats:
     exact = lines.astype(np.float64)
     return np.asarray(exact.multiply(exact).sum(axis=0)).ravel()
 

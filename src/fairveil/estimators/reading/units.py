@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..._types import Ints, TableLike
+from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import RowSource, Schema
@@ -29,7 +29,7 @@ from ...privacy.promise import Promise
 from ...privacy.units import Unit
 from ...tables.frames import table_of
 from ...tables.grids import Grid
-from ...tables.raw import Listed
+from ...tables.raw import Listed, Raw
 
 PERSON = "person"
 
@@ -112,7 +112,9 @@ def asked(estimator: BaseEstimator, promise: Promise | None = None) -> Whose | N
     return whose(estimator.unit, estimator.max_rows_per_unit, estimator.schema, estimator.epsilon)
 
 
-def whose(unit: Any, most: Any, schema: object, epsilon: object = 1.0) -> Whose | None:
+def whose(
+    unit: ColumnsLike, most: int | None, schema: object, epsilon: object = 1.0
+) -> Whose | None:
     """The same of arguments."""
     stated = schema if isinstance(schema, Schema) else None
     given = unit if unit is not None else None if stated is None else stated.unit
@@ -151,8 +153,9 @@ def whose(unit: Any, most: Any, schema: object, epsilon: object = 1.0) -> Whose 
         _require_no_role(name, stated)
         return Whose(Unit(name, most), values=values)
     # a column with a name of its own
-    if isinstance(getattr(given, "name", None), str) and hasattr(given, "to_numpy"):
-        return Whose(Unit(given.name, most), values=given)
+    name = getattr(given, "name", None)
+    if isinstance(name, str) and hasattr(given, "to_numpy"):
+        return Whose(Unit(name, most), values=given)
     if isinstance(given, bool | int | float) or not (
         hasattr(given, "__len__") or hasattr(given, "to_numpy")
     ):
@@ -234,7 +237,7 @@ def _require_no_role(name: str, schema: Schema | None) -> None:
     schema.with_unit(name)  # which says what is wrong with its role
 
 
-def _values(raw: Any) -> Any:
+def _values(raw: Raw) -> Any:
     """A column's values, None where one is missing."""
     if isinstance(raw, Listed):
         names: list[Hashable] = [*raw.values, None]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..._types import ColumnsLike, TableLike
+from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError, complaint
 from ...fairness import sampling
 from ...learning import Outcome
@@ -88,7 +87,7 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
 
 def _outcome(
     found: Searched,
-    law: Any,
+    law: Floats,
     rules: tuple[LinearModel, ...],
     X: TableLike,
     y: ColumnsLike,

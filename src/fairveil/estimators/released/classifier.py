@@ -28,6 +28,7 @@ from ...models.model import RandomState, draw_codes
 from ...privacy.statement.statement import PrivacyStatement
 from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
+from ..fitting.row_parts import length_of
 from ..reading.coding import SchemaCoding, TableCoding
 from ..wrapped.decided import codes_of, names_of, without
 from .public_features import features_of, labels_in
@@ -101,7 +102,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
     model_: MixtureModel | None
 
     def __init__(
-        self, constraints: Any = None, *, estimator: BaseEstimator = None, rounds: int = 30
+        self, constraints: object = None, *, estimator: BaseEstimator = None, rounds: int = 30
     ) -> None:
         self.constraints = constraints
         self.estimator = estimator
@@ -177,7 +178,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             )
             warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Distribution of decisions: the share of the rules that decide for each class.
 
         Parameters
@@ -204,7 +205,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             out.append(
                 share
                 * (
-                    np.broadcast_to(eye[at], (len(X), len(eye)))
+                    np.broadcast_to(eye[at], (length_of(X) or 0, len(eye)))
                     if isinstance(rule, int)
                     else eye[at]
                 )

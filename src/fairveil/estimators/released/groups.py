@@ -17,7 +17,7 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError, complaint
-from ...facts import Reports
+from ...facts import Reports, Schema
 from ...learning.released import clusters, group_counts
 from ...learning.released.clusters import Clusters
 from ...models.model import known_classes
@@ -258,12 +258,12 @@ def release_groups(
     epsilon: float = 1.0,
     delta: float = 0.0,
     protects: str = "sensitive_features",
-    schema: object = None,
+    schema: Schema | None = None,
     clusters: int | None = None,
     reports: Reports | None = None,
     ledger: object = None,
     random_state: object = None,
-    unit: Any = None,
+    unit: ColumnsLike = None,
     max_rows_per_unit: int | None = None,
 ) -> ReleasedGroups:
     """Release how many people of each group are in each public cluster, once, with pure epsilon.
@@ -459,9 +459,7 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
     return PublicFact("recorded groups", words, "argument")
 
 
-def promise_for(
-    epsilon: object, delta: object, protects: object, whose: Whose | None = None
-) -> Promise:
+def promise_for(epsilon: float, delta: float, protects: str, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
     promise = promises.promise_of(epsilon, delta, protects, None, whose)
     if promise.protects != "sensitive_features":

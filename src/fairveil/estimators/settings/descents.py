@@ -122,7 +122,7 @@ class PenaltyDescent(Descent):
         }
 
 
-def _rate(value: Any) -> float:
+def _rate(value: object) -> float:
     return _checks.fraction(
         sampling_rate=value, low_open=True, remedy="Leave it None to ask all rows."
     )

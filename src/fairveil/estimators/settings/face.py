@@ -41,14 +41,14 @@ class Renamed:
     def __init__(self, name: str, place: str) -> None:
         self.name, self.place = name, place
 
-    def __get__(self, owner: Any, kind: type) -> Any:
+    def __get__(self, owner: Settled | None, kind: type) -> Any:
         if owner is None:
             return self
         slot, dot, knob = self.place.partition(".")
         _warn(f"{self.name} of {kind.__name__} is {self.place} now")
         return owner._part(slot, knob) if dot else getattr(owner, slot)
 
-    def __set__(self, owner: Any, value: Any) -> None:
+    def __set__(self, owner: Settled, value: object) -> None:
         owner._take({self.name: value})
 
 
@@ -60,7 +60,7 @@ class Settled:
     """The knob that such a parameter has in its plain form."""
     RENAMED: ClassVar[Mapping[str, str]] = {}
 
-    def __init_subclass__(cls, **given: Any) -> None:
+    def __init_subclass__(cls, **given: object) -> None:
         super().__init_subclass__(**given)
         own = cls.__dict__.get("RENAMED", {})
         for name, place in own.items():
@@ -93,7 +93,7 @@ class Settled:
                     found |= {f"{slot}__{name}": value for name, value in values(inside).items()}
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters.
 
         Parameters
@@ -221,7 +221,7 @@ class Settled:
             said = ", ".join(f"{slot}={_typed(getattr(self, slot))}" for slot in places)
             _warn(f"{kind.__name__}: {', '.join(given)} moved; pass {said}")
 
-    def _take_one(self, name: str, value: Any) -> None:
+    def _take_one(self, name: str, value: object) -> None:
         slot, dot, knob = self.RENAMED[name].partition(".")
         if dot:
             self._take_part(slot, knob, value)
@@ -232,7 +232,7 @@ class Settled:
         """What stands in a parameter under this name."""
         return getattr(self._setting(slot, Setting), knob)
 
-    def _take_part(self, slot: str, knob: str, value: Any) -> None:
+    def _take_part(self, slot: str, knob: str, value: object) -> None:
         """Take a knob by the name that it had as a parameter; its usual value says nothing."""
         held = getattr(self, slot)
         kind = next(one for one in (*self._kinds(slot), *self.SETTINGS[slot]) if knob in knobs(one))
@@ -260,14 +260,14 @@ def built(kind: Any, *given: Any, **options: Any) -> Any:
     return estimator.set_params(**inside)
 
 
-def placed(estimator: Any, name: str) -> str:
+def placed(estimator: Settled, name: str) -> str:
     """The deep name of a parameter that an earlier version had: `solver__clip` of `clip`; any other
     as it is."""
     slot, dot, knob = estimator.RENAMED.get(name, name).partition(".")
     return f"{slot}__{knob}" if dot and slot in estimator.SETTINGS else name
 
 
-def stated(estimator: Any, knob: str) -> Any:
+def stated(estimator: Settled, knob: str) -> Any:
     """What a caller said of a knob, in settings or as a parameter; None where nobody did."""
     inside = (getattr(estimator, slot, None) for slot in estimator.SETTINGS)
     found = next(
@@ -283,7 +283,7 @@ def _as(given: Setting, kind: type[Setting]) -> Setting:
     return unchecked(kind(), **changed(given)) if widened else given
 
 
-def _typed(value: Any) -> str:
+def _typed(value: object) -> str:
     return f"fv.{value!r}" if type(value).__module__.startswith("fairveil.") else repr(value)
 
 

@@ -82,7 +82,7 @@ class SetAside(Setting):
         }
 
 
-def share_of(value: Any) -> float:
+def share_of(value: object) -> float:
     """A share of rows, checked, by the name of the parameter that it is passed in."""
     remedy = (
         "Pass certify_share=0.3, for example: the part of the rows that the model does not see."

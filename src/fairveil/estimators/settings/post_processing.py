@@ -95,5 +95,5 @@ class Offsets(Setting):
         }
 
 
-def _share(value: Any) -> float:
+def _share(value: object) -> float:
     return _checks.fraction(base_share=value, low_open=True, high_open=True, remedy=BASE)

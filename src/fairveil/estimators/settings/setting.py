@@ -47,7 +47,7 @@ def setting(cls: Kind) -> Kind:
     plain, known = made.__init__, tuple(one.name for one in fields(made))
 
     @wraps(plain)
-    def init(self: Any, **given: Any) -> None:
+    def init(self: object, **given: object) -> None:
         for name in given:
             if name not in known:
                 remedy = f"It has {', '.join(known)}."
@@ -65,7 +65,7 @@ def setting(cls: Kind) -> Kind:
     return made  # type: ignore[no-any-return]
 
 
-def unchecked(given: Any, **changed_to: Any) -> Any:
+def unchecked(given: Setting, **changed_to: object) -> Any:
     """A frozen value with other numbers, checked by the fit that reads it: so names of earlier
     versions always were."""
     made = object.__new__(type(given))
@@ -105,7 +105,7 @@ def changed(given: Setting) -> dict[str, Any]:
     return {name: value for name, value in values(given).items() if not same(value, usual[name])}
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: object, other: object) -> bool:
     """Whether two values of a knob are the same: plain ones by their value, others by being one."""
     kinds = int | float | str | np.generic
     return one is other or (

@@ -111,7 +111,7 @@ def read_rows(
     return DecidedRows(training, features, labels, named)
 
 
-def units_of(whose: Whose | None, X: Any, rows: int, layout: RowLayout) -> Any:
+def units_of(whose: Whose | None, X: TableLike, rows: int, layout: RowLayout) -> Any:
     """One value a row: whose it is; None where rows are protected."""
     if whose is None:
         return None
@@ -434,7 +434,7 @@ def layout_of(layout: RowLayout, numbers: int, codes: int) -> RowLayout:
     )
 
 
-def _ids_of_rows(X: Any, cells: Cells) -> npt.NDArray[np.intp]:
+def _ids_of_rows(X: RowBlock | RowSource, cells: Cells) -> npt.NDArray[np.intp]:
     blocks: Iterator[RowBlock] = iter((X,)) if isinstance(X, RowBlock) else X.blocks()
     codes = [block.sensitive for block in blocks]
     layout = getattr(X, "layout", None)

@@ -23,7 +23,7 @@ from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
-from ...facts import Cells, RowBlock, RowLayout, RowSource
+from ...facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ...learning.systems import NO_GROUPS
 from ...metrics.inputs import read_groups
 from ...models import PostProcessedModel
@@ -62,7 +62,7 @@ def read(
     X: TableLike,
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
-    schema: object,
+    schema: Schema | None,
     promise: Promise,
     seed: int | None,
     whose: Whose | None = None,
@@ -130,7 +130,7 @@ def _by_schema(
     X: TableLike,
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
-    schema: object,
+    schema: Schema | None,
     promise: Promise,
     seed: int | None,
     whose: Whose | None,

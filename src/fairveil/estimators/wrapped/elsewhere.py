@@ -63,7 +63,7 @@ def read(
     X: Elsewhere,
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
-    schema: object,
+    schema: Schema | None,
     promise: Promise,
     whose: Whose | None = None,
 ) -> DecidedElsewhere:

@@ -60,9 +60,8 @@ class Constraint:
         asked = [notion for notion in self.notions if not notion.is_vacuous]
         losses = [notion for notion in asked if _of_losses(notion, frame)]
         if losses:
-            out.append(
-                LargestGroupLoss().at_most(min(notion.max_loss for notion in losses)).at(frame)
-            )  # type: ignore[attr-defined]
+            least = min(notion.max_loss for notion in losses)  # type: ignore[attr-defined]
+            out.append(LargestGroupLoss().at_most(least).at(frame))
         rest = [notion for notion in asked if notion not in losses]
         if rest and not frame.classes:
             remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."

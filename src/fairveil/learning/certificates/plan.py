@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -75,9 +76,7 @@ def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
     found = []
     for kind in ("discrete-laplace", "gaussian") if promise.delta > 0 else ("discrete-laplace",):
         shape = PartsPlan(promise, kind, 1.0)
-        z = calibrate(
-            promise, lambda z, shape=shape: event_of(shape.kind, z, shape.moved)
-        ).multiplier  # type: ignore[misc]
+        z = calibrate(promise, partial(event_of, shape.kind, moved=shape.moved)).multiplier
         found.append(PartsPlan(promise, kind, z))
     return min(found, key=lambda one: one.noise.sd)
 

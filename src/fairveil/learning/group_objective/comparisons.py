@@ -58,7 +58,7 @@ def each_value(function: GroupFunction, losses: Floats) -> Floats:
 
 
 def values_of(
-    constraints: Any, losses: Floats, titles: tuple[str, ...]
+    constraints: Sequence[GroupFunction], losses: Floats, titles: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Floats, Floats]:
     """(names, bounds, values): a line for each comparison of a largest, one for any other
     function."""
@@ -90,7 +90,7 @@ def values_of(
     )
 
 
-def measured_values(constraints: Any, losses: Floats) -> Floats:
+def measured_values(constraints: Sequence[GroupFunction], losses: Floats) -> Floats:
     """The values alone: they are asked for again and again."""
     values: list[Any] = [np.zeros(0)]
     for function in constraints:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def notion_of(name: str, positive: Hashable = None, groups: str = "product") -> 
     return kind(max_gap=0.0, groups=groups)
 
 
-def unbounded(notion: Any) -> Notion:
+def unbounded(notion: object) -> Notion:
     """The same of a notion that was given: one that a penalty can be about, without a bound."""
     if not isinstance(notion, DemographicParity | EqualizedOdds | EqualOpportunity):
         remedy = "Pass one of these names, or EqualOpportunity(None, positive=1), for example."

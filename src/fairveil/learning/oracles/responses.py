@@ -36,6 +36,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -262,7 +263,10 @@ class Responses(Oracle[ResponseState]):
 
 
 def _met(
-    told: ResponseState, rule: LinearRule, decided: Any, table: Floats | None = None
+    told: ResponseState,
+    rule: LinearRule,
+    decided: npt.NDArray[np.intp],
+    table: Floats | None = None,
 ) -> ResponseState:
     """The rule among the atoms; `table`: of a constant, of which it is known."""
     if rule.key in told.atoms:

@@ -23,7 +23,7 @@ Guarantees (tests/learning/test_learning_postprocess.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -301,7 +301,7 @@ def to_dict(released: Released) -> dict[str, Any]:
     }
 
 
-def from_dict(values: Any) -> Released:
+def from_dict(values: Mapping[str, Any]) -> Released:
     """The inverse of `to_dict`."""
     shape = tuple(map(int, values["shape"]))
     totals = (

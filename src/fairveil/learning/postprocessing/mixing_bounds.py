@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,7 +71,7 @@ class MixingGuarantee:
         }
 
     @staticmethod
-    def from_dict(values: Any) -> MixingGuarantee:
+    def from_dict(values: Mapping[str, Any]) -> MixingGuarantee:
         """The inverse of `to_dict`."""
         lists: dict[str, Any] = {
             name: tuple(map(_number, values[name]))
@@ -281,7 +282,7 @@ def _plain(value: object) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _number(value: Any) -> float:
+def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 

@@ -37,7 +37,7 @@ class OnePiece:
     """A transport that sends the head of a reply together with its body: the client wakes once. All
     else is the transport's."""
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         self._transport, self._head = transport, b""
 
     def __getattr__(self, name: str) -> Any:
