@@ -272,6 +272,8 @@ def _looked_up(
         codes[value - low] = code
     at = values.astype(np.int64)
     at -= low
+    if len(at) and at.min() >= 0 and at.max() <= high - low:
+        return codes[at]
     at[(at < 0) | (at > high - low)] = high - low + 1
     return codes[at]
 

@@ -20,6 +20,7 @@ from ..facts.columns import Number
 from ..facts.schema import Schema
 from ..tables.frames import from_arrow
 from ..tables.raw import Plain, Raw
+from .ahead import ahead
 from .csv_rows import broken, headed, not_read, rows_from
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
@@ -189,6 +190,9 @@ class _PlainReader:
     def identity(self) -> object:
         return identity_of(self._dialect.path)
 
+    def counted(self) -> None:
+        """Nothing in the file says it."""
+
     def chunks(self) -> Iterator[Chunk]:
         told = self._dialect
         lines = rows_from(told.path, told.delimiter, told.lines_before, len(told.names))
@@ -221,7 +225,13 @@ class _ArrowReader:
     def identity(self) -> object:
         return identity_of(self._dialect.path)
 
+    def counted(self) -> None:
+        """Nothing in the file says it."""
+
     def chunks(self) -> Iterator[Chunk]:
+        return ahead(self._chunks)
+
+    def _chunks(self) -> Iterator[Chunk]:
         import pyarrow as pa
 
         try:

@@ -62,6 +62,11 @@ class Chained:
         """Of all files."""
         return tuple(reader.identity() for reader in self._readers)
 
+    def counted(self) -> int | None:
+        """Of all files, where each says it."""
+        found = [reader.counted() for reader in self._readers]
+        return None if None in found else sum(one for one in found if one is not None)
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows."""
         for reader in self._readers:

@@ -218,6 +218,9 @@ class Joining:
         assert self.reader is not None
         return self.reader.identity()
 
+    def counted(self) -> None:
+        """Rows without an entry may be dropped."""
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows, with their attribute."""
         for at, chunk in self.pairs():

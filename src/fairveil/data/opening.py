@@ -23,7 +23,7 @@ from .databases import SQLITE_HEADER
 from .encoded import BLOCK_ROWS, EncodedRows, encode_table
 from .file_lists import CSV, PARQUET, files_of
 from .files import PathLike
-from .parquet_files import load_parquet
+from .parquet_files import load_parquet, parquet_to_copy
 from .sql import load_sql
 from .store import STORE_FILE, Store, open_store
 from .store_writer import Told, write_store
@@ -268,20 +268,19 @@ def encode(
         raise InputError(
             complaint(expected="a table in memory", of="table", got=got, remedy=remedy, quote=False)
         )
-    if kind_of(table, query) == "store":
+    kind = kind_of(table, query)
+    if kind == "store":
         remedy = "Pass the table that it was made from."
         raise InputError(
             complaint(expected="a table", of="table", got="a coded store", remedy=remedy)
         )
     assert out is not None
-    found = open(
-        table,
-        schema,
-        query=query,
-        sensitive_as_feature=sensitive_as_feature,
-        precision=precision,
-        in_memory=False,
-    )
+    coded: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
+    found: StreamedRows | EncodedRows | Store
+    if kind == "parquet":
+        found = parquet_to_copy(table, schema, block_rows=block_rows, **coded)
+    else:
+        found = open(table, schema, query=query, in_memory=False, **coded)
     return write_store(found, out, overwrite=overwrite, block_rows=block_rows, progress=progress)
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FairveilError, InputError, complaint
 from ..facts.schema import Schema
 from ..tables.frames import from_arrow
+from .ahead import ahead
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .file_lists import PARQUET, chained, files_of
 from .files import PathLike, identity_of, unreadable
-from .streamed import Chunk, Reader, StreamedRows, rows_of
+from .streamed import Chunk, Reader, StreamedRows, rows_of, to_copy
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -60,6 +61,15 @@ def load_parquet(
         in_memory,
         block_rows,
     )
+
+
+def parquet_to_copy(
+    path: PathLike, schema: Schema, *, sensitive_as_feature: bool, precision: str, block_rows: int
+) -> StreamedRows:
+    """Rows of Parquet files for one who copies all of them: read, and checked, once."""
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    reader = reader_of(path, encoding.needed(), None, encoding.wished)
+    return to_copy(reader, encoding, block_rows)
 
 
 def reader_of(
@@ -107,7 +117,8 @@ def _opened(path: Path) -> Any:
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path)
+        # Not as pyarrow has it: a buffer of all row groups that are asked for, held until the end.
+        return parquet.ParquetFile(path, pre_buffer=False)
     except BROKEN:
         pass
     raise unreadable(path, "a Parquet file")
@@ -135,7 +146,16 @@ class _Reader:
     def identity(self) -> object:
         return identity_of(self._path)
 
+    def counted(self) -> int | None:
+        with self._open() as file:
+            told = file.metadata
+            groups = range(told.num_row_groups) if self._groups is None else self._groups
+            return sum(int(told.row_group(group).num_rows) for group in groups)
+
     def chunks(self) -> Iterator[Chunk]:
+        return ahead(self._chunks)
+
+    def _chunks(self) -> Iterator[Chunk]:
         try:
             with self._open() as file:
                 for batch in file.iter_batches(BLOCK_ROWS, self._groups, list(self._needed)):

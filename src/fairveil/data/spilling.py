@@ -71,6 +71,14 @@ def within(blocks: Iterable[RowBlock], encoding: Encoding, block_rows: int) -> E
     return EncodedRows(encoding, tuple(kept))
 
 
+def too_large(source: RowSource, rows: int, encoding: Encoding) -> bool:
+    """Whether `within` would hold no such rows: so many, each like one of the first block."""
+    for block in source.blocks():
+        known = encoding.schema.unit is None or block.persons is not None
+        return known and rows / max(1, block.rows) * size_of(block) > most_in_memory()
+    return False
+
+
 def spilled(source: RowSource, rows: int, encoding: Encoding) -> EncodedRows:
     """The rows of a source in a store of their own, mapped. It is deleted when nobody holds the
     rows any more."""

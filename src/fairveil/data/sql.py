@@ -97,6 +97,9 @@ class _Reader:
         stat = file.stat() if file is not None and file.is_file() else None
         return None if stat is None else (stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
+    def counted(self) -> None:
+        """Another query would have to count them, and other rows may be there then."""
+
     def require_columns(self) -> None:
         """SQLite would read a name that it does not know as a text, so the columns are looked up
         first."""

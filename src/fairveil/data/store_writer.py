@@ -18,13 +18,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError, SchemaError, complaint
 from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource
+from .ahead import ahead
 from .encoded import BLOCK_ROWS, in_blocks_of
 from .encoding import Encoding
 from .files import PathLike
 from .grouping import FOLDER, Grouped
-from .store import ROWS_FILE, STORE_FILE, Store, open_store, owner_only, require_room, written
+from .store import (
+    ROWS_FILE,
+    STORE_FILE,
+    Store,
+    describe_store,
+    open_store,
+    owner_only,
+    require_room,
+    written,
+)
 from .store_blocks import Shape, bytes_of, checksum, types_of
 
 JOURNAL = "journal.jsonl"
@@ -67,7 +77,11 @@ def write_store(
     shape, types, rows = _measured(source, encoding, each)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f".{folder.name}.part")
-    with _held(part) as journal, _in_order(source, part, shape, rows, each) as (given, sizes):
+    with (
+        _held(part) as journal,
+        _cleared(part),
+        _in_order(source, part, shape, rows, each) as (given, sizes),
+    ):
         shapes = tuple(map(shape.of_rows, sizes))
         head = {
             "encoding": encoding.to_dict(),
@@ -77,7 +91,7 @@ def write_store(
             "of": _identity(source),
         }
         sums = _journaled(journal, head)
-        needed = sum(one.nbytes for one in shapes)
+        needed, resumed = sum(one.nbytes for one in shapes), bool(sums)
         with open(part / ROWS_FILE, "ab+") as out:
             owner_only(out.fileno())
             done = sum(one.nbytes for one in shapes[: len(sums)])
@@ -97,7 +111,17 @@ def write_store(
         shutil.rmtree(part / FOLDER, ignore_errors=True)
         (part / JOURNAL).unlink()
         _move(part, folder)
-    return open_store(folder)
+    return open_store(folder) if resumed else describe_store(folder)
+
+
+@contextmanager
+def _cleared(part: Path) -> Iterator[None]:
+    """What was written of a table with a fault is nothing to go on with."""
+    try:
+        yield
+    except SchemaError:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 @contextmanager
@@ -142,7 +166,24 @@ def _append(
         waiting.clear()
         size = 0
 
-    before, seen = len(sums), 0
+    before = len(sums)
+    for number, (raw, found) in enumerate(ahead(lambda: _packed(blocks, shapes, before)), before):
+        out.write(raw)
+        sums.append(found)
+        waiting.append(found)
+        size += len(raw)
+        if size >= SYNCED:
+            settle()
+        if progress is not None:
+            progress(number + 1, len(shapes))
+    settle()
+
+
+def _packed(
+    blocks: Iterator[RowBlock], shapes: tuple[Shape, ...], before: int
+) -> Iterator[tuple[bytearray, str]]:
+    """What is written of each block but the first ones, which are there, and its checksum."""
+    seen = 0
     for number, block in enumerate(blocks):
         seen += 1
         if number < before:
@@ -150,17 +191,9 @@ def _append(
         if number >= len(shapes) or block.rows != shapes[number].rows:
             _changed()
         raw = bytes_of(block, shapes[number])
-        out.write(raw)
-        sums.append(checksum(raw, shapes[number]))
-        waiting.append(sums[-1])
-        size += len(raw)
-        if size >= SYNCED:
-            settle()
-        if progress is not None:
-            progress(number + 1, len(shapes))
+        yield raw, checksum(raw, shapes[number])
     if seen != len(shapes):
         _changed()
-    settle()
 
 
 def _measured(

@@ -20,7 +20,7 @@ from ..facts.rows import RowBlock, RowLayout
 from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
 from .encoding import Encoding
-from .spilling import spilled, within
+from .spilling import spilled, too_large, within
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Reader(Protocol):
     def identity(self) -> object:
         """What changes when the rows do, as far as can be told without reading them; None where
         nothing tells."""
+        ...
+
+    def counted(self) -> int | None:
+        """How many rows there are, where the place says so without their being read."""
         ...
 
 
@@ -94,7 +98,7 @@ class StreamedRows:
                 break
             rows += block.rows
             yield block
-        self._require(rows == self._rows)
+        self._require(rows == self._rows and self._identity == self._reader.identity())
 
     def _next(self, passing: Iterator[RowBlock]) -> RowBlock | None:
         try:
@@ -122,6 +126,26 @@ class StreamedRows:
         return f"StreamedRows({self._reader.place})"
 
 
+class FirstPass(StreamedRows):
+    """Rows that are checked by the one pass that copies them: never handed out. Guarantee 1."""
+
+    def __init__(self, reader: Reader, encoding: Encoding, block_rows: int, rows: int) -> None:
+        self._reader, self._encoding, self._block_rows = reader, encoding, block_rows
+        self._identity, self._rows = reader.identity(), rows
+
+    def _next(self, passing: Iterator[RowBlock]) -> RowBlock | None:
+        return next(passing, None)  # its errors are for the data holder
+
+
+def to_copy(reader: Reader, encoding: Encoding, block_rows: int) -> StreamedRows:
+    """Rows for one who copies all of them: read once where the place says how many there are, else
+    once before to count."""
+    rows = reader.counted()
+    if rows is None:
+        return StreamedRows(reader, encoding, block_rows)
+    return FirstPass(reader, encoding, block_rows, rows)
+
+
 class _Changed:
     def __repr__(self) -> str:
         return "others"
@@ -144,10 +168,15 @@ def rows_of(
     it, else on the disk."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if in_memory is None:
-        found = within(coded(reader, encoding), encoding, block_rows)
-        if found is not None:
-            return found
-        source = StreamedRows(reader, encoding, block_rows)
+        rows = reader.counted()
+        source: StreamedRows | None = None
+        if rows is not None:
+            source = FirstPass(reader, encoding, block_rows, rows)
+        if source is None or not too_large(source, source.row_count, encoding):
+            found = within(coded(reader, encoding), encoding, block_rows)
+            if found is not None:
+                return found
+        source = source or StreamedRows(reader, encoding, block_rows)
         return spilled(source, source.row_count, encoding)
     if not in_memory:
         return StreamedRows(reader, encoding, block_rows)

@@ -147,7 +147,9 @@ def from_arrow(column: pa.Array | pa.ChunkedArray) -> Raw:
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         at = pc.fill_null(coded.indices.cast(pa.int64()), -1)
         return Listed(at.to_numpy(zero_copy_only=False), tuple(coded.dictionary.to_pylist()))
-    null = column.is_null().to_numpy(zero_copy_only=False)
+    null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if null is None and pa.types.is_integer(column.type):
+        return Plain(column.to_numpy(zero_copy_only=False))
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         # Nulls would turn whole numbers into floats, and large ones into other numbers.
         return Plain(
