@@ -1,12 +1,12 @@
 """Additive models without a constraint, beside linear ones and models without privacy: held-out
 error, a line a model.
 
-    python benchmarks/additive.py --seeds 15                      # Adult, Credit, Law School, Communities
-    python benchmarks/additive.py --sets adult --epsilon 1 inf --edges 8 16 32 quantiles
+    python benchmarks/additive.py --seeds 15                      # Adult, Credit, Law School,
+    Communities python benchmarks/additive.py --sets adult --epsilon 1 inf --edges 8 16 32 quantiles
 
 A seed is a split (three quarters to train on) and the seed of the noise; delta is 1 / n^2; whole
-records are protected, and the number of rows is bought. Error in per cent, mean and standard error
-over seeds; seconds of a fit. "boosted" and "logistic" are scikit-learn's
+records are protected, and the number of rows is released. Error in per cent, mean and standard
+error over seeds; seconds of a fit. "boosted" and "logistic" are scikit-learn's
 HistGradientBoostingClassifier and LogisticRegression at their defaults, without privacy, on the
 same rows. `--edges`: equal parts of a range; "quantiles": sixteen edges at exact quantiles of the
 training rows, which no promise covers and which would have to be bought: what is the most that

@@ -5,7 +5,7 @@ a setting.
     python benchmarks/excess.py --decisions grid --epsilons 1 --runs 3
 
 Two lists of decisions: "thresholds", one column of Adult against one number; "grid", linear rules
-of age, education and hours, 100 directions cut 100 times. The error is made small; what is
+of age, education and hours, 100 directions cut 100 times. The error is minimized; what is
 constrained is an equalized-odds gap, or 1 less the G-mean of recalls. Under
 protects="sensitive_features" nothing that the G-mean asks is protected, so it is run for records
 alone.

@@ -2,13 +2,14 @@
 it, and a plot, to a folder.
 
     python benchmarks/frontiers.py --figure adult-dp --protects records --scaling unsafe
-    python benchmarks/frontiers.py --figure adult-eo --fairlearn /path/to/python        # with fairlearn on the same splits
-    python benchmarks/frontiers.py --figure communities-eo --protects sensitive_features --method game --evaluation in-sample
-    python benchmarks/frontiers.py --figure adult-dp --protects sensitive_features --method fermi
+    python benchmarks/frontiers.py --figure adult-eo --fairlearn /path/to/python        # with
+    fairlearn on the same splits python benchmarks/frontiers.py --figure communities-eo --protects
+    sensitive_features --method game --evaluation in-sample python benchmarks/frontiers.py --figure
+    adult-dp --protects sensitive_features --method fermi
 
 Every number is a mean over `--seeds` splits (a quarter held out; the noise is seeded like the
 split), at delta = 1 / n^2 of the n training rows. `--scaling unsafe`: numbers scaled by the
-training rows' own means and deviations, as in the published runs, and stamped so; `honest`: by the
+training rows' own means and deviations, as in the published runs, and flagged so; `honest`: by the
 schema's bounds alone. The data are those of `fairveil data`, from `--data` or FAIRVEIL_DATA.
 
 Method `fermi` is not asked for a gap but swept over strengths of its penalty, from 0 on, at the

@@ -1,12 +1,12 @@
 """What limits the oracle game: error at half of the gap with each noise switched off, another
 class, no chance: Markdown.
 
-    python benchmarks/game_parts.py                      # Communities and Crime, epsilon 1, in-sample
-    python benchmarks/game_parts.py --figure adult-eo --evaluation held-out
+    python benchmarks/game_parts.py                      # Communities and Crime, epsilon 1,
+    in-sample python benchmarks/game_parts.py --figure adult-eo --evaluation held-out
 
 A game at epsilon has three noises: in the sums of features by cell, in the counts of cells, and in
 the auditor's count of each round. One is switched off by dividing its multiplier by 10^6, all else
-(rounds, basis, radius to which rows are shortened) as planned for epsilon. "Half of the gap" is
+(rounds, basis, radius to which rows are clipped) as planned for epsilon. "Half of the gap" is
 half of what the classifier without a constraint has; errors there lie on straight lines between the
 mean points in the order of what was asked for. None of these games but the first keeps a promise.
 """
@@ -87,7 +87,7 @@ def quiet(*, sums: bool = False, counts: bool = False, audits: bool = False) -> 
 
 
 def whole_basis(game: Game, _: int) -> Game:
-    """All directions, and so rows shortened to a larger radius: more noise in the sums."""
+    """All directions, and so rows clipped to a larger radius: more noise in the sums."""
     assert isinstance(game.oracle, Regression)
     return replace(game, oracle=replace(game.oracle, width=game.ground.layout.width))
 

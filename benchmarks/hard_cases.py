@@ -1,22 +1,25 @@
 """Hard cases: many groups, small cells, few rows, rare labels, odds, small epsilon. Every method
 beside what costs nothing.
 
-    python benchmarks/hard_cases.py --case four-groups adult-race --method descent --epsilon 1 inf --seeds 3 --table
-    python benchmarks/hard_cases.py --case all --method descent game --json runs.jsonl --table --picture cases.svg
-    python benchmarks/hard_cases.py --case adult-odds --method fairlearn --json runs.jsonl      # appends what is missing
+    python benchmarks/hard_cases.py --case four-groups adult-race --method descent --epsilon 1 inf
+    --seeds 3 --table python benchmarks/hard_cases.py --case all --method descent game --json
+    runs.jsonl --table --picture cases.svg python benchmarks/hard_cases.py --case adult-odds
+    --method fairlearn --json runs.jsonl      # appends what is missing
 
 Error and gap are those of held-out rows: a quarter of a real set, 40,000 fresh rows of a synthetic
-one. A model that decides by chance is measured by its probabilities, not by a draw. A seed is a
+one. A model that is randomized is measured by its probabilities, not by a draw. A seed is a
 split (or a draw of rows) and the seed of the noise. delta is 1 / n^2 of the n training rows, whose
-number is bought; numbers are scaled by declared bounds.
+number is released; numbers are scaled by declared bounds.
 
 Beside each method, at its own held-out gap, seed by seed:
 
-    mixing         the least error of the unconstrained model of the same protection, epsilon and seed, some of whose answers
+    mixing         the least error of the unconstrained model of the same protection, epsilon and
+    seed, some of whose answers
                    are replaced by one class at random, with no larger gap
     best constant  the least error of one class for everybody, among those with no larger gap
     no noise       the same method asked for the same bound, at epsilon = inf: error @ gap
-    over fairlearn its error less that of fairlearn's ExponentiatedGradient, not private, at the same gap (on the lower hull of
+    over fairlearn its error less that of fairlearn's ExponentiatedGradient, not private, at the
+    same gap (on the lower hull of
                    its points); "-" where fairlearn does not reach the gap
 
 The last column compares with mixing or the constant, whichever is better, in points, with the
@@ -24,7 +27,7 @@ standard error over seeds of the difference. "Even": within two standard errors,
 point.
 
 With `--json` runs are appended to a file as they are done, and those that the file holds are not
-repeated: a long run may be broken off. The table and the picture are of all runs that the other
+repeated: a long run may be interrupted. The table and the picture are of all runs that the other
 arguments name.
 """
 

@@ -113,7 +113,7 @@ def main() -> None:
     slowest = 0.0
     signal.signal(signal.SIGALRM, stop)
     for number in range(attempts):
-        if number % 100 == 0:  # good fits are paid, and use it up
+        if number % 100 == 0:  # good fits are charged, and use it up
             ledger = hostile.empty_ledger(f"hostile {number}")
         name, start = names[int(rng.integers(len(names)))], time.perf_counter()
         signal.alarm(SLOW)

@@ -2,8 +2,8 @@
 reaches, and what noise it takes.
 
 `python benchmarks/looked_at.py` prints Markdown. The delta is enumerated over the outcomes of the
-base (of a choice: over its extreme pairs of laws), taking at each the kind of noise that tells
-most.
+base (of a choice: over its extreme pairs of distributions), taking at each the kind of noise that
+tells most.
 """
 
 from __future__ import annotations

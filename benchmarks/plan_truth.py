@@ -190,7 +190,7 @@ def estimator_of(one: Situation, epsilon: float, seed: int | None) -> Any:
 
 
 def law_of(clf: Any, table: dict[str, Any]) -> Any:
-    """The law of its decisions, (rows, classes)."""
+    """The distribution of its decisions, (rows, classes)."""
     if isinstance(clf, fv.OddsPostProcessor):
         return clf.predict_proba(table, sensitive_features=["group"])
     if isinstance(clf, fv.RateConstrainedClassifier):

@@ -10,13 +10,15 @@ Methods, each with the default linear base (under records a private one, at its 
     scores        `OddsPostProcessor`, thresholds by group
     decisions     the same with predict_method="predict", as it was before
     blind         the same with group_aware=False: one threshold for everybody
-    mixing        the unconstrained model of the whole epsilon, with as many constant answers as bring it to the gap of
+    mixing        the unconstrained model of the whole epsilon, with as many constant answers as
+    bring it to the gap of
                   `scores`, the best of both constants; "-": no constant has so small a gap
-    optimizer     ThresholdOptimizer of fairlearn on logistic regression, not private; bounds of 0 alone
-    best          for a false-negative bound: logistic regression, not private, at the one threshold that meets it in training
+    optimizer     ThresholdOptimizer of fairlearn on logistic regression, not private; bounds of 0
+    alone best          for a false-negative bound: logistic regression, not private, at the one
+    threshold that meets it in training
 
 Error in per cent @ gap in points, held out (a quarter of a real set, 40,000 fresh synthetic rows),
-means over seeds with the standard error of the error's mean. A model that decides by chance is
+means over seeds with the standard error of the error's mean. A model that is randomized is
 measured by its probabilities. A seed is a split and the seed of the noise; delta is 1 / n^2.
 """
 
@@ -99,7 +101,7 @@ def one(
     protects: str,
     seed: int,
 ) -> dict[str, Any]:
-    """Each method's held-out error and gap; of `scores`, the share of rows decided by chance, and
+    """Each method's held-out error and gap; of `scores`, the share of rows decided at random, and
     bins."""
     cells = CASES[name].cells(train)
     asked = CASES[name].constraint(notion, bound) if bound else f"{notion}:0"

@@ -3,7 +3,7 @@
 
     python benchmarks/replaced_decisions.py [--runs N]
 
-If what is handed out breaks a bound, then the bound on one fixed constraint, the hardest of the
+If the final model breaks a bound, then the bound on one fixed constraint, the hardest of the
 population, has failed at its count (docs/theory/certificates.md#replaced-decisions). `refused` is
 how often that happens: 5 % are permitted. The first 40 runs of each setting are also run through
 the code, and `broken` counts mixtures that exceed a bound; `unexplained` are those where the

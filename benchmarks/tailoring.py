@@ -13,10 +13,10 @@ Prints JSON, a line a setting; `--out` writes it to a file, too, and `--reuse` t
 what it has. Tables 2 and 3 are in `tailoring_speed.py`.
 
 Synthetic rows: x is uniform on [-1, 1] and y = b_k x + N(0, s_k^2) in group k; y is public to [-H,
-H], H the largest
-|b_k| + 4 s_k. The paper does not say what x is. MSPE is a group's mean squared prediction error on its *law*, in closed form:
-held out, without noise of its own. rho-zCDP is mu = sqrt(2 rho) of a Gaussian, whose epsilon at delta 1e-6 is asked for.
-Slopes (10, -10), (-10, -1) and (1, -1) of the paper are mirror images of those here, and equal in law.
+H], H the largest |b_k| + 4 s_k. The paper does not say what x is. MSPE is a group's mean squared
+prediction error on its *distribution*, in closed form: held out, without noise of its own. rho-zCDP
+is mu = sqrt(2 rho) of a Gaussian, whose epsilon at delta 1e-6 is asked for. Slopes (10, -10), (-10,
+-1) and (1, -1) of the paper are mirror images of those here, and equal in distribution.
 
 Arms. "pooled": one sum of all rows and their mean error, the whole budget; what the paper compares
 with. "tailored": the mean of the groups' errors, standard errors' shares that add up to the budget;
@@ -177,7 +177,7 @@ def epsilon_of(rho: float) -> float:
 
 
 def worst_rho(rho: float, method: str, shares: Sequence[float]) -> float:
-    """What the worst off person of "tailored" pays, shares taken as public."""
+    """What the worst off person of "tailored" spends, shares taken as public."""
     return rho * (1.0 - LAST[method] + LAST[method] * max(shares))
 
 
@@ -188,7 +188,7 @@ def seed_of(*setting: Any) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """One law, budget and method, and its arms."""
+    """One distribution, budget and method, and its arms."""
 
     name: str
     law: Law

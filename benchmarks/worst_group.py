@@ -1,8 +1,9 @@
 """Worst-group training: groups sampled at rates of their own, the same weights at full batch, and
 estimators. Prints Markdown.
 
-    python benchmarks/worst_group.py --data FOLDER --cases adult-product law-race four-groups --epsilons 1 3 --seeds 3
-    python benchmarks/worst_group.py --check          # Renyi divergences of a round, sampled and at full batch
+    python benchmarks/worst_group.py --data FOLDER --cases adult-product law-race four-groups
+    --epsilons 1 3 --seeds 3 python benchmarks/worst_group.py --check          # Renyi divergences
+    of a round, sampled and at full batch
 
 `sampled` follows ASC (arXiv 2602.10820) as its abstract tells it: groups with larger losses are
 sampled more often, and clipped more tightly, so that each group has one guarantee. `full` takes all
@@ -12,7 +13,7 @@ a round is fixed at one Renyi order, whatever weights follow. theory/later_paper
 `full` costs no more at every whole order. `even`: the same descent with equal weight for every
 person.
 
-The noise here is NumPy's, since nothing is handed out; estimators are the library's own. Groups
+The noise here is NumPy's, since nothing is returned; estimators are the library's own. Groups
 with fewer than 100 held-out rows are not measured. Errors are shares of wrong decisions in per
 cent.
 """
@@ -173,7 +174,7 @@ def train(
 
 
 def _clip(ways: Ways, order: int, q: float, each: float, noise: float) -> float:
-    """So that a person of a group with this rate pays what a round may cost."""
+    """So that a person of a group with this rate spends what a round may cost."""
     if not ways.sampled:
         return noise * math.sqrt(2.0 * each / order) / q
     step = 0.02

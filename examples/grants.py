@@ -6,7 +6,7 @@ index, and what it costs.
 Adult's people earn 20 or, those with the label ">50K", 80 thousand a year; the mean incomes of the
 six positions in a household (wife, husband, own child, ...) have a Gini index of 0.19. A grant of
 20 thousand may be given. Rules that see what people are like, but not their position, decide who
-gets one: the decision "<=50K". The share of grants is made small subject to a Gini index of mean
+gets one: the decision "<=50K". The share of grants is minimized subject to a Gini index of mean
 incomes, grants included, that is at most what is asked; by private linear oracles, whole records
 protected.
 

@@ -1,10 +1,11 @@
 """Error under a constraint on the G-mean of recalls: six classes, the least of them 2 % of people.
 
-    python examples/imbalanced_classes.py [--rows N] [--data FOLDER] [--out FOLDER]      writes imbalanced_classes.svg
+    python examples/imbalanced_classes.py [--rows N] [--data FOLDER] [--out FOLDER]      writes
+    imbalanced_classes.svg
 
 To which of six tiers of law schools does a student go, by grades, income and family? Tier 3 has 37
 % of them, tier 1 has 2 %, and decisions that are seldom wrong never answer 1: their recall there is
-0, and so is the geometric mean of recalls, the G-mean (Example 8.2). Here the error is made small
+0, and so is the geometric mean of recalls, the G-mean (Example 8.2). Here the error is minimized
 subject to a G-mean that is at least 0 to 0.3, by private linear oracles: mixtures of linear rules,
 whole records protected. Errors and recalls are expectations over a mixture's own draws, from
 `predict_proba`.

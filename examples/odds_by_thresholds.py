@@ -1,11 +1,12 @@
 """Equalized odds by one threshold, with the smooth maximum (Alabi, Example 8.10), chosen by
 exponential sampling.
 
-    python examples/odds_by_thresholds.py [--rows N] [--data FOLDER] [--out FOLDER]      writes odds_by_thresholds.svg
+    python examples/odds_by_thresholds.py [--rows N] [--data FOLDER] [--out FOLDER]      writes
+    odds_by_thresholds.svg
 
 A quarter of Adult is taken to be public: a linear score of high income is learnt from it. The
 decision is one number, the threshold of that score. On the other rows, whole records protected, the
-error is made small subject to
+error is minimized subject to
 
     smax(FPR_f - FPR_m, FPR_m - FPR_f, TPR_f - TPR_m, TPR_m - TPR_f) <= 0.05,
     smax(v) = sum_i v_i e^(100 v_i) / sum_i e^(100 v_i),

@@ -5,10 +5,10 @@ section 1.3.3).
 
 A row is a sample of nine observations: normal ones of variance 1, of mean 0 (H0) or 0.75 (H1). The
 candidates reject H0 where a statistic is above a cut: six statistics, forty cuts each. The share of
-H1's samples that is missed (1 less the power) is made small, subject to a share of H0's samples
+H1's samples that is missed (1 less the power) is minimized, subject to a share of H0's samples
 that is rejected (the level) of at most 4.7 %: a little below 5 %, by as much as samples may differ
-from their law. Whole samples are protected, epsilon is 1. (Seeds make runs repeat; secure noise has
-none.)
+from their distribution. Whole samples are protected, epsilon is 1. (Seeds make runs repeat; secure
+noise has none.)
 
 Both hypotheses are simple: every test's level and power are known, and none of level 5 % has more
 power than the mean's (Neyman and Pearson), Phi(3 x 0.75 - 1.645) = 72.7 %. The choice is told none

@@ -1,7 +1,8 @@
 """Why a budget is shared by standard errors, not by sizes (Alabi and Wiggins, Lemma 3.1 and table
 4), and where it is no use.
 
-    python examples/why_standard_errors.py [--out FOLDER]      writes why_standard_errors_{losses,one_clip,own_clips}.svg
+    python examples/why_standard_errors.py [--out FOLDER]      writes
+    why_standard_errors_{losses,one_clip,own_clips}.svg
 
 **What the lemma says.** Two groups, y = x.b_k + N(0, s_k^2), n_k rows each, X_k their rows, d = b_1
 - b_2. Rows are the first group's with probability c, else the second's, and the predictor, drawn
@@ -18,7 +19,7 @@ too, E G_1 = n_2 s_2^2 + |X_2 d|^2, so that s_k^2 counts c, not c^2, in all.
 So a group's loss is its variance and what another line costs it. With equal sizes (table 4:
 variances 10,000 and 10) sizes tell nothing of that, and standard errors do.
 
-**What shares do.** Two groups' sums, each shortened row by row to a clip C_k, and with noise of
+**What shares do.** Two groups' sums, each clipped row by row to a clip C_k, and with noise of
 deviation C_k / sqrt(r_k), have together noise of deviation sqrt(C_1^2 / r_1 + C_2^2 / r_2). With
 r_1 + r_2 = 1:
 

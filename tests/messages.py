@@ -4,11 +4,15 @@ from the sources, not run."""
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent / "src" / "fairveil"
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent / "src" / "fairveil"
+EXAMPLES = re.compile(r"^ *>>>.*(?:\n *[^\s].*)*|^ *[\w, *]+ : ", re.MULTILINE)
 
 
 def messages() -> Iterator[tuple[str, str]]:
@@ -37,6 +41,26 @@ def messages() -> Iterator[tuple[str, str]]:
             flags=re.DOTALL,
         )
         yield str(path.relative_to(ROOT)), shown
+
+
+def remarks() -> Iterator[tuple[str, str]]:
+    """(place, text) of every comment, docstring and name of a test. Examples and the heads of
+    parameters are code; this file and the list of words itself are left out."""
+    for path in [*sorted(ROOT.rglob("*.py")), *sorted(TESTS.rglob("*.py"))]:
+        if path.name in ("messages.py", "test_words.py"):
+            continue
+        text = path.read_text("utf-8")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield f"{path.name}:{token.start[0]}", token.string.lstrip("# ")
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            place = f"{path.name}:{getattr(node, 'lineno', 1)}"
+            if (doc := ast.get_docstring(node)) is not None:
+                yield place, EXAMPLES.sub("", doc)
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield place, node.name.removeprefix("test_").replace("_", " ")
 
 
 def _text(node: ast.Constant | ast.JoinedStr) -> str:

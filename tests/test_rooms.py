@@ -82,7 +82,7 @@ INSIDE = {
 }
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 
-# The front door hands out names of every room and is imported by the command line alone.
+# The front door offers names of every room and is imported by the command line alone.
 FRONT = ("__init__", "__main__")
 
 CONFINED = {

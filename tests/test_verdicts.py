@@ -23,7 +23,7 @@ def test_1_a_broken_constraint_is_rarely_called_met(confidence: float) -> None:
 
 
 def test_1_of_several_constraints_the_broken_one_decides() -> None:
-    """Four that hold by far and one that is broken by a hair; five deviations."""
+    """Four that hold by far and one that is broken slightly; five deviations."""
     rng = np.random.default_rng(1)
     truth = np.array([0.0, 0.0, 0.0, 0.0, 0.05 + 1e-12])
     wrong = 0

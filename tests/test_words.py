@@ -15,7 +15,7 @@ import pytest
 
 import fairveil
 from fairveil import errors
-from messages import messages
+from messages import messages, remarks
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -299,6 +299,28 @@ CODE = re.compile(
 """Calls, arguments and options in a message: names of the code."""
 OF_DATABASES = ("privacy/ledger/stores", "serving/door/records", "data/databases")
 """Texts in SQL, and words that databases say."""
+
+
+OF_THE_SOURCES = ("promise", "room", "asked for")
+"""Words of the code, which its comments may use: `Promise`, rooms, and what a question asks for."""
+
+
+def test_comments_docstrings_and_names_of_tests_use_the_terms_of_the_field() -> None:
+    """Of the sources and of all tests; docstrings of private functions, too."""
+    said = list(remarks())
+    assert len(said) > 14_000
+    wrong = [
+        (place, names, text)
+        for place, text in said
+        if (
+            names := [
+                one
+                for one in found_in(CODE.sub("", prose(text)))
+                if not one.startswith(OF_THE_SOURCES)
+            ]
+        )
+    ]
+    assert wrong == []
 
 
 def test_messages_use_the_terms_of_the_field() -> None:

@@ -76,7 +76,7 @@ def load(name: str, folder: str | None) -> Coded:
         np.concatenate(labels),
         np.concatenate(sensitive, axis=1),
     )
-    # a part of the set is trained on: its size is bought
+    # a part of the set is trained on: its size is released
     schema = replace(source.encoding.schema, rows=None)
     return Coded(replace(source.encoding, schema=schema), whole)
 

@@ -70,7 +70,7 @@ def _source(name: str, sensitive: tuple[str, ...], folder: str | None) -> data.E
 
 
 def _whole(source: data.EncodedRows) -> Coded:
-    """All rows as one block; a part of a set is trained on, so its size is bought."""
+    """All rows as one block; a part of a set is trained on, so its size is released."""
     blocks = list(source.blocks())
     joined = RowBlock(
         np.concatenate([block.numbers for block in blocks], axis=1),

@@ -1,4 +1,5 @@
-"""Synthetic people of the hard cases. A law is fixed by its case; a seed draws rows of it."""
+"""Synthetic people of the hard cases. A distribution is fixed by its case; a seed draws rows of
+it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Law:
 
     @property
     def schema(self) -> Schema:
-        """Public facts; how many rows there are is bought."""
+        """Public facts; how many rows there are is released."""
         columns: dict[str, Column] = {f"x{j}": Number(-BOUND, BOUND) for j in range(self.width)}
         groups = Category(tuple(f"group {c}" for c in range(len(self.shares))))
         return Schema(

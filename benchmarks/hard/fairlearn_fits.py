@@ -38,7 +38,7 @@ def _base() -> Any:
 def reduction(
     train: Numeric, notion: str | None, bound: float | None, numeric: Callable[[Any], Numeric]
 ) -> Callable[[Any], Floats]:
-    """ExponentiatedGradient over logistic regressions; the law is the mixture's own."""
+    """ExponentiatedGradient over logistic regressions; the distribution is the mixture's own."""
     from fairlearn import reductions
 
     assert notion is not None
@@ -53,7 +53,7 @@ def reduction(
 def threshold(
     train: Numeric, notion: str | None, numeric: Callable[[Any], Numeric]
 ) -> Callable[[Any], Floats]:
-    """ThresholdOptimizer after logistic regression; the law is that of its draws."""
+    """ThresholdOptimizer after logistic regression; the distribution is that of its draws."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
     assert notion is not None

@@ -1,7 +1,7 @@
 """What decisions do on held-out rows, as one table of counts; and the baselines, which are linear
 in it.
 
-A table counts decisions by (group, label, class): expectations where a model decides by chance.
+A table counts decisions by (group, label, class): expectations where a model is randomized.
 Every error, every rate and every mixture with a constant answer is linear in it. So a run keeps the
 table, and everything else is found from it later.
 """

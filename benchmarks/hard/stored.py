@@ -34,7 +34,7 @@ def read(file: Path | None) -> list[Run]:
 
 
 def append(file: Path | None, runs: Iterable[Run]) -> None:
-    """Written at once, so that a run that is broken off loses one fit."""
+    """Written at once, so that a run that is interrupted loses one fit."""
     if file is None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)

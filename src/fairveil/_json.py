@@ -10,7 +10,7 @@ Guarantees (tests/test_json.py):
    in UTF-8.
 2. Depth and size are refused before the parser runs, so neither the interpreter's stack nor its
    memory is at risk.
-3. A `Node` hands out a value only as the type that was asked for: true is no number, a text no
+3. A `Node` returns a value only as the type that was asked for: true is no number, a text no
    list, 3.0 no whole number.
 """
 

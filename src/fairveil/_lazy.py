@@ -15,7 +15,7 @@ def lazily(
     other modules.
 
     `places` maps a public name to the module that holds it, relative to the package (".promise"). A
-    module that holds itself (`{"events": ".events"}`) is handed out whole. A name that was asked
+    module that holds itself (`{"events": ".events"}`) is returned whole. A name that was asked
     for once is an ordinary attribute from then on.
 
     >>> getattr_, dir_ = lazily("fairveil.privacy", {"Promise": ".promise"})

@@ -20,7 +20,7 @@ CONFIDENCES = (0.75, 0.95, 0.99)
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("trials", [1, 7, 60, 1000])
 def test_a_rate_is_covered_whatever_it_is(trials, confidence):
-    """Guarantee 1, by summing the binomial law: no false alarm of the test itself."""
+    """Guarantee 1, by summing the binomial distribution: no false alarm of the test itself."""
     errors = np.arange(trials + 1)
     upper = bounds.most_probable(errors, trials, confidence)
     assert upper[-1] == 1.0
@@ -35,7 +35,7 @@ def test_a_rate_is_covered_whatever_it_is(trials, confidence):
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("trials", [2, 5, 40, 300])
 def test_an_average_is_covered_however_unequal_the_two_rates(trials, confidence):
-    """Guarantee 2, by convolving two binomial laws."""
+    """Guarantee 2, by convolving two binomial distributions."""
     rates = (0.0, 0.001, 0.05, 0.2, 0.45, 0.5, 0.6, 0.9, 1.0)
     upper = np.array(
         [float(bounds.most_average(total, trials, confidence)) for total in range(2 * trials + 1)]

@@ -143,7 +143,7 @@ def test_linear_fits_and_secret_batches_are_scored_too() -> None:
         assert 0 <= found.right <= 6
 
 
-def test_a_function_hands_out_a_score_of_membership() -> None:
+def test_a_function_returns_a_score_of_membership() -> None:
     def kept(table, seed):
         names = [f"x{at}" for at in range(6)]
         there = set(zip(*(table[name].tolist() for name in names), strict=True))

@@ -175,7 +175,7 @@ def halved_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def doubled_clip(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gradients are shortened to their clip, but bounded and given noise as if to half of it."""
+    """Gradients are clipped to their clip, but bounded and given noise as if to half of it."""
     scale = GradientSum.scale
     monkeypatch.setattr(
         GradientSum,

@@ -1,4 +1,4 @@
-"""`FermiClassifier` under attack by what it hands out: coefficients of linear models, logits of
+"""`FermiClassifier` under attack by what it returns: coefficients of linear models, logits of
 networks, and reported gaps.
 
 False alarms: a test that a right claim stands fails for 5 % of fresh seeds at most (the bounds'
@@ -53,7 +53,7 @@ def pair(protects: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("protects", "network"), [("records", False), ("records", True), ("sensitive_features", False)]
 )
-def test_what_is_handed_out_tells_no_more_than_was_promised(protects: str, network: bool) -> None:
+def test_the_final_model_tells_no_more_than_was_promised(protects: str, network: bool) -> None:
     """The same attack tells that epsilon 300 is not epsilon 1: it has power."""
     here, there = pair(protects)
     claim = PointClaim(1.0, 1e-5)

@@ -92,7 +92,7 @@ def test_gaussian_answers_are_scored_by_the_formula(side):
     )
 
 
-def test_laplace_counts_are_scored_by_their_own_law():
+def test_laplace_counts_are_scored_by_their_own_distribution():
     x, y, a = table()
     here, there = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     tape = heard(here, [Ask(CellCounts(here.cells()), 2.0, "discrete-laplace")], seed=3)

@@ -93,7 +93,7 @@ def test_guarantee_1_the_coins_of_the_rest_do_not_depend_on_whether_a_row_is_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Under add-remove: of a table and of one without its second row, the other rows' lots have one
-    law."""
+    distribution."""
     laws = []
     for rows, kept in ((3, [0, 2]), (2, [0, 1])):
         seen: dict[tuple[bool, ...], float] = {}
@@ -170,7 +170,7 @@ def test_a_command_without_a_seed_draws_secret_coins_anew_and_says_so(
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_a_seeded_command_says_what_its_coins_hang_on_and_is_stamped(
+def test_a_seeded_command_says_what_its_coins_hang_on_and_is_flagged(
     fairveil: Command, others: Path, tmp_path: Path, neighbours: str
 ) -> None:
     done = fairveil("fit", others, *FIT, "--seed", 5, "--neighbours", neighbours, "--out", "model")

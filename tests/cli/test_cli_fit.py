@@ -229,7 +229,7 @@ def test_words_of_the_promise_arrive(
     assert (statement.tuning, statement.earlier_releases) == ("none", "a count")
 
 
-def test_no_privacy_is_stamped(fairveil: Command, table: Path, schema: Path) -> None:
+def test_no_privacy_is_flagged(fairveil: Command, table: Path, schema: Path) -> None:
     done = fairveil("fit", table, "--schema", schema, "--out", "model", "--epsilon", "inf")
     assert done.code == 0
     assert "NOT PRIVATE" in done.out
@@ -483,7 +483,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         (1, "much", "expected numbers"),
     ],
 )
-def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_paid_for(
+def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_charged(
     fairveil: Command,
     table: Path,
     tmp_path: Path,
@@ -513,7 +513,7 @@ def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_paid
     assert not answers
 
 
-def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_paid_for(
+def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_charged(
     fairveil: Command, table: Path, tmp_path: Path, answers: list[int]
 ) -> None:
     other = write_csv(
@@ -537,7 +537,7 @@ def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_paid_for(
     assert not answers
 
 
-def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_paid_for(
+def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_charged(
     fairveil: Command, tmp_path: Path, answers: list[int]
 ) -> None:
     """Ten words of one row each: with a fixed seed some are held out. A schema that lists them is
@@ -571,7 +571,7 @@ def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_paid_for(
 
 
 @pytest.mark.parametrize("option", ["--tuning", "--earlier-releases"])
-def test_words_for_the_statement_are_checked_before_the_fit_is_paid_for(
+def test_words_for_the_statement_are_checked_before_the_fit_is_charged(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path, answers: list[int], option: str
 ) -> None:
     done = fairveil("fit", table, "--schema", schema, "--out", "model", option, "two\nlines")
@@ -644,7 +644,7 @@ def test_what_is_there_is_replaced_only_when_asked_and_only_if_it_is_a_model(
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_broken_off_it_leaves_what_was_there(
+def test_interrupted_it_leaves_what_was_there(
     fairveil: Command,
     table: Path,
     schema: Path,

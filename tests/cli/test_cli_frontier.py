@@ -70,7 +70,7 @@ def test_without_a_test_table_a_quarter_is_held_out(
 def test_without_any_defined_gap_the_numbers_and_the_price_are_written_all_the_same(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    """The models are paid for by the time that is seen."""
+    """The models are charged by the time that is seen."""
     women = write_csv(
         tmp_path / "women.csv", [row for row in applicants(300, 2) if row[3] == "female"]
     )

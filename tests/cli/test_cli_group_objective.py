@@ -24,8 +24,8 @@ ASKED = ("--method", "group-objective", "--seed", 0)
 
 
 def expected(clf: Any, rows: Any) -> Any:
-    """Joint frequencies of decisions by group and label, of the law of decisions, on the other
-    applicants."""
+    """Joint frequencies of decisions by group and label, of the distribution of decisions, on the
+    other applicants."""
     people = applicants(1500, 2)
     y, sex = (np.array([row[at] for row in people]) for at in (4, 3))
     law = clf.predict_proba(rows)
@@ -124,7 +124,7 @@ def test_fit_writes_model_statement_and_report(
     assert gap["training_noisy"] == max(worst, 0.0)
 
     # What is minimized stands in a note, what else is bounded in a figure: the released value, and
-    # the exact one of the law.
+    # the exact one of the distribution.
     losses = expected(clf, rows)
     recalls = [losses[:, k, k].sum() / losses[:, k].sum() for k in (0, 1)]
     shortfall = 1.0 - (np.sqrt((recalls[0] + 0.01) * (recalls[1] + 0.01)) - 0.01)

@@ -1,5 +1,5 @@
-"""Models that decide by chance or by group on the command line: `fit --method`, their laws and
-draws, audits by expectation."""
+"""Models that are randomized or by group on the command line: `fit --method`, their distributions
+and draws, audits by expectation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Models:
         return clf.fit(self.X, self.y, sensitive_features="sex")
 
     def certain(self) -> fv.OddsPostProcessor:
-        """It decides by group, and not by chance."""
+        """It is group-aware, and not by chance."""
         return self.plain().derandomise()
 
     def foreign(self) -> fv.OddsPostProcessor:
@@ -151,7 +151,7 @@ def law_of(text: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["coded", "plain", "aware"])
-def test_a_model_that_decides_by_group_and_chance_predicts_as_in_python(
+def test_a_group_aware_randomized_model_predicts_as_in_python(
     fairveil: Command, folders: Models, others: Path, renamed: Path, name: str
 ) -> None:
     clf = fv.load(folders / name)
@@ -180,7 +180,7 @@ def test_a_model_that_decides_by_group_and_chance_predicts_as_in_python(
     )
 
 
-def test_draws_without_a_seed_are_new_ones_of_the_same_law(
+def test_draws_without_a_seed_are_new_ones_of_the_same_distribution(
     fairveil: Command, folders: Models, others: Path
 ) -> None:
     """1,500 draws of which about 150 are against the likelier class: that two runs agree in all has
@@ -311,7 +311,7 @@ def test_a_classifier_that_was_not_written_is_said_with_the_way_out(
 
 
 @pytest.mark.parametrize("name", ["coded", "plain", "aware"])
-def test_an_audit_of_a_model_that_decides_by_chance_is_of_expected_rates(
+def test_an_audit_of_a_model_that_is_randomized_is_of_expected_rates(
     fairveil: Command, folders: Models, others: Path, renamed: Path, name: str
 ) -> None:
     rows = applicants(1500, 2)
@@ -393,7 +393,7 @@ def test_fit_writes_model_statement_and_report_of_every_method(
         "--seed",
         0,
     )
-    # both decide by chance
+    # both are randomized
     more = {"post-processing": {"predict_method": "predict"}, "game": {}}[method]
     options = [
         word for name, value in more.items() for word in (f"--{name.replace('_', '-')}", value)
@@ -578,7 +578,7 @@ def test_a_fit_of_any_method_that_is_refused_asks_nothing_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("method", ["post-processing", "game"])
-def test_a_fit_that_is_broken_off_leaves_what_was_there(
+def test_a_fit_that_is_interrupted_leaves_what_was_there(
     fairveil: Command,
     table: Path,
     schema: Path,

@@ -1,4 +1,4 @@
-"""What was paid for is not lost: full disks, odd file systems, Ctrl-C, and folders that hold a
+"""What was charged is not lost: full disks, odd file systems, Ctrl-C, and folders that hold a
 user's own files."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def statement(tmp_path: Path, run: Run) -> Path:
 
 
 def lie(path: Path) -> None:
-    """Noise and stamp changed together, and a checksum that fits."""
+    """Noise and `stamps` changed together, and a checksum that fits."""
     values = json.loads(path.read_text("utf-8"))
     values.update(noise="secure", stamps=[])
     values["checksum"] = checksum(values)

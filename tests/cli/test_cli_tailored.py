@@ -1,4 +1,4 @@
-"""`fairveil fit --method tailored`: end to end, what each group pays on its page, and what is
+"""`fairveil fit --method tailored`: end to end, what each group spends on its page, and what is
 refused."""
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def test_guarantee_1_of_books_what_is_refused_anywhere_is_charged_nowhere(rows) 
     assert list(book.history())[-1].spent == charged
 
 
-def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_handed_out(
+def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_returned(
     rows, tmp_path
 ) -> None:
     """A journal that fails keeps the answer back, and the plan goes no further."""

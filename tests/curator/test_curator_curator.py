@@ -157,7 +157,7 @@ def test_guarantee_2_one_answer_is_one_event(rows_of):
     assert curator.statement().epsilon >= epsilon(curator.log.events, 1e-6) > 0
 
 
-def test_guarantee_4_a_plan_too_dear_is_refused_before_the_rows_are_read(rows_of):
+def test_guarantee_4_a_plan_too_expensive_is_refused_before_the_rows_are_read(rows_of):
     with pytest.raises(BudgetError, match="costs at most epsilon=1"):
         Curator(rows_of(), Promise(1.0, 1e-6), plan=[Gaussian(1.0)])
 
@@ -363,7 +363,7 @@ def test_speed_knobs_change_neither_bits_nor_price(rows_of):
     assert all((a == answers[0]).all() for a in answers)
 
 
-def test_seeded_noise_is_stamped(rows_of):
+def test_seeded_noise_is_flagged(rows_of):
     rows = rows_of()
     curator = seeded(rows)
     curator.answer([(RowCount(), 3.0)])

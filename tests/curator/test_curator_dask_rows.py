@@ -282,7 +282,7 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(
     store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process of the scheduler is killed in the middle of a fit: another cluster goes on, and
-    it is paid once. Its bits are those of a fit in this process that was broken off at the same
+    it is charged once. Its bits are those of a fit in this process that was interrupted at the same
     answer: noise after a break is other noise, by design."""
 
     def fitted(rows: Any, folder: str, ledger: Any = None) -> Any:

@@ -343,7 +343,7 @@ def test_one_question_or_several_number_candidates_in_order(rows_of):
     assert curator.log.entries[0].questions == ("choice by prediction histogram",)
 
 
-def test_events_of_choices_are_known_beforehand(rows_of):
+def test_events_of_choices_are_known_in_advance(rows_of):
     rows = rows_of(classes=3)
     cells = rows.cells()
     model = linear_candidates(3, 11)

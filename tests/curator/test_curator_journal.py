@@ -1,4 +1,4 @@
-"""The journal: on the disk before the answer, read back, gone on with, and never another's."""
+"""The journal: on the disk before the answer, read back, resumed, and never another's."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_an_attack_on_released_answers_needs_no_ledger(rows, book) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_pays_what_it_asked(
+def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_interrupted_spends_what_it_asked(
     rows, book
 ) -> None:
     with curator_of(rows, book):
@@ -241,7 +241,7 @@ def test_guarantee_2_a_run_that_asked_nothing_is_given_back_and_one_broken_off_p
 
 
 @pytest.mark.parametrize("planned", [True, False])
-def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
+def test_guarantee_2_an_answer_that_failed_is_charged_and_what_was_planned_with_it(
     rows, book, planned
 ) -> None:
     def fails(entry) -> None:
@@ -262,7 +262,7 @@ def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
     assert last.values == {"events": None, "complete": not planned}
 
 
-def test_guarantee_2_who_stops_a_run_by_hand_pays_for_what_had_begun(rows, book) -> None:
+def test_guarantee_2_who_stops_a_run_by_hand_is_charged_for_what_had_begun(rows, book) -> None:
     def stopped(entry) -> None:
         if entry.number == 1:
             raise KeyboardInterrupt
@@ -344,7 +344,7 @@ def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away
 # --------------------------------------------------------------------------------------------------
 
 
-def test_guarantee_3_a_run_is_paid_once_in_however_many_sittings(rows, book, tmp_path) -> None:
+def test_guarantee_3_a_run_is_charged_once_in_however_many_sittings(rows, book, tmp_path) -> None:
     path = tmp_path / "j"
     with pytest.raises(Killed), curator_of(rows, book, earlier=Journal(path)):
         raise Killed  # before its first answer: it may go on, and stays reserved
@@ -366,7 +366,7 @@ def test_guarantee_3_a_run_is_paid_once_in_however_many_sittings(rows, book, tmp
     assert not [finding for finding in book.check([curator.statement().ledger]) if finding.grave]
 
 
-def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(
+def test_guarantee_3_a_process_that_died_before_it_settled_spends_no_second_time(
     rows, book, tmp_path
 ) -> None:
     curator = curator_of(rows, book, earlier=Journal(tmp_path / "j"))
@@ -379,7 +379,7 @@ def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_pays_for_both(
+def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_covers_both(
     rows, book, tmp_path, finished
 ) -> None:
     path, copy = tmp_path / "j", tmp_path / "copy"
@@ -419,7 +419,7 @@ def test_guarantee_3_a_copy_of_a_journal_is_refused_and_left_alone(
     assert len(kinds(book)) == lines
 
 
-def test_guarantee_3_the_run_goes_on_with_its_own_ledger_alone(rows, book, tmp_path) -> None:
+def test_guarantee_3_the_run_continues_with_its_own_ledger_alone(rows, book, tmp_path) -> None:
     path = tmp_path / "j"
     one = curator_of(rows, book, earlier=Journal(path))
     follow(one, rows, 5)

@@ -131,7 +131,7 @@ def test_models_and_sums_read_the_coefficient_that_the_code_says(
     expected = [sum(coef[0, at] * value for at, value in entries.items()) for entries in written]
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
-    clip = 1e3  # nothing is shortened
+    clip = 1e3  # nothing is clipped
     for question, factor in (
         (FeatureSums(None, clip), [1.0] * rows),
         (
@@ -216,7 +216,7 @@ def test_cells_are_numbered_as_whole_numbers_are(sizes: tuple[int, ...], mode: A
         assert cell_ids(raw, cells).tolist() == ids[0].tolist()
 
 
-def test_more_cells_than_a_number_can_tell_apart_are_refused() -> None:
+def test_more_cells_than_a_number_can_distinguish_are_refused() -> None:
     cells = Cells((tuple(range(65_536)),) * 4)
     with pytest.raises(InputError, match=r"at most 2\^63 cells"):
         cells.ids(np.zeros((4, 1), np.uint16))

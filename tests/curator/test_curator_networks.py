@@ -130,7 +130,7 @@ def by_hand(question: NetworkGradient, rows: Rows, columns: dict[str, Any]) -> A
 def test_gradients_are_those_of_the_definition(
     classes: int, mode: str, labels: int, weights: bool
 ) -> None:
-    """Guarantee 2: one number a row, loss and costs of all its cells, shortened as a whole."""
+    """Guarantee 2: one number a row, loss and costs of all its cells, clipped as a whole."""
     columns = table(40, classes, weights=weights)
     rows = rows_of(columns, classes)
     cells, costs = costs_of(rows, mode, labels or classes, classes)

@@ -210,7 +210,7 @@ def test_planted_a_person_in_two_parts_is_caught():
 
 def test_planted_the_first_rows_of_a_shuffled_table_hang_on_others():
     """One person more shuffles the table otherwise: the first rows of everybody else change. The
-    coins' law does not."""
+    coins' distribution does not."""
     ids = np.repeat(np.arange(12), 5)
 
     def first(people):

@@ -25,7 +25,7 @@ def answer(rows, function, width=2, clip=1.0, promise=None, **options):
     return value, curator
 
 
-def test_the_sum_of_shortened_rows(rows_of):
+def test_the_sum_of_clipped_rows(rows_of):
     rows = rows_of()
     value, curator = answer(rows, lambda block: block.numbers.T[:, :2], clip=0.5)
     exact = sum(
@@ -100,7 +100,7 @@ def test_guarantee_2_one_question_asked_of_two_curators_tells_each_its_own(rows_
 @pytest.mark.parametrize("clip", [1e-300, 1e-15, 1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("size", [5e-324, 1e-160, 1.0, 1e160, 1.7e308])
 @pytest.mark.parametrize("order", [1, 2])
-def test_shortening_keeps_within_the_clip_at_every_size(rows_of, clip, size, order):
+def test_clipping_keeps_within_the_clip_at_every_size(rows_of, clip, size, order):
     (block,) = rows_of(n=50).blocks()
     values = np.random.default_rng(0).uniform(-1, 1, (50, 3)) * size
     shortened = RowFunction(lambda block: values, 3, clip).bounded(block, order)

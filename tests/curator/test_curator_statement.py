@@ -1,4 +1,5 @@
-"""The curator's privacy statements: consistent whatever was done, also when a run is broken off."""
+"""The curator's privacy statements: consistent whatever was done, also when a run is
+interrupted."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_a_whole_plan() -> None:
     assert [bound.question for bound in statement.bounds] == ["cell counts"]
 
 
-def test_a_run_broken_off_half_way_states_what_was_released_and_is_charged_whole() -> None:
+def test_a_run_interrupted_half_way_states_what_was_released_and_is_charged_whole() -> None:
     plan: list[Event] = [Repeated(Gaussian(20.0), 3)]
     curator = Curator(rows(), PROMISE, plan=plan, journal=_break_off_at(2))
     curator.answer([(counts(curator), 20.0)])

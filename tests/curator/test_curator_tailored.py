@@ -1,4 +1,4 @@
-"""Sums told apart by cell and sums weighed by cell, by the guarantees of
+"""Sums distinguished by cell and sums weighed by cell, by the guarantees of
 curator/questions/by_cell.py.
 
 A total is the sum of its rows' integers, so a neighbour moves it by one row's vector or by the
@@ -269,7 +269,7 @@ def test_guarantee_2_a_weighed_question_costs_at_its_worst_what_its_multiplier_s
         assert per_cell_squares(event, promise.neighbours)[1] * z**2 == pytest.approx(
             1.0, abs=1e-12
         )
-        # who is weighed less pays less, and with factor 0 nothing
+        # who is weighed less spends less, and with factor 0 nothing
         if promise.neighbours == "add-remove":
             paid = 1 / np.array(event.multipliers[0])
             assert paid == pytest.approx(
@@ -278,7 +278,7 @@ def test_guarantee_2_a_weighed_question_costs_at_its_worst_what_its_multiplier_s
             assert (paid[np.array(factors) == 0] ** 2 < 1e-190).all()
 
 
-def test_events_of_one_number_for_sums_told_apart() -> None:
+def test_events_of_one_number_for_sums_distinguished() -> None:
     rows = universe()
     question = ByCell(GradientSum(Linear(np.zeros(4)), 0.5), rows.cells())
     for promise in PROMISES:
@@ -632,7 +632,7 @@ def test_what_is_asked_wrongly_is_refused() -> None:
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
-def test_networks_are_told_apart_and_weighed_row_by_row(promise: Promise) -> None:
+def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> None:
     """Each cell's total is that of its rows alone, and no row, pair or change of groups is beyond
     bound and event."""
     torch = pytest.importorskip("torch")

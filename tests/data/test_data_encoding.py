@@ -142,7 +142,7 @@ def test_a_listed_value_wins_over_a_marker_of_missing() -> None:
     assert one({"c": ["", "x"]}, Schema({"c": Category(("x", ""))})).codes.tolist() == [[1, 0]]
 
 
-def test_whole_numbers_beyond_53_bits_are_told_apart() -> None:
+def test_whole_numbers_beyond_53_bits_are_distinguished() -> None:
     big = 2**53
     schema = Schema({"c": Category((big, big + 1))})
     assert one({"c": np.array([big + 1, big], dtype=np.int64)}, schema).codes.tolist() == [[1, 0]]
@@ -308,7 +308,7 @@ def test_an_encoding_survives_its_file_and_an_edited_one_does_not(
         lambda s: encode({"x": np.zeros((2, 2))}, s),
     ],
 )
-def test_wrong_arguments_are_told_apart(call: Any) -> None:
+def test_wrong_arguments_are_distinguished(call: Any) -> None:
     with pytest.raises(InputError, match=r"expected .*, got "):
         call(Schema({"x": Number(0, 1)}))
 

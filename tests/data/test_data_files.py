@@ -177,7 +177,7 @@ def test_guarantee_2_rows_that_changed_are_refused_without_their_values(
         assert caught.value.__context__ is None
 
 
-def test_guarantee_1_every_row_is_checked_before_the_source_is_handed_out(tmp_path: Path) -> None:
+def test_guarantee_1_every_row_is_checked_before_the_source_is_returned(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("a\n" + "1\n" * 150_000 + "bad\n")
     with pytest.raises(SchemaError, match=r"got another value \(in .*first in row 150001"):
         load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2)}))

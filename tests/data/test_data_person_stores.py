@@ -108,7 +108,7 @@ def test_guarantee_1_no_person_has_rows_in_two_blocks(
 
 def test_guarantee_1_blocks_with_a_part_of_a_person_are_refused() -> None:
     class Parts:
-        """A source whose second block goes on with the person of the first."""
+        """A source whose second block continues with the person of the first."""
 
         layout = data.Encoding(SCHEMA).layout
 

@@ -172,7 +172,7 @@ data.write_store(data.load_csv(sys.argv[2], schema), sys.argv[3], block_rows=64,
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX systems")
 @pytest.mark.parametrize("after", [1, 7, 20])
-def test_guarantee_2_a_writer_that_was_killed_is_gone_on_with_and_ends_in_the_same_bytes(
+def test_guarantee_2_a_writer_that_was_killed_is_resumed_and_ends_in_the_same_bytes(
     tmp_path: Path, after: int
 ) -> None:
     SCHEMA.save(tmp_path / "t.toml")

@@ -135,7 +135,7 @@ def test_raw_units_need_no_schema() -> None:
     assert clf.coef_names_[:2] == ("x0, along its edges", "x1, along its edges")
 
 
-def test_pairs_of_columns_are_told_apart() -> None:
+def test_pairs_of_columns_are_distinguished() -> None:
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (ROWS, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)

@@ -305,7 +305,7 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
 
 
 def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs_less() -> None:
-    """A fit without constraints hands out "no" for everybody there; bounds on false negatives need
+    """A fit without constraints returns "no" for everybody there; bounds on false negatives need
     the score."""
     rng = np.random.default_rng(1)
     y = (rng.random(8000) < 0.04).astype(int)

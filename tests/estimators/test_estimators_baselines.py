@@ -1,4 +1,4 @@
-"""A fitted model beside what costs nothing: what is said, warned of, handed out instead, and
+"""A fitted model beside what costs nothing: what is said, warned of, returned instead, and
 written."""
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def thrown(randomised=True, **given):
     return clf, X, y, a
 
 
-def test_a_model_that_is_worse_is_not_handed_out() -> None:
+def test_a_model_that_is_worse_is_not_returned() -> None:
     clf, X, y, a = thrown()
     clf.fit(X, y, sensitive_features=a)
     report = clf.baselines_
@@ -150,7 +150,7 @@ def test_a_model_that_is_worse_is_not_handed_out() -> None:
     assert report.error == pytest.approx(error, abs=4 * report.noise)
 
 
-def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_decide_by_chance() -> None:
+def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_be_randomized() -> None:
     """Reported is the mixture: its values and its error, which are those of the rows within their
     noise."""
     clf, X, y, a = thrown(constraints="demographic_parity:0.1")
@@ -172,7 +172,7 @@ def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_decide_by_chanc
     assert not hasattr(clf, "decision_function")
 
 
-def test_without_chance_a_single_rule_is_handed_out() -> None:
+def test_without_chance_a_single_rule_is_returned() -> None:
     clf, X, y, a = thrown(randomised=False, constraints="demographic_parity:0.02")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -181,7 +181,7 @@ def test_without_chance_a_single_rule_is_handed_out() -> None:
     assert clf.baselines_.handed_out in ("constant", "no constraint")
 
 
-def test_a_model_that_is_worse_and_handed_out_all_the_same_is_warned_of() -> None:
+def test_a_model_that_is_worse_and_returned_all_the_same_is_warned_of() -> None:
     """One rule may be worse than a mixture, where none is wanted: a gap half as large as the free
     model's, and no bound that would say so."""
     table = Compared(MIXING, "half no", 0.2, 0.1, 0.001)
@@ -204,11 +204,11 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     base = fv.OddsPostProcessor(
         again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0
     )
-    base.fit(X, y, sensitive_features=a)  # a base that decides by chance is drawn from, once
+    base.fit(X, y, sensitive_features=a)  # a base that is randomized is drawn from, once
 
 
 @pytest.mark.parametrize("randomised", [True, False])
-def test_guarantee_1_a_model_that_is_not_worse_is_handed_out_itself(randomised) -> None:
+def test_guarantee_1_a_model_that_is_not_worse_is_returned_itself(randomised) -> None:
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "randomised": randomised}
     clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.6", **options).fit(
@@ -220,7 +220,7 @@ def test_guarantee_1_a_model_that_is_not_worse_is_handed_out_itself(randomised) 
     assert clf.baselines_.worse == ()
 
 
-def test_guarantee_2_what_is_handed_out_costs_nothing_more() -> None:
+def test_guarantee_2_the_final_model_costs_nothing_more() -> None:
     prices = []
     for kind in (fv.RateConstrainedClassifier, Thrown):
         for randomised in (True, False):
@@ -234,7 +234,7 @@ def test_guarantee_2_what_is_handed_out_costs_nothing_more() -> None:
 
 
 def test_guarantee_3_a_verdict_knows_that_it_chose() -> None:
-    """The values say what is handed out, so they are the luckiest."""
+    """The values say the final model, so they are the luckiest."""
     clf, X, y, a = thrown()
     clf.fit(X, y, sensitive_features=a)
     assert clf.outcome_.looks >= 2

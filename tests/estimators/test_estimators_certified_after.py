@@ -63,7 +63,9 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
         return kept, handed
 
 
-def test_law_reports_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> None:
+def test_distribution_reports_and_certificate_are_those_of_the_mixture(
+    fits: tuple[Any, Any],
+) -> None:
     kept, handed = fits
     assert not kept.certificate_.certified
     found = handed.certificate_

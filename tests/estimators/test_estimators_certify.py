@@ -94,7 +94,7 @@ def test_public_people_are_counted_exactly() -> None:
     assert free.privacy_.epsilon == 0.0
 
 
-def test_models_of_the_library_that_read_groups_or_decide_by_chance() -> None:
+def test_models_of_the_library_that_read_groups_or_are_randomized() -> None:
     base = LogisticRegression().fit(X[:2000], Y[:2000])
     chosen = fv.OddsPostProcessor(
         base, "equalized_odds:0.02", protects="sensitive_features", random_state=0

@@ -1,4 +1,4 @@
-"""Fits that are kept on disk: killed and gone on with they have the plan's price; a folder of
+"""Fits that are kept on disk: killed and resumed they have the plan's price; a folder of
 another run is refused."""
 
 from __future__ import annotations

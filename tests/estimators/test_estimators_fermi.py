@@ -135,7 +135,7 @@ def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
 
 
 @pytest.mark.parametrize("model", [None, net()], ids=["linear", "network"])
-def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(
+def test_guarantee_4_a_fit_that_fails_or_is_interrupted_changes_nothing(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fairveil.curator import Curator

@@ -212,7 +212,7 @@ def test_weights_under_every_relation(
 # Numbers standardised by the data
 
 
-def test_unsafe_scaling_is_what_the_papers_do_and_is_stamped(
+def test_unsafe_scaling_is_what_the_papers_do_and_is_flagged(
     people: Columns, schema: fv.facts.Schema
 ) -> None:
     y, A = people["hired"], people["sex"]

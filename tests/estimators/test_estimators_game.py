@@ -170,8 +170,8 @@ def test_without_privacy_constraints_are_met(notion: Any, gap: Any) -> None:
 
 
 def test_predictions_follow_the_exact_mixture() -> None:
-    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm:
-    1e-3)."""
+    """60 seeds x 1,500 rows: each row's frequency within five deviations of its distribution (false
+    alarm: 1e-3)."""
     clf = quietly(game(**GROUPS), X, Y, sensitive_features=SEX)
     law = clf.predict_proba(X)
     by_hand = np.zeros_like(law)
@@ -474,7 +474,7 @@ def test_a_schema_leaves_nothing_to_read_from_the_data(
 
 
 def test_records_without_bounds_are_refused_where_moments_need_them() -> None:
-    """Gram matrices and sums shorten rows to a norm: no bounds are needed, and none are read."""
+    """Gram matrices and sums clip rows to a norm: no bounds are needed, and none are read."""
     clf = quietly(game(unsafe_data_dependent_bounds=False), X, Y, sensitive_features=SEX)
     origins = {fact.name: fact.origin for fact in clf.privacy_.facts}
     assert "read from the data" in origins["classes"]
@@ -493,7 +493,7 @@ def test_secure_noise_is_the_default_and_differs() -> None:
 
 
 @pytest.mark.parametrize("where", ["first", "round", "publish"])
-def test_guarantee_3_a_fit_that_fails_or_is_broken_off_changes_nothing(
+def test_guarantee_3_a_fit_that_fails_or_is_interrupted_changes_nothing(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clf = quietly(game(rounds=5, **GROUPS), X, Y, sensitive_features=SEX)

@@ -335,7 +335,7 @@ def test_a_long_fit_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("where", ["first", "later", "publish"])
 @pytest.mark.parametrize("method", METHODS)
-def test_guarantee_3_a_fit_that_fails_or_is_broken_off_changes_nothing(
+def test_guarantee_3_a_fit_that_fails_or_is_interrupted_changes_nothing(
     method: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clf = quietly(fair(method=method, **GROUPS), X, Y, sensitive_features=SEX)

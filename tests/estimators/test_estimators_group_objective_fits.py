@@ -60,7 +60,7 @@ OBJECTIVES = [
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_objective_is_made_small(objective: Any, method: str) -> None:
+def test_every_objective_is_minimized(objective: Any, method: str) -> None:
     """And it is what it is said to be: within five deviations of the rows' own value (false alarm
     1e-6)."""
     clf = fair(objective, None, method, epsilon=20.0, **GROUPS)
@@ -121,7 +121,7 @@ def test_without_privacy_constraints_are_met(constraint: Any, method: str) -> No
     assert "not-private" in clf.privacy_.stamps
 
 
-def test_parity_is_bought_and_errors_are_its_price() -> None:
+def test_parity_costs_errors() -> None:
     """Of a mixture, privately: the gap on the rows themselves, against none asked for."""
     gaps = []
     for constraint in (None, "equalized_odds:0.02"):
@@ -164,8 +164,8 @@ def test_what_is_certain_of_a_choice_holds() -> None:
 
 
 def test_predictions_follow_the_exact_mixture() -> None:
-    """60 seeds x 1,500 rows: each row's frequency within five deviations of its law (false alarm:
-    1e-3)."""
+    """60 seeds x 1,500 rows: each row's frequency within five deviations of its distribution (false
+    alarm: 1e-3)."""
     clf = quietly(fair(**GROUPS), X, Y, sensitive_features=SEX)
     law = clf.predict_proba(X)
     by_hand = np.zeros_like(law)

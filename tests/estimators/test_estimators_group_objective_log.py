@@ -1,4 +1,4 @@
-"""`GroupObjectiveClassifier(loss="log")`: the model's probabilities are handed out, and its
+"""`GroupObjectiveClassifier(loss="log")`: the model's probabilities are returned, and its
 likeliest class is predicted."""
 
 from __future__ import annotations
@@ -58,14 +58,16 @@ def test_the_released_losses_are_those_of_the_probabilities() -> None:
     )
 
 
-def test_a_copy_from_disk_hands_out_the_same(tmp_path: Path) -> None:
+def test_a_copy_from_disk_returns_the_same(tmp_path: Path) -> None:
     clf, X, _ = fitted()
     again = fv.load(fv.save(clf, tmp_path / "model"))
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert np.array_equal(again.predict(X), clf.predict(X))
 
 
-def test_a_post_processor_takes_its_decisions_and_not_its_probabilities_for_a_law() -> None:
+def test_a_post_processor_takes_its_decisions_and_not_its_probabilities_for_a_distribution() -> (
+    None
+):
     clf, X, y = fitted()
     assert not bases.is_randomised(clf)
     assert bases.is_randomised(s.quietly(s.fair(), X, y, sensitive_features=s.SEX))

@@ -256,7 +256,7 @@ def test_protected_targets_need_public_bounds() -> None:
     assert reg.predict(X).std() < Y.std()
 
 
-def test_unsafe_bounds_are_stamped_and_not_covered() -> None:
+def test_unsafe_bounds_are_flagged_and_not_covered() -> None:
     reg = regressor(unsafe_data_dependent_bounds=True).fit(X, Y)
     assert "data-dependent-bounds" in reg.privacy_.stamps
     assert any("bounds of the target" in words for words in reg.privacy_.not_covered)

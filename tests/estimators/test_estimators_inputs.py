@@ -231,7 +231,7 @@ def test_a_schema_codes_tables_alone_and_gives_coefficients_in_the_units_of_the_
     assert np.isfinite(clf.decision_function(unseen)).all()
 
 
-def test_by_a_schema_rows_coded_by_hand_and_beforehand_give_the_same_bits(
+def test_by_a_schema_rows_coded_by_hand_and_in_advance_give_the_same_bits(
     people: Columns, schema: fv.facts.Schema
 ) -> None:
     table = pd.DataFrame(people)

@@ -66,7 +66,7 @@ def decided(clf: Any) -> Any:
 def broken_off(
     monkeypatch: pytest.MonkeyPatch, at: int, name: str, folder: Path, **options: Any
 ) -> bool:
-    """A fit that dies when its release number `at` is written down and not handed out; False where
+    """A fit that dies when its release number `at` is written down and not returned; False where
     it has fewer."""
     done = [0]
 
@@ -132,7 +132,7 @@ def test_guarantee_1_a_fit_that_ended_gives_the_same_model_again(name: str, tmp_
     assert b'"sitting":1' in added
 
 
-def test_guarantee_1_a_ledger_pays_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guarantee_1_a_ledger_spends_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = fv.Ledger.create(tmp_path / "ledger.db", "people", 1.0, 1e-6)
     options = {"ledger": ledger, "random_state": None}
     assert broken_off(monkeypatch, 3, "game", tmp_path / "fit", **options)

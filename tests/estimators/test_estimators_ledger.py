@@ -217,7 +217,7 @@ def test_a_production_ledger_takes_what_a_schema_states_alone() -> None:
     assert kinds(book) == [RESERVED, COMMITTED]
 
 
-def test_a_fit_that_is_broken_off_pays_what_it_asked_and_all_where_an_answer_failed(
+def test_a_fit_that_is_interrupted_spends_what_it_asked_and_all_where_an_answer_failed(
     book: fv.Ledger, killed: Any
 ) -> None:
     whole = charged_by(rated())
@@ -306,7 +306,7 @@ def test_a_ledger_is_never_saved(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_a_fit_in_a_folder_is_paid_once_and_a_copy_of_the_folder_is_refused(
+def test_a_fit_in_a_folder_is_charged_once_and_a_copy_of_the_folder_is_refused(
     tmp_path: Path, book: fv.Ledger, killed: Any
 ) -> None:
     folder, copy = tmp_path / "fit", tmp_path / "copy"
@@ -353,7 +353,7 @@ def test_a_fitted_base_is_charged_once_wherever_it_was_fitted(book: fv.Ledger) -
     assert sound(other, asks_nothing)
 
 
-def test_where_base_and_counts_do_not_both_fit_nothing_is_paid_if_that_can_be_foreseen(
+def test_where_base_and_counts_do_not_both_fit_nothing_is_charged_if_that_can_be_foreseen(
     monkeypatch: Any,
 ) -> None:
     elsewhere = fitted(rated(epsilon=0.5))
@@ -412,7 +412,7 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
 
 def test_a_ledger_that_all_was_given_back_of_is_as_one_that_was_just_begun() -> None:
     """A base alone would fit there, as the first spend; base and counts together do not, and that
-    is said before it is paid."""
+    is said before it is charged."""
     book = budget(1.0)
     book.reserve(Gaussian(50.0)).refund()
     with pytest.raises(Overspent, match="several spends"):

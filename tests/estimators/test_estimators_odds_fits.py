@@ -401,7 +401,7 @@ def test_on_disk_to_the_bit(base: Any, notion: Any, tmp_path: Path) -> None:
         fv.load(path, estimator=None if own else clf.estimator_)
 
 
-def test_a_base_that_decides_by_chance_is_followed_in_law_whatever_the_order_of_its_classes() -> (
+def test_a_base_that_is_randomized_is_followed_in_distribution_whatever_the_order_of_its_classes() -> (
     None
 ):
     X, y, columns = sample(2, 2, 1)
@@ -418,7 +418,7 @@ def test_a_base_that_decides_by_chance_is_followed_in_law_whatever_the_order_of_
         "group": fv.facts.Category(tuple(np.unique(A).tolist())),
     }
     schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
-    # a bound that everything keeps: decisions are the base's own, in law
+    # a bound that everything keeps: decisions are the base's own, in distribution
     clf = fv.OddsPostProcessor(
         base, fv.EqualizedOdds(0.99), epsilon=math.inf, schema=schema, random_state=0
     )
@@ -431,7 +431,7 @@ def test_a_base_that_decides_by_chance_is_followed_in_law_whatever_the_order_of_
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
-def test_a_mixture_of_candidates_is_followed_in_law() -> None:
+def test_a_mixture_of_candidates_is_followed_in_distribution() -> None:
     X, y, columns = sample(2, 2, 1)
     A = next(iter(columns.values()))
     listed = [

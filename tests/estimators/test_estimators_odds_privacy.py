@@ -1,5 +1,5 @@
 """What a post-processed classifier costs, what of its base is charged, what is said, and whether it
-can be told apart."""
+can be distinguished."""
 
 from __future__ import annotations
 

@@ -375,7 +375,7 @@ def test_warnings_of_public_facts_are_heard_once(clf: Any) -> None:
     assert len(heard) == 1
 
 
-def test_groups_may_be_named_and_shares_of_the_schema_are_stamped_as_public() -> None:
+def test_groups_may_be_named_and_shares_of_the_schema_are_flagged_as_public() -> None:
     columns = {
         **NUMBERS,
         "sex": Category(("f", "m")),

@@ -112,7 +112,7 @@ def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
     assert more.coding_ == clf.coding_
 
 
-def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(
+def test_guarantee_4_a_fit_that_fails_or_is_interrupted_changes_nothing(
     people: Columns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = pd.DataFrame(people)[FEATURES]
@@ -138,7 +138,9 @@ def test_guarantee_4_a_fit_that_fails_or_is_broken_off_changes_nothing(
     assert vars(clf) == before
 
 
-def test_under_add_remove_the_number_of_rows_is_bought_unless_it_is_stated(people: Columns) -> None:
+def test_under_add_remove_the_number_of_rows_is_released_unless_it_is_stated(
+    people: Columns,
+) -> None:
     X = people["hours"][:, np.newaxis] / 30
     bought = short().fit(X, people["hired"])
     assert bought.outcome_.rows != 800

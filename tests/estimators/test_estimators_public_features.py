@@ -1,4 +1,4 @@
-"""Where sensitive columns alone are protected: no feature is one of them, and what else counts as
+"""Where sensitive features alone are protected: no feature is one of them, and what else counts as
 public is said."""
 
 from __future__ import annotations

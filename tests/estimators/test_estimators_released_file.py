@@ -1,4 +1,4 @@
-"""Released groups in one file: what it holds, who signed it, what of it is worked out again."""
+"""Released groups in one file: what it holds, who signed it, what of it is recomputed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Fits that were refused a certificate: what is handed out instead, in its law, its reports, its
-files, and its certificate."""
+"""Fits that were refused a certificate: what is returned instead, in its distribution, its reports,
+its files, and its certificate."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
         return kept, handed
 
 
-def test_law_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> None:
+def test_distribution_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> None:
     """Guarantees 1 and 2, and the certificate's own file."""
     kept, handed = fits
     assert not kept.certificate_.certified
@@ -109,7 +109,8 @@ def test_files_keep_the_mixture(fits: tuple[Any, Any], tmp_path: Path) -> None:
 
 
 def test_what_decides_otherwise_is_not_certified(fits: tuple[Any, Any]) -> None:
-    """A certificate is of a law of decisions: the same classifier without chance has none."""
+    """A certificate is of a distribution of decisions: the same classifier without chance has
+    none."""
     if isinstance(fits[1], fv.OracleGameClassifier):
         assert not hasattr(fits[1].derandomise(), "certificate_")
     assert hasattr(fits[1], "certificate_")

@@ -97,7 +97,7 @@ def test_guarantee_1_the_same_answers_make_the_same_model_whatever_the_rows_orde
         assert one.tailoring_.table() == other.tailoring_.table()
 
 
-def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(
+def test_guarantee_3_a_fit_that_is_interrupted_changes_no_attribute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clf = fitted("standard-error")

@@ -110,7 +110,7 @@ def test_guarantee_1_what_was_read_from_the_data_is_said() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_guarantee_3_a_fit_that_is_broken_off_changes_no_attribute(
+def test_guarantee_3_a_fit_that_is_interrupted_changes_no_attribute(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reg = fitted("standard-error", method=method)

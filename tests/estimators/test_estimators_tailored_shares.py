@@ -55,7 +55,7 @@ def test_shares_within_limits_are_those_of_the_noise(kind: str) -> None:
         assert "limits" in shown.rule
 
 
-def test_shares_are_the_rules_where_nothing_is_paid_or_everything() -> None:
+def test_shares_are_the_rules_where_nothing_is_charged_or_everything() -> None:
     shares, columns = np.array([0.75, 0.25, 0.5, 0.5]), [slice(0, 2), slice(2, 4)]
     assert as_paid(shares, np.full(4, np.inf), columns, "why") == (pytest.approx(shares), "why")
     assert as_paid(shares, np.zeros(4), columns, "why") == (pytest.approx(shares), "why")

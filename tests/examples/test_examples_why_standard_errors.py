@@ -81,7 +81,7 @@ def test_the_corrected_lemma_is_the_printed_one_with_means_in_the_place_of_rando
     assert why["expected_loss"](c, sizes, variances, apart) == pytest.approx(printed)
 
 
-def test_a_sum_of_squares_has_the_law_of_as_many_degrees_not_of_one() -> None:
+def test_a_sum_of_squares_has_the_distribution_of_as_many_degrees_not_of_one() -> None:
     """Its variance by 40,000 draws, known within (kurtosis) 2 %: 2 n s^4; the printed n s^2 chi^2_1
     would have n times that."""
     rng = np.random.default_rng(0)

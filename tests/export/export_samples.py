@@ -111,7 +111,7 @@ def _fit(
 
 
 def mixture(clf: Any) -> Any:
-    """Three rules, one of which is never played: what a fit hands out where it keeps its
+    """Three rules, one of which is never played: what a fit returns where it keeps its
     constraints better."""
     model = clf.model_
     layout = RowLayout(model.numbers, model.code_sizes)

@@ -1,4 +1,4 @@
-"""Schemas: checked, written and read back with every type, told apart by their fingerprints."""
+"""Schemas: checked, written and read back with every type, distinguished by their fingerprints."""
 
 from __future__ import annotations
 

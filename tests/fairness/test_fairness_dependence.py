@@ -24,7 +24,7 @@ def cells_of(*sizes: int, mode: str = "product") -> Cells:
 
 
 def table(seed: int, cells: int, labels: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows by (cell, label), each cell with its own law of predictions."""
+    """Rows by (cell, label), each cell with its own distribution of predictions."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(5, 200, (cells, labels)).astype(float)
     return counts[..., np.newaxis] * rng.dirichlet(np.ones(classes), (cells, labels)), counts

@@ -83,7 +83,7 @@ def test_a_weight_of_two_counts_as_one_person() -> None:
 
 @pytest.mark.parametrize(("rows", "noise"), [(300, 0.0), (300, 5.0), (3000, 0.0), (3000, 10.0)])
 def test_met_is_wrong_about_the_population_as_seldom_as_it_says(rows: int, noise: float) -> None:
-    """A bound that is broken by a hair. Of 800 draws with a chance of 0.05 more than 0.08 are wrong
+    """A bound that is broken slightly. Of 800 draws with a chance of 0.05 more than 0.08 are wrong
     once in 5,000 seeds.
 
     Without the sampling error the same verdict is wrong several times as often.

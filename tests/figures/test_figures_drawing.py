@@ -1,4 +1,4 @@
-"""Figures: places, ticks, labels, text alternatives; told apart without colour; bad input
+"""Figures: places, ticks, labels, text alternatives; distinguished without colour; bad input
 refused."""
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def test_hostile_words_stay_words(width: int) -> None:
 @pytest.mark.parametrize("low", [-3.0, 0.0, 0.1464, 1e-9, 12345.0])
 @pytest.mark.parametrize("width", [1e-6, 0.003, 0.2, 1.0, 7e5])
 @pytest.mark.parametrize("most", [3, 6, 9])
-def test_ticks_are_round_few_and_told_apart(low: float, width: float, most: int) -> None:
+def test_ticks_are_round_few_and_distinguished(low: float, width: float, most: int) -> None:
     ticks = round_ticks(low, low + width, most)
     assert 1 <= len(ticks) <= most
     assert all(low - 1e-6 * width <= tick <= low + width * (1 + 1e-6) for tick in ticks)

@@ -123,7 +123,7 @@ def test_without_noise_the_largest_gap_is_that_of_the_worst_pair() -> None:
     ],
     ids=lambda one: getattr(one, "kind", ""),
 )
-def test_rows_that_no_rate_tells_apart_are_counted_together(notion: object, parts: int) -> None:
+def test_rows_that_no_rate_distinguishes_are_counted_together(notion: object, parts: int) -> None:
     layout = layout_of([notion], TWO, (0, 1))  # type: ignore[list-item]
     assert layout.parts == parts
     for rate in layout.rates:

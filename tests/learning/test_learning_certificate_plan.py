@@ -36,7 +36,7 @@ def _counts(people: list[tuple[int, int, int]], promise: Promise) -> np.ndarray:
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
-def test_no_neighbour_moves_the_counts_further_than_the_noise_pays_for(promise: Promise) -> None:
+def test_no_neighbour_moves_the_counts_further_than_the_noise_covers(promise: Promise) -> None:
     """All data sets of three people, and all their neighbours: every person is one of (group,
     label, decision)."""
     kinds = list(itertools.product(range(2), repeat=3))

@@ -95,7 +95,7 @@ def test_a_growth_below_one_is_refused() -> None:
 
 
 @pytest.mark.parametrize("notions", [(), PARITY])
-def test_with_public_features_the_exact_loss_of_a_row_is_shortened(notions) -> None:
+def test_with_public_features_the_exact_loss_of_a_row_is_clipped(notions) -> None:
     """The curator's own sum is compared with one made by hand."""
     rows = rows_of()
     planned = plan(protects="sensitive_features", notions=notions, public=400)
@@ -114,7 +114,7 @@ def test_with_public_features_the_exact_loss_of_a_row_is_shortened(notions) -> N
     assert answer[0] == pytest.approx(by_hand, abs=1e-6)
 
 
-def test_beside_costs_that_read_groups_the_two_parts_are_shortened_apart() -> None:
+def test_beside_costs_that_read_groups_the_two_parts_are_clipped_apart() -> None:
     rows, promise = rows_of(), Promise(1e12, 1e-6, "sensitive_features")
     weights = np.array([[5.0, -40.0, 30.0, 10.0]])
     costs = np.array([[[0.0, 1.0]], [[0.0, -2.0]]])
@@ -133,7 +133,7 @@ def test_beside_costs_that_read_groups_the_two_parts_are_shortened_apart() -> No
     assert together != pytest.approx(answer(GradientSum(Linear(weights), **asked)), abs=1.0)
 
 
-def test_without_privacy_nothing_is_shortened() -> None:
+def test_without_privacy_nothing_is_clipped() -> None:
     assert plan(INF, "sensitive_features", public=400).loss_clip is None
     rows = rows_of()
     weights = np.array([[5.0, -40.0, 30.0, 10.0]])

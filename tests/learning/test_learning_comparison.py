@@ -141,7 +141,7 @@ def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them
 
 
 def test_values_of_a_moved_threshold_are_not_the_luckiest() -> None:
-    """Constraint values of the model that is handed out, over 60 fits whose thresholds were put by
+    """Constraint values of the final model, over 60 fits whose thresholds were put by
     noisy values."""
     X, _, a = data = people(3000, rare=0.2)
     ratios = []

@@ -111,7 +111,7 @@ def test_guarantee_2_rows_that_answer_alike_give_the_same_model() -> None:
     assert np.array_equal(found.values, same.values)
 
 
-def test_guarantee_3_a_run_that_breaks_off_leaves_a_beginning_of_its_plan() -> None:
+def test_guarantee_3_a_run_that_is_interrupted_leaves_a_beginning_of_its_plan() -> None:
     rows = make_rows()
     search = search_for(rows, PROMISES[0])
     curator = curator_for(rows, search)

@@ -47,7 +47,7 @@ ORDERS = [1.01, 1.5, 2.0, 3.7, 8.0, 32.0, 500.0, 1e6, 1e9]
 
 
 def renyi_of(p: Any, q: Any, order: float) -> float:
-    """Of two finite laws, the larger way."""
+    """Of two finite distributions, the larger way."""
     one, other = np.log(np.asarray(p, float)), np.log(np.asarray(q, float))
     ways = (
         np.logaddexp.reduce(order * a + (1 - order) * b) / (order - 1)
@@ -98,7 +98,7 @@ def test_an_exponential_mechanism_is_bounded_range(epsilon: float) -> None:
 
 
 def test_guarantee_1_by_an_exponential_mechanism_with_scores_of_its_own() -> None:
-    """Laws on neighbours, exactly: scores whose changes range over 1 at most."""
+    """Distributions on neighbours, exactly: scores whose changes range over 1 at most."""
     rng, epsilon = np.random.default_rng(0), 0.9
     found, largest = Divergence(Exponential(epsilon)), 0.0
     for _ in range(200):
@@ -117,7 +117,7 @@ def test_guarantee_1_by_an_exponential_mechanism_with_scores_of_its_own() -> Non
 
 @pytest.mark.parametrize("multiplier", [0.4, 1.0, 5.0])
 def test_laplace_noise(multiplier: float) -> None:
-    """Against Mironov's closed form, and discrete noise against its own law."""
+    """Against Mironov's closed form, and discrete noise against its own distribution."""
     s, found = 1 / multiplier, Divergence(Laplace(multiplier))
     assert found.pure == pytest.approx(s, rel=1e-12)
     assert found.zero_concentrated <= s**2 / 2 * (1 + 1e-12)

@@ -141,7 +141,7 @@ def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
             assert plans[0] == plans[1], (relation, of)
 
 
-def test_what_is_broken_off_leaves_a_beginning_and_a_closed_curator() -> None:
+def test_what_is_interrupted_leaves_a_beginning_and_a_closed_curator() -> None:
     rows = g.rows_from(*g.sample(1, 90))
     sampling = sampling_of(rows, g.REPLACE)
 
@@ -322,7 +322,7 @@ def test_guarantee_3_bounds_hold_but_for_the_chance_that_they_state(
     assert min(loose) > 0.0
 
 
-def test_guarantee_3_the_bound_on_scores_is_of_the_law_that_is_drawn_from() -> None:
+def test_guarantee_3_the_bound_on_scores_is_of_the_distribution_that_is_drawn_from() -> None:
     """Rounding of scores is part of it: with m equally bad decisions the chance is near what is
     stated, and not above."""
     rows = g.rows_from(*g.sample(1, 400))
@@ -343,7 +343,7 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_law_that_is_drawn_from() -> N
     assert 0.03 < chance <= 0.1
 
 
-def test_a_larger_alpha_is_bought_by_a_smaller_penalty() -> None:
+def test_a_larger_alpha_takes_a_smaller_penalty() -> None:
     rows = g.rows_from(*g.sample(1, 400))
     # so that the corollary says something at each
     much = Promise(2000.0, 1e-5, neighbours="replace-one")

@@ -290,7 +290,7 @@ def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> floa
 def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
     relation, notion, strength
 ) -> None:
-    """Loss and penalty are one gradient of one row, shortened together, at any strength."""
+    """Loss and penalty are one gradient of one row, clipped together, at any strength."""
     promise = PROMISES[relation]
     X, y, A = table(n=25)
     X[0] *= 100.0
@@ -389,7 +389,7 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
 
 
 @pytest.mark.parametrize("clip", [0.05, 0.4])
-def test_with_features_public_a_clip_shortens_the_penaltys_part_alone(clip) -> None:
+def test_with_features_public_a_clip_bounds_the_penaltys_part_alone(clip) -> None:
     promise = PROMISES["sensitive features"]
     X, y, A = table(n=12)
     rows = rows_from(X, y, A)
@@ -406,7 +406,7 @@ def test_with_features_public_a_clip_shortens_the_penaltys_part_alone(clip) -> N
         assert np.array_equal(before[1][0], after[1][0])
     assert found <= before[0][1] * (1 + 1e-12)
     whole = public_parts([Ask(replace(asks[0].question, clip=1e9), 1.0)], rows)[1][0]
-    assert before[1][0] == pytest.approx(whole)  # the loss is not shortened
+    assert before[1][0] == pytest.approx(whole)  # the loss is not clipped
 
 
 @pytest.mark.parametrize("relation", PROMISES)
@@ -602,7 +602,7 @@ def test_what_is_measured_at_the_end_is_the_notions_gap_of_decisions() -> None:
 
 @pytest.mark.parametrize("relation", ["add-remove", "sensitive features"])
 @pytest.mark.parametrize("iterate", ["average", "last", 0, 4, 9])
-def test_which_iterate_is_handed_out(relation, iterate) -> None:
+def test_which_iterate_is_returned(relation, iterate) -> None:
     promise = PROMISES[relation]
     rows = rows_from(*table())
     search = search_for(rows, promise, settings=settings(promise, rounds=10, iterate=iterate))

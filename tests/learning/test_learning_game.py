@@ -255,7 +255,7 @@ def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
 
 
 @pytest.mark.parametrize("where", ["answer", "choose", "watch"])
-def test_guarantee_3_a_game_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(
+def test_guarantee_3_a_game_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_curator(
     where: str,
 ) -> None:
     rows = g.rows_from(*g.sample(1, 80))

@@ -85,7 +85,7 @@ def test_a_drift_whose_variance_follows_the_past_is_bounded() -> None:
     free = rng.normal(size=200_000)
     wide = drift(1.0, CHANCE)
     assert (free > wide).mean() <= CHANCE
-    assert wide < 2.5 * stats.norm.isf(CHANCE)  # what not knowing the variance beforehand costs
+    assert wide < 2.5 * stats.norm.isf(CHANCE)  # what not knowing the variance in advance costs
 
 
 @pytest.mark.parametrize(

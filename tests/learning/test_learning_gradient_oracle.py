@@ -68,7 +68,7 @@ def test_guarantee_2_with_little_noise_the_free_rule_decides_as_logistic_regress
     assert (own == judge.predict(X)).mean() > 0.98
 
 
-def test_guarantee_3_rules_are_handed_out_in_the_units_of_coded_rows() -> None:
+def test_guarantee_3_rules_are_returned_in_the_units_of_coded_rows() -> None:
     rows = g.rows_from(*g.sample(3, 2000))
     oracle, course, _ = prepared(rows, LARGE, scales=True)
     assert course.standard is not None
@@ -103,7 +103,7 @@ def test_without_constraints_the_whole_budget_is_the_free_rules(epsilon: float) 
 
 
 def test_a_game_gives_way_to_what_costs_nothing() -> None:
-    """A bound that everything keeps: what is handed out errs no more than the rule without
+    """A bound that everything keeps: the final model errs no more than the rule without
     constraints, beyond noise."""
     rows = g.rows_from(*g.sample(4, 3000))
     game = g.a_game(rows, Promise(4.0, 1e-5), [DemographicParity(0.9)], Begun(), rounds=3)
@@ -118,7 +118,7 @@ def test_a_game_gives_way_to_what_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_values_of_what_is_handed_out_are_those_of_its_rules(seed: int) -> None:
+def test_values_of_the_final_model_are_those_of_its_rules(seed: int) -> None:
     """Whatever the choice: the stated values lie within five of their deviations of the rules'
     exact ones, by `plays`."""
     rows = g.rows_from(*g.sample(seed, 3000))

@@ -1,4 +1,4 @@
-"""Counts of groups in public clusters: price, neighbours, the law of what is released."""
+"""Counts of groups in public clusters: price, neighbours, the distribution of what is released."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(
 
 
 @pytest.mark.parametrize("groups", [2, 3])
-def test_guarantee_3_noise_is_unbiased_and_of_the_stated_law(groups: int) -> None:
+def test_guarantee_3_noise_is_unbiased_and_of_the_stated_distribution(groups: int) -> None:
     """20,000 clusters: a mean and a frequency stay within 5 standard errors, so a false alarm is
     one in a million."""
     count = 20_000

@@ -168,7 +168,9 @@ def test_guarantee_1_a_plan_is_made_of_public_values_alone(relation: str) -> Non
     assert plans[0] == plans[1]
 
 
-def test_a_descent_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> None:
+def test_a_descent_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> (
+    None
+):
     rows = g.rows_from(*g.sample(1, 80))
     descent = a_descent(rows, g.REPLACE, LARGEST, rounds=6)
     curator = curator_for(descent, rows)
@@ -326,7 +328,7 @@ def test_many_small_groups_cost_the_largest_group_next_to_nothing() -> None:
     assert worst[LARGEST] < 0.7 * math.log(2.0)
 
 
-def test_the_model_that_weighs_everybody_alike_is_handed_out_where_its_losses_are_less() -> None:
+def test_the_model_that_weighs_everybody_alike_is_returned_where_its_losses_are_less() -> None:
     """By what late rounds released, and as likely as their noise makes them; each of two courses
     once."""
     X, y, A = unlike()

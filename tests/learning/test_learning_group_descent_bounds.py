@@ -120,7 +120,7 @@ def test_guarantee_3_no_neighbour_is_further_away_than_the_event_says_whatever_t
 
 
 @pytest.mark.parametrize("relation", list(g.PROMISES))
-def test_what_weighs_most_is_shortened_to_the_clip_before_it_is_weighed(relation: str) -> None:
+def test_what_weighs_most_is_clipped_to_the_clip_before_it_is_weighed(relation: str) -> None:
     """Of the weighed group's rows the total is weight x clip, however large the weight: the old
     clip left it at the clip."""
     promise = g.PROMISES[relation]

@@ -1,4 +1,4 @@
-"""What a loop hands out: the guarantees of `learning/group_objective/floor.py`. The judge without
+"""What a loop returns: the guarantees of `learning/group_objective/floor.py`. The judge without
 noise is its own program."""
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def test_excess_that_cannot_be_told_from_none_is_left_alone_and_more_is_not() ->
 
 
 @pytest.mark.parametrize("promise", [g.RECORDS, g.REPLACE])
-def test_a_loop_hands_out_a_rule_without_constraints_where_its_own_is_worse(
+def test_a_loop_returns_a_rule_without_constraints_where_its_own_is_worse(
     promise: Promise,
 ) -> None:
     """One round of many costs and a bound that everything keeps: descent's own rules can only be

@@ -146,7 +146,7 @@ def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
 
 
 @pytest.mark.parametrize("where", ["answer", "choose", "watch"])
-def test_a_loop_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator(
+def test_a_loop_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_curator(
     where: str,
 ) -> None:
     rows = g.rows_from(*g.sample(1, 80))
@@ -256,7 +256,7 @@ def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, rel
 
 
 def test_guarantee_2_two_data_sets_with_the_same_answers_get_the_same() -> None:
-    """Rows that decisions and counts cannot tell apart: others' features, the same answers and
+    """Rows that decisions and counts cannot distinguish: others' features, the same answers and
     noise."""
     X, y, A = g.sample(2, 300)
     weights = np.zeros((5, 1, 3))

@@ -323,8 +323,8 @@ def test_rows_that_cannot_be_told_from_none_teach_nothing() -> None:
     assert len(curator.log.events) == 2
 
 
-def test_rows_that_were_shortened_until_noise_hides_them_are_said_to_be() -> None:
-    """Numbers far beyond [-1, 1] without bounds: counted, but hardly there once shortened. Few rows
+def test_rows_that_were_clipped_until_noise_hides_them_are_said_to_be() -> None:
+    """Numbers far beyond [-1, 1] without bounds: counted, but hardly there once clipped. Few rows
     are another matter."""
     far = rows_of(1e5 * X, Y, A, GROUPS)
     for promise in RELATIONS[:2]:

@@ -338,7 +338,7 @@ def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact
                 assert moved <= bound * (1 + 1e-6)
                 most[k] = max(most[k], moved / max(bound, 1e-300))
                 assert reads[k] or np.array_equal(one, two)
-    # centred, two groups pull in opposite directions: the bound is reached where both are shortened
+    # centred, two groups pull in opposite directions: the bound is reached where both are clipped
     if groups == (2,):
         used = y == 1 if notion == "equal_opportunity" else y == y
         assert used.any()
@@ -662,7 +662,7 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation) -> None:
 
 
 @pytest.mark.parametrize("iterate", ["average", "last", 0, 5])
-def test_which_iterate_is_handed_out(iterate) -> None:
+def test_which_iterate_is_returned(iterate) -> None:
     rows = rows_from(*table())
     search = fermi_for(rows, PROMISES["add-remove"], given=settings(iterate=iterate, averaged=0.5))
     curator = curator_for(rows, search)

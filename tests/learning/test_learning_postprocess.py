@@ -93,7 +93,7 @@ def released(
     return out
 
 
-# -- the release: sensitivities and laws
+# -- the release: sensitivities and distributions
 
 
 def asked_of(promise: Promise, groups: int, counts: Floats) -> Floats:
@@ -130,7 +130,7 @@ def test_guarantee_2_and_3_no_neighbour_moves_the_counts_further_than_stated(
 
 
 @pytest.mark.parametrize(("groups", "scale"), [(2, 1.0), (3, 2.0)])
-def test_guarantee_2_the_released_law_keeps_epsilon_over_every_output_in_a_box(
+def test_guarantee_2_the_released_distribution_keeps_epsilon_over_every_output_in_a_box(
     groups: int, scale: float
 ) -> None:
     """Exact likelihood ratios of neighbours that differ in one group: all outputs that can be

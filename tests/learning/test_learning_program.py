@@ -1,4 +1,4 @@
-"""What is handed out: a program over what was measured of a model, of a free one, and of
+"""The final model: a program over what was measured of a model, of a free one, and of
 constants."""
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_guarantee_2_nothing_on_a_grid_of_mixtures_is_better_by_more_than_enough
     )
 
 
-def test_a_model_that_keeps_its_bounds_and_beats_its_baselines_is_handed_out() -> None:
+def test_a_model_that_keeps_its_bounds_and_beats_its_baselines_is_returned() -> None:
     assert program.chosen(found(0.2, [0.05], 0.19, [0.4])).is_model
 
 
@@ -116,7 +116,7 @@ def test_excess_that_noise_hides_is_left_alone() -> None:
     assert not program.chosen(found(0.2, [0.2], 0.19, [0.6]), sampling=sampling).is_model
 
 
-def test_nothing_is_handed_out_that_is_known_to_break_a_bound_which_the_model_may_keep() -> None:
+def test_nothing_is_returned_that_is_known_to_break_a_bound_which_the_model_may_keep() -> None:
     """The mixture is known better than the model: what hides in the noise of one is told of the
     other."""
     compared = found(0.38, [0.12], 0.2, [0.3], spread=0.035)
@@ -160,7 +160,7 @@ def test_of_two_like_errors_that_noise_hides_the_model_is_kept() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_guarantee_4_no_mixture_of_free_and_constants_is_below_what_is_handed_out(seed) -> None:
+def test_guarantee_4_no_mixture_of_free_and_constants_is_below_the_final_model(seed) -> None:
     rng = np.random.default_rng(seed)
     values, others, bounds = rng.uniform(0, 0.3, 3), rng.uniform(0, 0.5, 3), np.full(3, 0.05)
     compared = found(

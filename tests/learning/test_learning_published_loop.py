@@ -59,7 +59,7 @@ def published_weights(losses: Any, penalty: float) -> Any:
 
 
 def published_call(losses: Any, last: int, penalty: float) -> Any:
-    """The law of the next decision, in logarithms."""
+    """The distribution of the next decision, in logarithms."""
     return published_oracle(losses, published_weights(losses[last], penalty), ROWS, CLAIMED)
 
 
@@ -142,7 +142,7 @@ def test_no_indicator_is_needed_smooth_weights_of_the_data_are_not_private_eithe
 
 
 def law(rows: Any, loop: Any, questions: Any, costs: Any) -> Any:
-    """The exact law of one of our choices, in logarithms."""
+    """The exact distribution of one of our choices, in logarithms."""
     contest = Curator(rows, loop.ground.promise)._contest(tuple(questions), None, costs, None)
     values, steps = choice.scores(contest.exact(), contest.reach, contest.largest)
     logits = -choice.rate(loop.oracle.epsilon, steps) * values
@@ -152,9 +152,9 @@ def law(rows: Any, loop: Any, questions: Any, costs: Any) -> Any:
 @pytest.mark.parametrize("relation", ["replace", "groups"])
 @pytest.mark.parametrize("step_by", ["auditor", "frank-wolfe", "leader"])
 def test_ours_stays_within_its_price_on_the_same_table(relation: str, step_by: str) -> None:
-    """Given what was released, every choice of a run has laws on both tables that are within
-    epsilon of one choice; and what was released is Gaussian, within the plan's distance. Together:
-    the plan, whose price is the promise."""
+    """Given what was released, every choice of a run has distributions on both tables that are
+    within epsilon of one choice; and what was released is Gaussian, within the plan's distance.
+    Together: the plan, whose price is the promise."""
     here, there = neighbours() if relation == "replace" else (table(), table(moved=True))
     promise = g.PROMISES[relation]
     loop = plan_loop(

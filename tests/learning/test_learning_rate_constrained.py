@@ -186,7 +186,7 @@ def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion, companion
         A2 = A[0].copy()
         A2[i] = 1 - A2[i]
         scores.append(Witness(rows, rows_from(X, y, [A2]), promise).score(tape))
-    assert np.isfinite(scores).all()  # an exact answer that differed would be told apart at once
+    assert np.isfinite(scores).all()  # an exact answer that differed would be distinguished at once
     assert np.max(np.abs(scores)) <= mu * mu / 2 + 6 * mu  # the ratio is N(-mu^2/2, mu^2) at most
     assert np.max(np.abs(scores)) > 0
 
@@ -272,7 +272,7 @@ def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protect
         assert np.array_equal(alone.counts, beside.counts)
 
 
-def test_models_that_buy_their_number_of_rows_have_clips_of_their_own() -> None:
+def test_models_that_release_their_number_of_rows_have_clips_of_their_own() -> None:
     """Each follows from its own noisy count, so they cannot share a pass; with a clip that was
     passed they can."""
     rows, promise = rows_from(*table(n=500)), Promise(1.0, 1e-5)

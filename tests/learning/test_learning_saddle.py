@@ -117,7 +117,7 @@ def test_without_noise_a_stationary_point_of_a_problem_that_is_not_convex() -> N
 @pytest.mark.parametrize(
     "options", [{"sampling_rate": 0.5}, {"parts": 2}, {"public_rows": None}], ids=str
 )
-def test_without_privacy_all_rows_are_asked_and_none_is_shortened(options) -> None:
+def test_without_privacy_all_rows_are_asked_and_none_is_clipped(options) -> None:
     rows = make_rows()
     problem = means(clip_theta=1e-6, clip_w=1e-6)
     found, curator = run(rows, search_for(rows, NONE, problem, **options))
@@ -324,7 +324,7 @@ def test_guarantee_2_the_noise_of_both_sums_is_what_the_event_says() -> None:
             )
 
 
-# -- 3: what is handed out -------------------------------------------------------------------------
+# -- 3: the final model ----------------------------------------------------------------------------
 
 
 def test_guarantee_3_rows_that_answer_alike_give_the_same_result() -> None:
@@ -408,7 +408,7 @@ def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_e
     ],
 )
 @pytest.mark.parametrize("which", ["descent", "ascent"])
-def test_guarantee_4_what_fails_on_rows_of_zeros_is_refused_before_any_data_are_touched(
+def test_guarantee_4_what_fails_on_rows_of_zeros_is_refused_before_any_data_are_read(
     gradient, words, which
 ) -> None:
     problem = means()

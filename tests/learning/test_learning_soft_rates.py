@@ -115,7 +115,7 @@ def test_guarantee_2_bounds_hold_every_assignment() -> None:
     assert found.lowest == pytest.approx(min(rates))
     assert found.highest == pytest.approx(max(rates))
     assert found.value == pytest.approx(np.mean(rates))
-    # every assignment is equally likely: the law of chance inside clusters
+    # every assignment is equally likely: the distribution of chance inside clusters
     assert found.within == pytest.approx(np.std(rates))
 
 

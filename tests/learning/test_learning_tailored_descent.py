@@ -140,13 +140,13 @@ def test_guarantee_1_a_plan_is_made_of_public_values_alone(relation: str) -> Non
         assert plans[0] == plans[1]
 
 
-# ---- guarantee 1: what each group pays
+# ---- guarantee 1: what each group spends
 # -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
-def test_guarantee_1_a_group_pays_what_one_over_squared_noise_adds_up_to(
+def test_guarantee_1_a_group_spends_what_one_over_squared_noise_adds_up_to(
     rule: Any, loss: str
 ) -> None:
     """With shares that were made of answers: what all share, and what her group's rounds cost, at
@@ -175,7 +175,7 @@ def test_guarantee_1_a_group_pays_what_one_over_squared_noise_adds_up_to(
 @pytest.mark.parametrize("bound", [None, 0.3])
 @pytest.mark.parametrize("rule", ["least-noise", "standard-error", "given"])
 @pytest.mark.parametrize("relation", list(t.PROMISES))
-def test_guarantee_1_people_at_the_end_of_every_clip_pay_what_their_group_is_told(
+def test_guarantee_1_people_at_the_end_of_every_clip_spend_what_their_group_is_told(
     relation: str, rule: str, bound: float | None
 ) -> None:
     """A whole run's squared distance between two tables, over all releases in deviations of their
@@ -511,7 +511,7 @@ def test_rows_that_cannot_be_told_from_none_leave_a_model_where_it_is(loss: str)
         assert t.ran(stated, few)[0].coefficients.any()
 
 
-def test_a_run_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> None:
+def test_a_run_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> None:
     plan = planned(t.task_of(ROWS["log"], t.REPLACED), "standard-error", "log", rounds=6)
     curator = t.curator_for(plan, ROWS["log"])
 

@@ -1,4 +1,4 @@
-"""Least squares with a budget shared among groups: plan and log, what each group pays, noise as
+"""Least squares with a budget shared among groups: plan and log, what each group spends, noise as
 stated, exact without noise.
 
 Neighbours of what is asked are those of tests/curator (test_curator_tailored.py); here whole runs
@@ -111,11 +111,11 @@ def test_guarantee_1_without_privacy_nothing_is_planned() -> None:
     assert planned(t.task_of(ROWS, t.EXACT)).plan is None
 
 
-# ---- guarantee 1: what each group pays
+# ---- guarantee 1: what each group spends
 # -----------------------------------------------------------------------------------
 
 
-def test_guarantee_1_with_fixed_shares_a_group_pays_what_one_over_squared_noise_adds_up_to() -> (
+def test_guarantee_1_with_fixed_shares_a_group_spends_what_one_over_squared_noise_adds_up_to() -> (
     None
 ):
     for rule, spend in itertools.product(("equal", GIVEN), ("person", "total")):
@@ -136,7 +136,7 @@ def test_guarantee_1_with_fixed_shares_a_group_pays_what_one_over_squared_noise_
 
 
 @pytest.mark.parametrize("rule", ["standard-error", "size"])
-def test_guarantee_1_with_shares_of_answers_a_group_pays_both_halves(rule: str) -> None:
+def test_guarantee_1_with_shares_of_answers_a_group_spends_both_halves(rule: str) -> None:
     """The sum of what all share and of what her group's matrices cost, at half of delta each
     (accounting/by_group.py)."""
     plan = planned(t.task_of(ROWS, t.ADDED), rule, scales=True)
@@ -157,7 +157,7 @@ def test_guarantee_1_with_shares_of_answers_a_group_pays_both_halves(rule: str) 
 
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, "given"])
 @pytest.mark.parametrize("relation", list(t.PROMISES))
-def test_guarantee_1_people_at_the_end_of_every_clip_pay_what_their_group_is_told(
+def test_guarantee_1_people_at_the_end_of_every_clip_spend_what_their_group_is_told(
     relation: str, rule: str
 ) -> None:
     """A whole run's squared distance between two tables, over all releases in deviations of their
@@ -213,7 +213,7 @@ def test_limits_by_group_are_kept_over_the_whole_run(rule: str) -> None:
     assert paid[0] <= gaussian_mu(4.0, 1e-6) ** 2 * (1 + 1e-9)
 
 
-def test_limits_that_the_plan_cannot_keep_are_refused_before_data_are_touched() -> None:
+def test_limits_that_the_plan_cannot_keep_are_refused_before_data_are_read() -> None:
     task = t.task_of(ROWS, t.ADDED)
     with pytest.raises(InputError, match="limits by group"):
         planned(task, "equal", least=np.full(3, gaussian_mu(4.5, 1e-6) ** 2))
@@ -460,7 +460,7 @@ def test_without_delta_gaussian_noise_is_refused() -> None:
         planned(t.task_of(ROWS, Promise(1.0, 0.0)))
 
 
-def test_a_run_that_is_broken_off_has_a_closed_curator() -> None:
+def test_a_run_that_is_interrupted_has_a_closed_curator() -> None:
     plan = planned(t.task_of(ROWS, t.ADDED, bounds=[LargestGroupLoss().at_most(0.001)]), rounds=3)
     curator = t.curator_for(plan, ROWS)
 

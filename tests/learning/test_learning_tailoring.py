@@ -1,5 +1,5 @@
-"""Shares of a budget by group: nobody pays more than the budget, by enumerated people; limits, the
-least noise, and errors.
+"""Shares of a budget by group: nobody spends more than the budget, by enumerated people; limits,
+the least noise, and errors.
 
 What a person contributes is a vector of norm 1 in the coordinates of her group, over that group's
 noise; neighbours are all pairs of such people. Budgets, shares and limits are random, from seeds
@@ -303,11 +303,11 @@ def test_rows_count_by_one_over_their_groups_size() -> None:
     assert factors_of(np.array([7.0])).tolist() == [1.0]
     alike = factors_of(np.array([5.0, 5.0, 5.0]))
     assert alike == pytest.approx([1.0, 1.0, 1.0], rel=1e-5)
-    assert len(set(alike.tolist())) == 2  # told apart by a hair
+    assert len(set(alike.tolist())) == 2  # distinguished slightly
 
 
 @pytest.mark.parametrize("spend", SPENDS)
-def test_of_one_sum_people_pay_by_the_square_of_their_factor(spend: str) -> None:
+def test_of_one_sum_people_spend_by_the_square_of_their_factor(spend: str) -> None:
     """A person's distance is her factor over the noise; the noise is that of the worst, who has
     `part` of the budget."""
     for groups, rng in draws(12):

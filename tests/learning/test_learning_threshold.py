@@ -126,7 +126,7 @@ def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(
     assert max(gaps) <= bound + 0.03
 
 
-def test_a_reported_value_is_that_of_the_model_handed_out_within_its_noise() -> None:
+def test_a_reported_value_is_that_of_the_final_model_within_its_noise() -> None:
     rng = np.random.default_rng(2)
     a = rng.integers(0, 2, 6000)
     X = rng.normal(size=(6000, 2)) + 0.6 * (a - 0.5)[:, None]

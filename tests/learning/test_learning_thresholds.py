@@ -321,7 +321,7 @@ def test_every_noisy_histogram_has_a_solution(notion: Notion, raw: Floats, share
         assert all(0 <= bound <= 1 + 1e-9 for bound in (bounds.error_bound, bounds.gap_bound))
 
 
-def test_one_threshold_for_all_pays_more_for_the_same_bound() -> None:
+def test_one_threshold_for_all_costs_more_for_the_same_bound() -> None:
     counts, edges = some(3, 32)
     system = resolve(DemographicParity(0.05), cells_of(3), (0, 1))
     own, shared = (Program.of(exact(counts, edges), system, shared=one) for one in (False, True))

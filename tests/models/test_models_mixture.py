@@ -1,4 +1,4 @@
-"""Mixtures: exact law, draws that follow it, one deterministic choice by a stated rule."""
+"""Mixtures: exact distribution, draws that follow it, one deterministic choice by a stated rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def constant(k, classes=3):
     )
 
 
-def test_the_law_is_the_weighted_share_of_decisions():
+def test_the_distribution_is_the_weighted_share_of_decisions():
     mixture = MixtureModel([stump(0.0), stump(1.0), stump(2.0)], [0.5, 0.3, 0.2])
     rows = [[-1.0], [0.5], [1.5], [2.5]]
     expected = np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.8], [0.0, 1.0]])
@@ -35,9 +35,9 @@ def test_the_law_is_the_weighted_share_of_decisions():
     assert MixtureModel([stump(0.0), stump(1.0)], [3, 1]).weights.tolist() == [0.75, 0.25]
 
 
-def test_draws_follow_the_law_and_repeat_with_their_seed():
-    """60,000 draws a class law; each share within 4.5 standard errors: false alarms below 1e-4 over
-    all checks."""
+def test_draws_follow_the_distribution_and_repeat_with_their_seed():
+    """60,000 draws a class distribution; each share within 4.5 standard errors: false alarms below
+    1e-4 over all checks."""
     mixture = MixtureModel([constant(0), constant(1), constant(2)], [0.6, 0.3, 0.1])
     rows = np.zeros((60_000, 1))
     drawn = mixture.predict_codes(rows, 0)
@@ -57,7 +57,8 @@ def test_draws_follow_the_law_and_repeat_with_their_seed():
 
 
 def test_a_class_of_probability_zero_is_never_drawn():
-    """Even by the largest number below 1 when the ends of the law round to less than that."""
+    """Even by the largest number below 1 when the ends of the distribution round to less than
+    that."""
     law = np.array([[0.1] * 7 + [0.3 - 2e-16, 0.0]])
     top = np.nextafter(1.0, 0.0)
     # without a guard class 8 would be drawn

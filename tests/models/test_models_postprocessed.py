@@ -1,4 +1,4 @@
-"""Post-processed models: laws by group and base decision, on disk to the bit."""
+"""Post-processed models: distributions by group and base decision, on disk to the bit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def linear(sign: float = 1.0) -> LinearModel:
     return LinearModel([[sign, 0.5]], [0.1], classes=("no", "yes"), layout=RowLayout(2))
 
 
-def test_the_law_is_the_table_of_the_rows_cell_and_base_decision() -> None:
+def test_the_distribution_is_the_table_of_the_rows_cell_and_base_decision() -> None:
     model, block = PostProcessedModel(TABLE, ("no", "yes"), CELLS, linear()), rows()
     assert block.sensitive is not None
     decided = linear().predict_codes(block)
@@ -40,7 +40,7 @@ def test_the_law_is_the_table_of_the_rows_cell_and_base_decision() -> None:
     assert model.is_randomised
 
 
-def test_draws_follow_the_law_and_repeat_with_a_seed() -> None:
+def test_draws_follow_the_distribution_and_repeat_with_a_seed() -> None:
     model, block = PostProcessedModel(TABLE, ("no", "yes"), CELLS, linear()), rows(40_000)
     draws = model.predict_codes(block, 3)
     assert (draws == model.predict_codes(block, 3)).all()
@@ -49,7 +49,7 @@ def test_draws_follow_the_law_and_repeat_with_a_seed() -> None:
     assert abs((draws - law).sum()) < 4.5 * np.sqrt((law * (1 - law)).sum())
 
 
-def test_a_base_that_draws_is_followed_in_law() -> None:
+def test_a_base_that_draws_is_followed_in_distribution() -> None:
     mixture, block = MixtureModel([linear(), linear(-1.0)], [0.25, 0.75]), rows()
     model = PostProcessedModel(TABLE, ("no", "yes"), CELLS, mixture)
     one, other = (

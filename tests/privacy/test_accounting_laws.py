@@ -1,4 +1,4 @@
-"""Laws of every event, every relation and every route."""
+"""Rules of every event, every relation and every route."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_leaks_and_sampler_errors_share_the_reserve() -> None:
 
 
 @pytest.mark.parametrize("pure", [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
-def test_a_pure_release_is_no_easier_to_tell_apart_than_the_gaussian_it_is_charged_as(
+def test_a_pure_release_is_no_easier_to_distinguish_than_the_gaussian_it_is_charged_as(
     pure: float,
 ) -> None:
     # Hockey-stick divergences at every epsilon, against the pure mechanism that is worst at all of

@@ -1,8 +1,8 @@
-"""The samplers' laws, against exact probabilities. Guarantee 5 of noise.py.
+"""The samplers' distributions, against exact probabilities. Guarantee 5 of noise.py.
 
 Every chi-square here has a false-alarm rate of 1e-6 (seeds are fixed, so it either passes for good
-or not), and each law's test is also run on a scale or rate that is wrong by 1.5, which it must
-reject.
+or not), and each distribution's test is also run on a scale or rate that is wrong by 1.5, which it
+must reject.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ LAWS = {
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.7, 25.0])
 @pytest.mark.parametrize("law", sorted(LAWS))
-def test_laws_on_the_integers(law: str, scale: float) -> None:
+def test_distributions_on_the_integers(law: str, scale: float) -> None:
     draws = getattr(stream(law), law)(scale, 200_000)
     assert draws.dtype == np.int64
     reach = int(15 * scale) + 6
@@ -82,8 +82,9 @@ def test_laws_on_the_integers(law: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["discrete", "floor", "towards zero"])
-def test_a_gaussian_rounded_otherwise_is_told_apart(name: str) -> None:
-    """Power of the test above at its own sample size: near misses of the law are rejected."""
+def test_a_gaussian_rounded_otherwise_is_distinguished(name: str) -> None:
+    """Power of the test above at its own sample size: near misses of the distribution are
+    rejected."""
     scale, size = 0.8, 200_000
     near = scale * np.random.default_rng(5).standard_normal(size)
     discrete = stream("x").discrete_gaussian(scale, size)
@@ -239,7 +240,7 @@ def test_choices_with_extreme_scores() -> None:
 
 
 def test_the_exact_probabilities_are_the_papers() -> None:
-    """The judge judged: each law sums to 1 and its moments are the known ones."""
+    """The judge judged: each distribution sums to 1 and its moments are the known ones."""
     for law, chance in LAWS.items():
         values = [chance(2.7)(x) for x in range(-60, 61)]
         variance = math.fsum(p * x * x for p, x in zip(values, itertools.count(-60), strict=False))

@@ -1,4 +1,4 @@
-"""Where randomness comes from: real ChaCha20, keys derived as documented, nothing handed out twice
+"""Where randomness comes from: real ChaCha20, keys derived as documented, nothing returned twice
 or copied."""
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_secure_sources_differ_and_seeded_agree() -> None:
     )
 
 
-def test_a_seed_is_stamped_insecure() -> None:
+def test_a_seed_is_flagged_insecure() -> None:
     """Guarantee 1."""
     secure, seeded = NoiseSource.of(None), NoiseSource.of(3)
     assert secure.is_secure
@@ -139,7 +139,7 @@ def test_a_seed_is_stamped_insecure() -> None:
 
 
 @pytest.mark.parametrize("make", [NoiseSource.secure, lambda: NoiseSource.seeded(1)])
-def test_a_path_is_handed_out_once(make: type) -> None:
+def test_a_path_is_returned_once(make: type) -> None:
     """Guarantee 2."""
     source = make()
     source.stream("noise", 1)

@@ -149,7 +149,7 @@ def rows() -> Rows:
 
 def planned(rows: Rows, promise: Promise, rounds: int = 3) -> list[Event]:
     """One common release, then rounds of which only the worst person's noise is known
-    beforehand."""
+    in advance."""
     event = describe([(CellCounts(rows.cells()), FINER)], rows.layout, promise)
     assert isinstance(event, PerCell)
     return [Gaussian(20.0), *[bound_of(event, promise.neighbours)] * rounds]

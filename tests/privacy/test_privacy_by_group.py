@@ -95,7 +95,7 @@ def tree(releases: tuple[tuple[PerCell, int], ...]) -> Event:
     return Composed(tuple(Repeated(event, times) for event, times in releases))
 
 
-# What a person pays
+# What a person spends
 # --------------------------------------------------------------------------------------------------
 
 
@@ -198,7 +198,7 @@ def test_crossings_are_one_of_three_a_part(wrong: object) -> None:
         PerCell(((2.0, 1.0),), (2.0,), (), -1)
 
 
-# What a group's people pay
+# What a group's people spend
 # --------------------------------------------------------------------------------------------
 
 
@@ -221,8 +221,8 @@ def test_a_groups_epsilon_is_that_of_its_worst_enumerated_pair(name: str, neighb
 
 
 def test_tailoring_shows_under_add_remove_and_is_diluted_under_replace_one() -> None:
-    """theory.md#cells: a person who may come from the best served group pays for it too; of two
-    groups both pay the same."""
+    """theory.md#cells: a person who may come from the best served group is charged for it too; of
+    two groups both spend the same."""
     event = Repeated(PerCell(((5.0, 20.0),), (0.0,)), 10)
     high, low = by_group(event, DELTA, "add-remove", 2)
     assert low < high / 3
@@ -262,7 +262,7 @@ SAMPLED: dict[str, tuple[str, Event]] = {
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_inside_batches_parts_and_selections_a_group_pays_no_more_than_the_worst_and_no_less_than_its_own(
+def test_inside_batches_parts_and_selections_a_group_spends_no_more_than_the_worst_and_no_less_than_its_own(
     name: str,
 ) -> None:
     """Below: a release of one pair of cells alone, which every group with that cell sees. Above:
@@ -301,7 +301,7 @@ def only(event: Event, cells: tuple[int, ...], spread: float) -> Event:
     )
 
 
-def test_different_releases_on_different_parts_are_never_paid_too_little() -> None:
+def test_different_releases_on_different_parts_are_never_charged_too_little() -> None:
     """Two releases that look alike to a person for one other cell differ for the next: she is in
     either part."""
     one, two = PerCell(((9.0, 1.0, 9.0),), (0.0,)), PerCell(((9.0, 9.0, 1.0),), (0.0,))

@@ -85,7 +85,7 @@ def test_after_the_fact_all_but_a_groups_own_releases_are_charged_as_planned() -
     assert "some by cell; nobody had less noise than planned" in said(statement, "Composition")
 
 
-def test_a_run_that_was_broken_off_tells_nothing_of_shares_that_were_made_later() -> None:
+def test_a_run_that_was_interrupted_tells_nothing_of_shares_that_were_made_later() -> None:
     statement = after(PLAN[:3])
     assert all(math.isinf(group.epsilon) for group in statement.groups)
     assert statement.check() == []
@@ -223,7 +223,7 @@ def test_named_groups_are_checked() -> None:
     ],
     ids=str,
 )
-def test_a_curator_tells_each_group_what_its_people_paid(promise: Promise) -> None:
+def test_a_curator_tells_each_group_what_its_people_spent(promise: Promise) -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, 60)
     rows = Rows.from_arrays(

@@ -140,7 +140,7 @@ def test_groups_are_not_shown_above_their_limit_nor_above_everybody(fixed: bool)
             assert max(shown_in(words), default=0.0) <= float(promised(epsilon)), words
 
 
-def test_a_group_that_paid_more_than_it_was_told_after_the_fact_is_told_its_limit_alone() -> None:
+def test_a_group_that_spent_more_than_it_was_told_after_the_fact_is_told_its_limit_alone() -> None:
     promise = Promise(1.0, 1e-6)
     z = full_batch(promise, 2)
     log = Repeated(PerCell(((z, z),), (1.0,)), 2)

@@ -154,7 +154,7 @@ def test_guarantee_1_no_field_of_the_statement_can_be_changed(signed: Path, key:
         verify_signature(signed, key)
 
 
-def test_guarantee_1_noise_and_stamp_together(signed: Path, key: Path) -> None:
+def test_guarantee_1_noise_and_flags_together(signed: Path, key: Path) -> None:
     """What `check` alone cannot see: both tell the same lie."""
     values = json.loads(signed.read_text("utf-8"))
     values["noise"] = "secure"

@@ -139,7 +139,7 @@ def test_g2_sampled_events_are_priced_under_the_promised_relation(neighbours: st
     assert statement.epsilon == pytest.approx(price([event], 1e-6, neighbours).epsilon)
 
 
-def test_g2_a_run_broken_off_is_charged_whole() -> None:
+def test_g2_a_run_interrupted_is_charged_whole() -> None:
     whole = PrivacyStatement.of(PROMISE, GAUSSIANS, plan=GAUSSIANS)
     begun = PrivacyStatement.of(PROMISE, GAUSSIANS[:2], plan=GAUSSIANS)
     assert begun.epsilon == whole.epsilon
@@ -628,7 +628,7 @@ def test_hostile_text_is_refused_politely(text: str) -> None:
         '{"kind": "composed", "events": [' * 400 + "]}" * 400,
     ],
 )
-def test_hostile_events_are_refused_or_found_too_dear(event: str) -> None:
+def test_hostile_events_are_refused_or_found_too_expensive(event: str) -> None:
     values = PrivacyStatement.of(PROMISE, []).to_dict()
     values["events"]["event"]["events"] = ["here"]
     text = json.dumps(values).replace('"here"', event)

@@ -61,7 +61,7 @@ def test_the_picture_is_a_page(
     assert coloured.mean() > 0.0005, "the figures are there"
 
 
-def test_curves_are_told_apart_in_grey(tmp_path: Path, shoot: Shoot) -> None:
+def test_curves_are_distinguished_in_grey(tmp_path: Path, shoot: Shoot) -> None:
     """Nine curves a kind, each mark cut out of a grey picture: no two look alike, whatever their
     shade, but the ninth that has the first one's shape again (and another dash)."""
     made = FrontierFigure(

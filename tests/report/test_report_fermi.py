@@ -1,5 +1,5 @@
-"""Pages of models whose gaps were made dear and not bounded, linear ones and networks: no target,
-and the twin says null."""
+"""Pages of models whose gaps were made expensive and not bounded, linear ones and networks: no
+target, and the twin says null."""
 
 from __future__ import annotations
 

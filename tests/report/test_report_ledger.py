@@ -77,7 +77,7 @@ def test_page_and_twin_hold_all_of_a_ledger(kept: Ledger, tmp_path: Path) -> Non
     ]
 
 
-def test_a_ledger_that_contradicts_itself_is_stamped(kept: Ledger) -> None:
+def test_a_ledger_that_contradicts_itself_is_flagged(kept: Ledger) -> None:
     found = [
         Finding(True, "line 5 is not what its hash was made of\x1b[2J"),
         Finding(False, "a note"),

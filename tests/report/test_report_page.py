@@ -312,7 +312,7 @@ def test_the_statement_is_told_and_what_is_not_covered(
     assert "BOUNDS READ FROM THE DATA" not in texts or "data-dependent-bounds" in statement.stamps
 
 
-def test_stamps_head_the_page(table: GroupTable) -> None:
+def test_flags_head_the_page(table: GroupTable) -> None:
     seeded = PrivacyStatement.of(
         Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)], noise="seeded"
     )

@@ -37,7 +37,7 @@ def test_each_group_has_its_share_and_its_epsilon() -> None:
     assert "as they were released, with noise" in " ".join(found.conditions)
 
 
-def test_shares_that_were_fixed_hold_beforehand() -> None:
+def test_shares_that_were_fixed_hold_in_advance() -> None:
     found = payments(
         replace(
             MEASURED,

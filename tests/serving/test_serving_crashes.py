@@ -1,5 +1,5 @@
-"""The server is killed in the middle, and another one takes its place: the fit goes on, and is paid
-once."""
+"""The server is killed in the middle, and another one takes its place: the fit goes on, and is
+charged once."""
 
 from __future__ import annotations
 

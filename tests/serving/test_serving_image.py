@@ -139,7 +139,7 @@ def test_the_command_serves_and_its_health_is_seen(tmp_path: Path) -> None:
 def test_the_services_of_the_compose_file_fit_each_other(
     compose: Any, postgres: Any, tmp_path: Path
 ) -> None:
-    """Its database, its password file, the ledger that its head begins, and a door that is paid
+    """Its database, its password file, the ledger that its head begins, and a door that is charged
     there."""
     budget, door = compose["services"]["budget"], compose["services"]["door"]
     assert (PLACE / door["build"]["context"]).resolve() == ROOT

@@ -29,7 +29,7 @@ def in_postgres(place: Place, url: str, name: str) -> Place:
     return place
 
 
-def test_a_fit_is_paid_in_a_ledger_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
+def test_a_fit_is_charged_in_a_ledger_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     place = in_postgres(place_in(tmp_path, seeded=False), postgres_url, "behind the door")
     with remote_data(place) as (data, _, _):
         clf = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)

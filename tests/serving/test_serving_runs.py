@@ -111,7 +111,7 @@ def spent(place: Place) -> float:
     return place.ledger().balance().spent_share
 
 
-def test_a_run_reserves_its_whole_plan_first_and_pays_what_it_asked(
+def test_a_run_reserves_its_whole_plan_first_and_spends_what_it_asked(
     place: Place, door: Door
 ) -> None:
     one, before = Analyst(door), spent(place)
@@ -125,7 +125,7 @@ def test_a_run_reserves_its_whole_plan_first_and_pays_what_it_asked(
         one.ask(run)
 
 
-def test_a_run_that_asked_nothing_pays_nothing(place: Place, door: Door) -> None:
+def test_a_run_that_asked_nothing_spends_nothing(place: Place, door: Door) -> None:
     one, before = Analyst(door), spent(place)
     one.act(one.open(), "close", {})
     assert spent(place) == pytest.approx(before)
@@ -223,7 +223,7 @@ def test_the_clock_ends_a_run_that_nobody_asks(place: Place, door: Door) -> None
 
 
 def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
-    """The server stops in the middle: the analyst goes on with the next one, and the statement is
+    """The server stops in the middle: the analyst continues with the next one, and the statement is
     of the whole run."""
     first = place.door()
     one = Analyst(first)

@@ -81,7 +81,7 @@ def test_a_tiny_case_goes_through_and_is_not_fitted_twice(
     )
     runs = running.run(asked, tmp_path / "runs.jsonl")
     with (tmp_path / "runs.jsonl").open("a") as file:
-        file.write('{"case": "sm')  # a run that was broken off while it wrote
+        file.write('{"case": "sm')  # a run that was interrupted while it wrote
     running.stored.append(tmp_path / "runs.jsonl", runs[-1:])
     monkeypatch.setattr(running.methods, "METHODS", {})
     again = running.run(asked, tmp_path / "runs.jsonl")

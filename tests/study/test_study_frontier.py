@@ -585,7 +585,7 @@ def test_families_know_what_is_swept() -> None:
     assert family.swept == (True, False)
     assert family.asked_of(0.1) == [fv.DemographicParity(0.1), fv.FalseNegativeRate(0.3)]
     assert family.name == "demographic parity gap"
-    assert Family.of(both, (0.2, 0.1)).swept == (True, False)  # told apart by what changes
+    assert Family.of(both, (0.2, 0.1)).swept == (True, False)  # distinguished by what changes
     judge = family.judge(0.1, fv.facts.Cells((("f", "m"),)), ("no", "yes"))
     assert judge.swept.tolist() == [True, True, False]
     assert judge.gap(np.array([0.15, -0.15, 0.9])) == 0.15
@@ -709,7 +709,7 @@ def frontier_of(rows: Any, test: Any, seeds: int | None) -> fv.study.Frontier:
         )
 
 
-def test_models_that_decide_by_chance_are_measured_by_their_law() -> None:
+def test_models_that_are_randomized_are_measured_by_their_distribution() -> None:
     """The same number again and again, which no draw gives."""
     rows, (X, y, A) = people(), people(seed=1, n=300)
     with warnings.catch_warnings():

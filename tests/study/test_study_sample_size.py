@@ -110,8 +110,8 @@ def test_no_neighbour_moves_losses_further_and_no_data_lie_further_apart(
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("theta", [0.02, 0.3])
 def test_the_quantile_of_a_convex_set_is_never_passed(dimension: int, theta: float) -> None:
-    """Exact law on a fine grid of [-1, 1]^P, convex scores in units of R / epsilon; a cone comes as
-    close as one likes."""
+    """Exact distribution on a fine grid of [-1, 1]^P, convex scores in units of R / epsilon; a cone
+    comes as close as one likes."""
     quantile = Convex(dimension).quantile(1.0, theta)
     assert gammaincc(dimension, quantile) == pytest.approx(theta)
     rng = np.random.default_rng(dimension)

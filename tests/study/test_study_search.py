@@ -57,7 +57,7 @@ def test_guarantee_1_the_statement_is_the_price_of_the_whole_search(way) -> None
 
 
 @pytest.mark.parametrize("way", ["all", "selection"])
-def test_guarantee_1_a_winner_that_is_fitted_again_is_paid_for(way) -> None:
+def test_guarantee_1_a_winner_that_is_fitted_again_is_charged(way) -> None:
     """The last fit reads all rows with the budget that was kept for it; the whole is within the
     promise, and one spend."""
     X, y, A = rows()
@@ -278,7 +278,7 @@ def test_tables_schemas_and_distributions() -> None:
     assert found.best_params_ == clone(found).fit(table).best_params_
 
 
-def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(
+def test_a_poisson_search_without_a_run_finds_nothing_and_is_charged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(search_price, "runs", lambda *_: 0)

@@ -1,5 +1,5 @@
-"""What a private search costs: the accountant's price, the law of the number of runs, and the exact
-profile of a selection."""
+"""What a private search costs: the accountant's price, the distribution of the number of runs, and
+the exact profile of a selection."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_guarantee_2_one_run_covers_every_plan_and_the_score(odd) -> None:
 
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0, math.inf])
-def test_guarantee_3_the_law_has_the_mean_that_is_priced(shape) -> None:
+def test_guarantee_3_the_distribution_has_the_mean_that_is_priced(shape) -> None:
     sums = search_price._sums(6.0, shape)
     law = np.diff(sums, prepend=0.0)
     values = np.arange(len(law)) + (0 if math.isinf(shape) else 1)
@@ -87,7 +87,7 @@ def test_guarantee_3_the_law_has_the_mean_that_is_priced(shape) -> None:
         assert np.abs(law - stats.poisson.pmf(values, 6.0)).sum() < search_price.DRAWN
 
 
-def test_guarantee_3_draws_follow_the_law() -> None:
+def test_guarantee_3_draws_follow_the_distribution() -> None:
     """2,000 geometric draws in six bins: chi-square above 25.7 has probability 1e-4."""
     drawn = np.array(
         [search_price.runs(3.0, 1.0, NoiseSource.seeded(seed)) for seed in range(2000)]

@@ -3,11 +3,11 @@ from what was released.
 
 For fits that take long, such as networks. Of our own fits the curators are heard: each gradient sum
 is a linear function of the coins, with known noise, so the guesses come from the linear estimate of
-least squared error. A function of the user's hands out a score of membership instead.
+least squared error. A function of the user's returns a score of membership instead.
 
 Guarantees (tests/audit/test_audit_canaries.py):
 1. A true claim is refuted with probability 1 - confidence at most: guesses are functions of
-   releases and of public numbers, and how many there are is fixed beforehand.
+   releases and of public numbers, and how many there are is fixed in advance.
 2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is
    charged.
 """

@@ -5,14 +5,15 @@ Each of m canaries is in the table by a fair coin of its own. Whoever sees what 
 r of the coins. Of an (epsilon, delta)-private mechanism, under add-remove, v right guesses or more
 have at most the probability
 
-    P(B >= v) + 2 m delta max_i P(v - i <= B < v) / i,     B binomial(r, e^epsilon / (1 + e^epsilon))
+    P(B >= v) + 2 m delta max_i P(v - i <= B < v) / i,     B binomial(r, e^epsilon / (1 +
+    e^epsilon))
 
 (Steinke, Nasr and Jagielski 2023, Theorem 5.2; docs/audit.md has the proof for delta = 0).
 
 Guarantees (tests/audit/test_audit_canaries.py):
 1. Of randomized response, which reaches it, a true claim is refuted as often as the risk says, and
    no more.
-2. A curve of claims is tried at points that are fixed beforehand, each with its part of the risk.
+2. A curve of claims is tried at points that are fixed in advance, each with its part of the risk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 PLACES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """Where the curve of a claim is tried."""
 MOST = 40.0
-"""Epsilons above it are not told apart."""
+"""Epsilons above it are not distinguished."""
 
 
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:

@@ -65,7 +65,7 @@ class PointClaim(Claim):
 
 @dataclass(frozen=True)
 class GaussianClaim(Claim):
-    """Neighbours' releases are no easier to tell apart than N(0, 1) and N(mu, 1): mu-GDP, a whole
+    """Neighbours' releases are no easier to distinguish than N(0, 1) and N(mu, 1): mu-GDP, a whole
     curve of points."""
 
     mu: float

@@ -60,7 +60,7 @@ def audit_scores(
     each, in the order of runs.
 
     The first `choosing` of the runs choose the tests; the rest is counted. `threshold` fixes the
-    test of the middle beforehand (0 for a log likelihood ratio, which is best there), and then all
+    test of the middle in advance (0 for a log likelihood ratio, which is best there), and then all
     runs count for it. `claimed`: see `AuditResult.contradicts`.
 
     >>> from fairveil.audit import GaussianClaim

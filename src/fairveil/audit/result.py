@@ -47,7 +47,7 @@ class AuditResult:
 
     `tail` is the test behind `epsilon_lower`, `middle` the one behind `total_variation_lower` and
     what follows from it; `chosen_from` runs of each data set chose the tests and are in neither
-    count, unless a test was fixed beforehand. They also chose whether `epsilon_lower` is worked out
+    count, unless a test was fixed in advance. They also chose whether `epsilon_lower` is worked out
     from the two rates or from their average (`from_average`), which is known better: best where a
     mechanism's privacy is lost all at once, or runs are few.
     """

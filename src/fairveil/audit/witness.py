@@ -282,7 +282,7 @@ class Witness:
         clips them."""
         if self.promise.protects == "sensitive_features" and isinstance(question, GradientSum):
             costs = np.zeros(())
-            if question.clip is not None:  # the clip shortens the part that reads groups alone
+            if question.clip is not None:  # the clip bounds the part that reads groups alone
                 question, part = question.parted()
                 costs = _sum(part, public_scale.of(part, rows), rows)
             elif "sensitive" not in question.reads and not question.reads_cells:

@@ -11,7 +11,7 @@ Guarantees (tests/cli/test_cli_coins.py):
    nothing else. Each row is set aside with probability exactly `share`, independently of the
    others, of what any row says and of how many there are.
 2. With a seed they hang on the seed and the place alone: the same ones again, for tests. What is
-   fitted then is stamped.
+   fitted then is flagged.
 """
 
 from __future__ import annotations

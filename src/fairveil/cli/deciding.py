@@ -1,8 +1,8 @@
 """How a saved model decides the rows of a table: what it reads of them, and whether by chance.
 
-A model that decides by chance has a law for each row, exactly: `predict` draws from it and says so,
-`audit` measures expected rates, which have no draw's luck in them. A model that reads groups when
-it decides gets them from the table's columns.
+A model that is randomized has a distribution for each row, exactly: `predict` draws from it and
+says so, `audit` measures expected rates, which have no draw's luck in them. A model that reads
+groups when it decides gets them from the table's columns.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class Shown:
     groups: Columns | None
 
     def law(self) -> Floats:
-        """The probability of each class, (rows, classes); of a model that decides by chance the
-        exact law of its decisions."""
+        """The probability of each class, (rows, classes); of a model that is randomized the
+        exact distribution of its decisions."""
         return np.asarray(self.clf.predict_proba(self.features, **self._groups()), np.float64)
 
     def drawn(self, law: Floats, seed: int | None) -> npt.NDArray[Any]:
@@ -151,7 +151,7 @@ class Shown:
         return np.asarray(self.clf.predict(self.features, **self._groups()))
 
     def judged(self) -> npt.NDArray[Any]:
-        """What an audit takes: decisions, or the law of a model that decides by chance."""
+        """What an audit takes: decisions, or the distribution of a model that is randomized."""
         return self.law() if by_chance(self.clf) else self.decisions()
 
     def _groups(self) -> dict[str, Any]:

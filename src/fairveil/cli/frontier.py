@@ -276,7 +276,7 @@ def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledge
 
 
 def _figure(found: Frontier) -> FrontierFigure | None:
-    """The plot; None where no gap is defined on the held-out rows: the models are paid for, so the
+    """The plot; None where no gap is defined on the held-out rows: the models are charged, so the
     rest is written."""
     if all(line["held_out_gap"] is None for line in found.table()):
         return None

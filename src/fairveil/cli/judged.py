@@ -23,8 +23,8 @@ def decisions_of(
     prediction: str | None,
     model: Path | None,
 ) -> tuple[Truth, Any, Any, bool]:
-    """Labels, groups, decisions (or the law of decisions made by chance), the known classes, and
-    whether it is a law."""
+    """Labels, groups, decisions (or the distribution of decisions made by chance), the known
+    classes, and whether it is a distribution."""
     from ..errors import InputError, complaint
     from .deciding import by_chance, loaded, shown_to
     from .samples import Roles, Truth
@@ -113,7 +113,7 @@ def drawn_decisions(
     prediction: str | None,
     seed: int | None,
 ) -> tuple[Truth, Made]:
-    """Labels, groups and decisions; of a model that decides by chance one draw a person."""
+    """Labels, groups and decisions; of a model that is randomized one draw a person."""
     from ..estimators.wrapped.decided_rows import GIVEN, Made
     from .deciding import by_chance, loaded, shown_to
 

@@ -104,7 +104,7 @@ def population_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
 
 
 def _lines_of(clf: Fitted, notion: Notion) -> list[ConstraintLine]:
-    """None where groups are not told apart, and the notion does."""
+    """None where groups are not distinguished, and the notion does."""
     if clf.cells_ is None and uses_groups(notion):
         return []
     names = set(resolve(notion, clf.cells_ or NO_GROUPS, clf.classes_.tolist()).names)
@@ -182,8 +182,8 @@ def _said(head: str, value: float, noise: float, held: float | None) -> str:
 def objective_values(
     objective: Objective, clf: Fitted, truth: Truth | None, prediction: Values | None
 ) -> float | None:
-    """Its exact value for the law of decisions; None where nothing was held out, or its groups are
-    not there."""
+    """Its exact value for the distribution of decisions; None where nothing was held out, or its
+    groups are not there."""
     if truth is None or prediction is None or (objective.needs_groups and clf.cells_ is None):
         return None
     everyone: Any = np.zeros(len(prediction))

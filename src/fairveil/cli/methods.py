@@ -67,7 +67,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked: notions and bounds for the page, what is made small where that is no loss of
+    """What was asked: notions and bounds for the page, what is minimized where that is no loss of
     the method's own, and arguments of the estimator; `by_group`: those that are numbers by the
     names of groups (`by_group.resolved`)."""
 
@@ -82,7 +82,7 @@ class Asked:
 class Method:
     """`name`: on a page; `subject`: what it makes, with the table's name in it; `reads`: how wishes
     become arguments; `options`: the names of those that it reads beside --constraint; `bounds`:
-    whether it keeps bounds, or makes gaps dear."""
+    whether it keeps bounds, or makes gaps expensive."""
 
     name: str
     subject: str
@@ -211,7 +211,7 @@ def _certified(wishes: Wishes) -> dict[str, Any]:
 
 
 def _may_be_mixed(wishes: Wishes) -> Asked:
-    """Of one that keeps bounds, and may hand out a mixture of its model and others."""
+    """Of one that keeps bounds, and may publish a mixture of its model and others."""
     asked = _bounded(wishes)
     return replace(
         asked, arguments=asked.arguments | {"randomised": wishes.randomised is not False}
@@ -287,7 +287,7 @@ def _group_objective(wishes: Wishes) -> Asked:
 
 
 def _penalised(wishes: Wishes) -> Asked:
-    """Of a method that makes gaps dear and bounds none."""
+    """Of a method that makes gaps expensive and bounds none."""
     if wishes.constraint:
         remedy = (
             "Say --notion demographic_parity --strength 5, for example, or --method "

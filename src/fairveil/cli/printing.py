@@ -48,7 +48,7 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 @dataclass(frozen=True)
 class Fact:
-    """A line: its label ("" goes on with the fact above), its words, and the verdicts among them,
+    """A line: its label ("" continues with the fact above), its words, and the verdicts among them,
     to be shown in colour."""
 
     label: str

@@ -52,7 +52,7 @@ def figures_of(
     found: list[GapFigure] = []
     classes: Any = clf.classes_.tolist()
     for notion in asked.notions:
-        if not method.bounds and clf.cells_ is None:  # nothing was told apart; the notes say so
+        if not method.bounds and clf.cells_ is None:  # nothing was distinguished; the notes say so
             continue
         measured = None
         if truth is not None and prediction is not None:

@@ -1,4 +1,4 @@
-"""What was paid for is not lost: a result that cannot be written where it was asked goes somewhere
+"""What was charged is not lost: a result that cannot be written where it was asked goes somewhere
 else, and that is said.
 
 Guarantees (tests/cli/test_cli_rescue.py):

@@ -78,7 +78,7 @@ class Sample(ABC):
     @abstractmethod
     def require_like(self, held: Sample, of: str) -> None:
         """An error where a model of these rows could not be measured on `held`: found before the
-        fit is paid for."""
+        fit is charged."""
 
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
         """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin

@@ -8,7 +8,7 @@ Guarantees (tests/curator/test_curator_*.py):
 3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the
    release.
 4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
-5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log
+5. The entry is in the log before the answer is returned; a run interrupted half way leaves a log
    of what was released.
 6. With records protected the realised size of a Poisson batch is neither used nor released (else
    membership is priced as seen).
@@ -77,12 +77,12 @@ class Curator:
     """The only holder of rows: it answers bounded questions about them with noise, and logs what
     each answer cost.
 
-    `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand
+    `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed in advance
     and priced now; answers must follow it. Without a plan answers may be chosen as you go; `cap`, a
     filter, holds them (theory.md#t10). `noise`: a source, or one source a model for questions about
     many models side by side (each model then gets the noise that it would get alone).
     `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
-    speed only. `journal`: called with each log entry before its answer is handed out. `earlier`:
+    speed only. `journal`: called with each log entry before its answer is returned. `earlier`:
     what an earlier sitting of the same run released, as its entries or as its `Journal`, which is
     then written on (or begun, where it is new). `bounds`: of what was done to the rows before, for
     the statement. `ledger`: where the run is recorded, for `purpose`; None: in that of a
@@ -174,7 +174,7 @@ class Curator:
     @property
     def public_rows(self) -> int:
         """The number of rows that averages divide by: the true one where it is public, else the one
-        given or bought."""
+        given or released."""
         if self._public_rows is not None:
             return self._public_rows
         if self.promise.rows_are_public or not self.promise.is_private:
@@ -409,7 +409,7 @@ class Curator:
         """From now on every number x of the rows is scale x + shift, for public or released values:
         inside, and for good.
 
-        Contributions are shortened and bounded as before, in the new units. Models found are of the
+        Contributions are clipped and bounded as before, in the new units. Models found are of the
         new units too. What leaves the range of its number type is put at its end, so no row makes
         this fail; rows with sparse numbers are refused.
         """

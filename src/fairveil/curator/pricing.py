@@ -226,8 +226,8 @@ def describe(
     *,
     max_sample_weight: float | None = None,
 ) -> Event:
-    """The one event of a joint answer, before any data are touched: for plans that are priced
-    beforehand.
+    """The one event of a joint answer, before any data are read: for plans that are priced
+    in advance.
 
     `max_sample_weight`: the cap, where rows have weights; None where every row counts once.
 

@@ -133,7 +133,7 @@ class Rounds:
         return ready
 
     def jobs(self, asks: Sequence[Ask], ready: Prepared) -> list[Job]:
-        """What is to be totalled, where grids or noise were not found beforehand: to be called
+        """What is to be totalled, where grids or noise were not found in advance: to be called
         before anything is charged."""
         if ready.noise is not None or (
             ready.public is not None and ready.public.is_safe([ask.question for ask in asks])
@@ -226,7 +226,7 @@ class Rounds:
                         question, clip=None if question.reads_cells else question.loss_clip
                     ),
                 )
-            elif question.loss != "none":  # the clip shortens the part that reads groups alone
+            elif question.loss != "none":  # the clip bounds the part that reads groups alone
                 common, rest = question.parted()
                 apart, exact = replace(ask, question=rest), Ask(common, 0.0)
                 return [

@@ -46,7 +46,7 @@ class Grouped:
         self._kind = _record(shape)
         self._files = min(MOST_FILES, 1 + rows * self._kind.itemsize // OF_A_FILE)
         self._rows = rows
-        shutil.rmtree(self._folder, ignore_errors=True)  # of a run that was broken off
+        shutil.rmtree(self._folder, ignore_errors=True)  # of a run that was interrupted
         self._folder.mkdir(mode=0o700)
         self._by_person(source)
         self._by_place()

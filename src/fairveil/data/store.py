@@ -3,7 +3,8 @@ memory holds no table.
 
     people.store/           0700
       store.json            encoding, blocks: rows and checksum of each
-      rows.bin              blocks one after another: numbers, codes, labels, groups, each array at a multiple of 64 bytes
+      rows.bin              blocks one after another: numbers, codes, labels, groups, each array at
+      a multiple of 64 bytes
 
 Where the schema tells persons apart, rows stand person by person and no person has rows in two
 blocks. A fifth array says where persons begin, and where each row stood in the table. Names are not
@@ -15,7 +16,7 @@ and a copy of it.
 Guarantees (tests/data/test_data_store.py):
 1. A store gives the blocks that were written, to the bit; fits on it are those on the rows in
    memory, to the bit.
-2. A store is there whole or not at all; one that was broken off, also by kill -9, is gone on with,
+2. A store is there whole or not at all; one that was interrupted, also by kill -9, is resumed,
    and ends in the same bytes.
 3. Bytes that changed are refused: by checksums when it is opened, by size and time of writing at
    every pass.

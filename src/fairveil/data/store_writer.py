@@ -2,7 +2,7 @@
 the disk.
 
 The folder under way is `.NAME.part`, with the rows, and a journal of the blocks that are on the
-disk whole. A run that was broken off, also by kill -9, leaves it there; the next run with the same
+disk whole. A run that was interrupted, also by kill -9, leaves it there; the next run with the same
 source goes on after the last block of the journal. Another source, or another way of coding, begins
 anew.
 """
@@ -56,7 +56,7 @@ def write_store(
     at all, and open it.
 
     `overwrite`: replace a store that is there. `progress(blocks done, blocks)`: called after each
-    block. A run that was broken off is gone on with where the source says that it is the same.
+    block. A run that was interrupted is resumed where the source says that it is the same.
     """
     folder, encoding = Path(path), getattr(source, "encoding", None)
     if not isinstance(encoding, Encoding):
@@ -293,7 +293,7 @@ def _begin(journal: IO[str], head: dict[str, Any]) -> None:
 @contextmanager
 def _held(part: Path) -> Iterator[IO[str]]:
     """The journal of the folder under way, held against a second writer. Left there by an
-    interrupt: to go on with."""
+    interrupt: to resume."""
     part.mkdir(mode=0o700, exist_ok=True)
     with open(part / JOURNAL, "a+", encoding="utf-8") as journal:
         owner_only(journal.fileno())

@@ -2,7 +2,7 @@
 pass.
 
 Guarantees, each with a test:
-1. Every row is checked against the schema before the source is handed out, hence before any
+1. Every row is checked against the schema before the source is returned, hence before any
    release.
 2. No error shows a value of a row: it names column and row. Rows that are not those that were
    checked are refused.

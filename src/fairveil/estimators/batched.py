@@ -81,7 +81,7 @@ def fit_all(
         )
 
     panels = list(_panels(jobs))
-    # none is paid without room for all
+    # none is charged without room for all
     if len(panels) > 1 and (ledger := jobs[0].intent.opening.ledger) is not None:
         first, plans = jobs[0].intent.opening, [job.intent.search.plan for job in jobs]
         require_room(

@@ -144,7 +144,7 @@ class DescentClassifier(LinearClassifier):
 
     @abstractmethod
     def _asked(self) -> list[Notion]:
-        """The notions whose groups are told apart; checked."""
+        """The notions whose groups are distinguished; checked."""
 
     @abstractmethod
     def _usual(self, promise: Promise) -> Settings:
@@ -221,7 +221,7 @@ class DescentClassifier(LinearClassifier):
             "max_sample_weight": opening.max_sample_weight,
             "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
-            "companion": kept.folder is None,  # a run that is gone on with could not follow it
+            "companion": kept.folder is None,  # a run that is resumed could not follow it
         }
         search = self._plan(promise, training, cells, notions, facts)
         return Intent(opening, cells, search)
@@ -260,7 +260,7 @@ class DescentClassifier(LinearClassifier):
         self._report(outcome)
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions; False of a module, whose mixtures have no
+        """Publish a mixture with blind decisions; False of a module, whose mixtures have no
         file."""
         model = blind.mixture_of(self.model_, blindly)
         if model is None:

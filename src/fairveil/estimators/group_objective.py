@@ -684,7 +684,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions, whose losses nobody released; False of
+        """Publish a mixture with blind decisions, whose losses nobody released; False of
         candidates made elsewhere."""
         model = blind.mixture_of(
             self.model_ if isinstance(self.model_, MixtureModel) else None, blindly

@@ -453,8 +453,8 @@ class GroupObjectiveRegressor(CodedRegressor):
 
 
 def _cells_of(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
-    """The groups, where they are told apart; marginal ones where every notion is content with them,
-    and nothing else asks."""
+    """The groups, where they are distinguished; marginal ones where every notion is content with
+    them, and nothing else asks."""
     if not (objective.needs_groups or constraint.needs_groups):
         return None
     if not training.rows.layout.sensitive:
@@ -483,7 +483,7 @@ def _cells_of(objective: Objective, constraint: Constraint, training: Training) 
 
 def scales(training: Training, promise: Promise) -> bool:
     """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to
-    its bounds; of others that are protected, rows far beyond [-1, 1] are shortened, and the scale
+    its bounds; of others that are protected, rows far beyond [-1, 1] are clipped, and the scale
     is what it is: only how much noise there is hangs on it."""
     if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
         return promises.numbers_are_scalable(training, promise)

@@ -1,11 +1,11 @@
-"""What a linear fit hands out: the model that it found, or what `learning.program` makes of it and
+"""What a linear fit returns: the model that it found, or what `learning.program` makes of it and
 of what costs nothing.
 
 Guarantees (tests/estimators/test_estimators_baselines.py):
-1. A model that is as good as its baselines, up to noise, and no worse than mixing, is handed out
+1. A model that is as good as its baselines, up to noise, and no worse than mixing, is returned
    itself.
 2. Another costs nothing more: it is made of what was released to compare the model.
-3. What is reported is about what is handed out.
+3. What is reported is about the final model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Handed:
 
 
 def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | None) -> Handed:
-    """What to hand out. `randomised`: whether it may decide by chance; None: the model, whatever it
+    """The final model. `randomised`: whether it may be randomized; None: the model, whatever it
     is."""
     found = outcome.comparison
     alone = Handed(outcome, (outcome.weights,), (1.0,), of_comparison(found, classes))

@@ -57,13 +57,13 @@ class MixingClassifier(CodedClassifier):
 
     @property
     def _decides_by_chance(self) -> bool:
-        """Whether `predict_proba` is the law of `predict`; where it is not, `predict` decides
-        without chance."""
+        """Whether `predict_proba` is the distribution of `predict`; where it is not, `predict`
+        decides without chance."""
         return True
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """The law of `predict`, exactly: the share of the mixture's rules that decide for each
-        class, (rows, classes)."""
+        """The distribution of `predict`, exactly: the share of the mixture's rules that decide for
+        each class, (rows, classes)."""
         return self._law(X)
 
     def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:

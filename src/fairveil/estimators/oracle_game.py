@@ -657,7 +657,7 @@ class OracleGameClassifier(MixingClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions; False of candidates made elsewhere, which are
+        """Publish a mixture with blind decisions; False of candidates made elsewhere, which are
         played as they are."""
         model = blind.mixture_of(
             self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
@@ -696,7 +696,7 @@ class OracleGameClassifier(MixingClassifier):
 
 
 def _told(choice: HistogramCache, training: Training) -> dict[str, str]:
-    """What is handed out, in words, where a program chose it."""
+    """The final model, in words, where a program chose it."""
     name, remark = words_of(choice, training.classes, "the mixture that was played")
     return {} if choice.is_model else {"handed_out": name, "remark": remark}
 

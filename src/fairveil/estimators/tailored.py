@@ -40,10 +40,10 @@ class TailoringReport:
 
     `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`:
     released standard errors, NaN where none were measured; `counts`: released sizes; `epsilons`:
-    what a group's people pay over the whole fit, at the promise's delta: a larger number is a
+    what a group's people spend over the whole fit, at the promise's delta: a larger number is a
     weaker guarantee; where `fixed` is False the smaller of an outcome's and the promise's own, each
     of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`:
-    shares were fixed before data were touched; else a group's epsilon is an outcome's, of what was
+    shares were fixed before data were read; else a group's epsilon is an outcome's, of what was
     released (docs/tailoring.md).
     """
 
@@ -243,7 +243,7 @@ def limits_of(estimator: BaseEstimator, cells: Cells | None) -> list[float]:
 def named_groups(
     estimator: BaseEstimator, cells: Cells | None, shares: Shares, promise: Promise
 ) -> list[NamedGroups]:
-    """Whom a statement tells the guarantee of, and what was promised to them beforehand."""
+    """Whom a statement tells the guarantee of, and what was promised to them in advance."""
     if cells is None or not promise.is_private:
         return []
     limits = [limit if math.isfinite(limit) else None for limit in limits_of(estimator, cells)]

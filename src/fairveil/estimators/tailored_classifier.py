@@ -470,7 +470,7 @@ class TailoredClassifier(LinearClassifier):
         self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses", said(self))
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Hand out a mixture with blind decisions, whose losses nobody released; False of a
+        """Publish a mixture with blind decisions, whose losses nobody released; False of a
         module."""
         model = blind.mixture_of(self.model_, blindly)
         if model is None:

@@ -175,7 +175,7 @@ class GivenScore:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """(law - offsets[cell]) / temperature; `offsets` (cells, classes)."""
+    """(distribution - offsets[cell]) / temperature; `offsets` (cells, classes)."""
 
     law: Law
     offsets: Floats
@@ -286,7 +286,7 @@ class GivenLaw:
 
 @dataclass(frozen=True, eq=False)
 class Tabled:
-    """sum_j law_j table[cell, j, k]; `table` (1 or cells, classes of the law, classes)."""
+    """sum_j p_j table[cell, j, k]; `table` (1 or cells, classes of the distribution, classes)."""
 
     law: Law
     table: Floats

@@ -135,9 +135,9 @@ class Number:
     """A number with public bounds. Values beyond them are clipped; `missing` is what stands in for
     a missing one.
 
-    `edges`: where an additive model's steps may lie, public as the bounds are: from a law or a
-    scale, never counted in the rows. None: the library's own, from the bounds. No other model reads
-    them.
+    `edges`: where an additive model's steps may lie, public as the bounds are: from a distribution
+    or a scale, never counted in the rows. None: the library's own, from the bounds. No other model
+    reads them.
 
     >>> Number(0, 120, missing=40).high
     120.0

@@ -2,7 +2,7 @@
 objectives of group losses.
 
 Holds no data, reads no table and knows nothing of privacy: everything here is a public description.
-What measures finished decisions is in `fairveil.metrics`; its names are handed out here, too, as
+What measures finished decisions is in `fairveil.metrics`; its names are here, too, as
 they were in version 0.2.
 """
 

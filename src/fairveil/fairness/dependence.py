@@ -60,7 +60,8 @@ class Dependence:
         weighted: bool = True,
         least_share: float = 0.01,
     ) -> Dependence:
-        """The dependence on these cells, given these labels ((0,): labels are not told apart)."""
+        """The dependence on these cells, given these labels ((0,): labels are not
+        distinguished)."""
         if not 0.0 < least_share <= 0.5:
             remedy = "It is the share that a group of no rows is taken to have: 0.01, for example."
             expected = "a number above 0, at most 0.5"

@@ -1,5 +1,5 @@
-"""Ratios of selection rates, such as the four-fifths rule of employment law, as linear constraints
-on rates."""
+"""Ratios of selection rates, such as the four-fifths rule of employment distribution, as linear
+constraints on rates."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def sentence(
     required: Notion | Bound, cells: Cells | None = None, classes: Sequence[Hashable] = ()
 ) -> str:
     """What is required, in words. `cells`: the groups, whose columns it names; `classes`: more than
-    two are told apart."""
+    two are distinguished."""
     if isinstance(required, Bound):
         return _of_bound(required, cells, classes)
     if isinstance(required, RateConstraint):

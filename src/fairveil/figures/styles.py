@@ -1,5 +1,5 @@
-"""How curves look: told apart by shape, filling and dash first, so that a grey print loses nothing;
-by colour besides."""
+"""How curves look: distinguished by shape, filling and dash first, so that a grey print loses
+nothing; by colour besides."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Shares of a privacy budget by group: who pays how much of the last stage (Alabi and Wiggins;
+"""Shares of a privacy budget by group: who spends how much of the last stage (Alabi and Wiggins;
 theory.md#tailoring).
 
-A person of group k pays r_k = sum_t (contribution / deviation of the noise)^2, her squared distance
-from a table without her. The worst pair of neighbouring tables then costs, for disjoint groups and
-contributions that move by at most w within a group,
+A person of group k spends r_k = sum_t (contribution / deviation of the noise)^2, her squared
+distance from a table without her. The worst pair of neighbouring tables then costs, for disjoint
+groups and contributions that move by at most w within a group,
 
     add-remove                 max_k r_k
     replace-one                max( w^2 max_k r_k, max_{k != k'} (r_k + r_k') )
@@ -68,12 +68,12 @@ class Allocation:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether shares are known before data are touched, whatever else is asked."""
+        """Whether shares are known before data are read, whatever else is asked."""
         return not isinstance(self.rule, str) or self.rule == EQUAL
 
     @property
     def has_limits(self) -> bool:
-        """Whether groups have guarantees of their own, asked for beforehand."""
+        """Whether groups have guarantees of their own, asked for in advance."""
         return self.least is not None or self.most is not None
 
 
@@ -167,7 +167,7 @@ def _held(paid: Floats, low: Floats, high: Floats) -> Floats:
 
 def as_paid(shares: Floats, paid: Floats, columns: Sequence[slice], why: str) -> tuple[Floats, str]:
     """The shares that were used, which add up to 1 in each column, and why: limits by group, and
-    the least share that counts, may leave others than the rule's. Where nothing is paid, or
+    the least share that counts, may leave others than the rule's. Where nothing is charged, or
     everything, they are the rule's."""
     used = np.array(shares)
     for column in columns:
@@ -271,7 +271,7 @@ def by_column(
     cells: Cells, question: Callable[[Cells], Question], multipliers: Floats | float
 ) -> list[Ask]:
     """One ask for each column of groups, with one multiplier for all or one for each group: what
-    one person pays adds up over columns."""
+    one person spends adds up over columns."""
     parts = zip(each_column(cells), columns_of(cells), strict=True)
     each = np.broadcast_to(multipliers, cells.count)
     alike = np.ndim(multipliers) == 0
@@ -285,7 +285,7 @@ def factors_of(counts: Floats) -> Floats:
     """What a row of each group counts where groups count alike: one over the group's size, the
     smallest group's row 1.
 
-    Groups of one size are told apart by a hair, so that a run asks what was planned, and never
+    Groups of one size are distinguished slightly, so that a run asks what was planned, and never
     nothing.
     """
     factors = counts.min() / counts
@@ -296,7 +296,7 @@ def factors_of(counts: Floats) -> Floats:
 
 def spent_by_rows(factors: Floats, promise: Promise, spend: str) -> tuple[float, Floats]:
     """Of one sum in which a row of group k counts factors[k] times at most 1: the part of the
-    budget that its worst pair may cost, and what each group's people pay, over what the worst of
+    budget that its worst pair may cost, and what each group's people spend, over what the worst of
     them does."""
     paid = (factors / float(factors.max())) ** 2
     return (1.0 if spend == "person" else 1.0 / float(paid.sum())), paid

@@ -78,7 +78,7 @@ class Checkpoint:
         curator = Curator(rows, promise, plan=search.plan, earlier=checkpoint.journal)
         descend(curator, search, checkpoint=checkpoint)
 
-    The same lines begin the run, and go on with it after a crash. `every`: rounds between two
+    The same lines begin the run, and continue with it after a crash. `every`: rounds between two
     states.
     """
 
@@ -121,7 +121,7 @@ class Checkpoint:
     def resume(
         self, search: str, entries: Sequence[Entry], *, private: bool
     ) -> tuple[Mapping[str, Value], int] | None:
-        """The values to go on with, and the round at which: later than they were saved, by the
+        """The values to resume, and the round at which: later than they were saved, by the
         rounds lost. None: a fresh run.
 
         `entries`: the log. An error where what was lost cannot be done without.
@@ -161,7 +161,7 @@ class Checkpoint:
         self._write(self.saved)
 
     def finish(self) -> None:
-        """The result is about to be handed out: the folder takes no other run."""
+        """The result is about to be returned: the folder takes no other run."""
         assert self.saved is not None
         self.saved = Saved(self.saved.search, self.saved.round, self.saved.entries, True, {})
         self._write(self.saved)

@@ -1,10 +1,14 @@
 """A model beside what costs nothing: a constant answer, and a model without constraints into which
 constants are mixed.
 
-    error of a constant k     the share of rows of other classes; a constant that is further above a bound than the model is
-                              no rival of it: "no" to everybody errs little where positives are rare, and misses all of them
-    mixing (share s, k)       (1 - s) x the free model + s x the constant k: error and rates are mixtures too, so the least s at
-                              which it exceeds its bounds by no more than the model does follows from released values
+    error of a constant k     the share of rows of other classes; a constant that is further above a
+    bound than the model is
+                              no rival of it: "no" to everybody errs little where positives are
+                              rare, and misses all of them
+    mixing (share s, k)       (1 - s) x the free model + s x the constant k: error and rates are
+    mixtures too, so the least s at
+                              which it exceeds its bounds by no more than the model does follows
+                              from released values
 
 All of it is post-processing of tables (label, decision) and of constraint values, with the noise of
 their release. Errors are linear in the tables, so the noise of a difference is known; that of s is
@@ -14,7 +18,7 @@ number.
 Guarantees (tests/learning/test_learning_comparison.py):
 1. Without noise, errors, differences and the mixing share are those of the rows.
 2. With noise, a difference of exact errors lies within its deviations as often as those say.
-3. A mixture that is handed out has the values and the error that are stated of it.
+3. A mixture that is returned has the values and the error that are stated of it.
 """
 
 from __future__ import annotations

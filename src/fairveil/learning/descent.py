@@ -8,7 +8,7 @@ a row, and what it does is post-processing of what was released.
 Guarantees (tests/learning/test_learning_descent.py):
 1. A run's log is the search's plan, event for event; one round is one joint release.
 2. The result depends on the rows through the curator's answers alone.
-3. A run that is broken off leaves a log that is a beginning of the plan, and the curator closed.
+3. A run that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
 4. With a checkpoint a run that was killed goes on from its last state; rounds released after that
    are charged, lost, and not done again (tests/learning/test_learning_checkpoint.py).
 """
@@ -49,7 +49,7 @@ class Search(ABC, Generic[S, R]):
     """How a model is looked for: `init`, `step`, `stop`, `finish`, and what is asked for them.
     Abstract.
 
-    `plan`: the events of the whole run, priced before any data are touched (None without privacy).
+    `plan`: the events of the whole run, priced before any data are read (None without privacy).
     `rounds`: at most so many.
     """
 
@@ -101,7 +101,7 @@ class Search(ABC, Generic[S, R]):
         return None
 
     def identity(self) -> str:
-        """Which search this is, for a state on disk: a run goes on with the search that began it,
+        """Which search this is, for a state on disk: a run continues with the search that began it,
         and no other."""
         return type(self).__qualname__
 
@@ -115,7 +115,7 @@ class Search(ABC, Generic[S, R]):
         raise _no_way_back(self)
 
     def thaw(self, values: Mapping[str, Value], round: int) -> S:
-        """The state to go on with: the inverse of `freeze`, moved on to `round`.
+        """The state to resume: the inverse of `freeze`, moved on to `round`.
 
         `round` is how many rounds are done, counted as `progress` counts them: the number at which
         `values` were frozen, or more where rounds were released and lost. Those are charged and not
@@ -134,7 +134,7 @@ def descend(
     checkpoint: Checkpoint | None = None,
 ) -> R:
     """Run a search to its end with a curator that was made for its plan; the curator is closed
-    afterwards, come what may.
+    afterwards, in every case.
 
     `checkpoint`: where its state is kept every so often, and gone on from (the curator needs
     `earlier=checkpoint.journal`).

@@ -195,7 +195,7 @@ class ParitySearch(Search[_State, ParityOutcome]):
         return Reason.ROUNDS if state.done >= self.rounds else None
 
     def last(self, state: _State) -> list[Ask]:
-        """Decisions by group at the offsets that are handed out."""
+        """Decisions by group at the offsets that are returned."""
         return [
             Ask(
                 self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"),
@@ -252,7 +252,7 @@ def stepped(moved: Floats, shares: Floats, threshold: float) -> Floats:
     """The nearest offsets to `moved` (groups, classes) under the penalty, with a weighed sum of
     zero for each class.
 
-    In the metric that weighs a group by its share they are moved - c, shortened by `threshold`, for
+    In the metric that weighs a group by its share they are moved - c, clipped by `threshold`, for
     the c at which the sum is zero. It falls with c, so halving finds it.
 
     >>> stepped(np.array([[0.3, 0.0], [-0.1, 0.0]]), np.array([0.5, 0.5]), 0.05).round(3).tolist()

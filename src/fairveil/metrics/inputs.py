@@ -22,7 +22,7 @@ Values = npt.NDArray[Any]
 Codes = npt.NDArray[np.integer]
 BLOCK = 1 << 16  # rows that are looked at as Python values at a time
 MOST_GROUPS = 10_000
-"""Groups that measures tell apart, unless they are declared."""
+"""Groups that measures distinguish, unless they are declared."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, on
 
 @dataclass(frozen=True, eq=False, init=False)
 class MixtureModel(Model):
-    """P(decision = k | row) = sum_t weights_t P(model t decides k | row): exact, and the law of
-    `predict`.
+    """P(decision = k | row) = sum_t weights_t P(model t decides k | row): exact, and the
+    distribution of `predict`.
 
     Rows are drawn independently of each other, so a rate over many rows is close to its
     expectation. Weights are divided by their sum; models of weight 0 are kept but not asked.
@@ -79,12 +79,12 @@ class MixtureModel(Model):
         return any(model.reads_groups for model in self.models)
 
     def predict_proba(self, rows: object) -> Floats:
-        """The law of the decision: the mixture's, not an average of the models' own
+        """The distribution of the decision: the mixture's, not an average of the models' own
         probabilities."""
         return self.decision_proba(rows)
 
     def decision_proba(self, rows: object) -> Floats:
-        """sum_t weights_t x the law of model t's decision, (rows, classes)."""
+        """sum_t weights_t x the distribution of model t's decision, (rows, classes)."""
         laws = (
             weight * model.decision_proba(rows)
             for weight, model in zip(self.weights, self.models, strict=True)
@@ -116,8 +116,8 @@ class MixtureModel(Model):
 
 @dataclass(frozen=True, eq=False, init=False)
 class DerandomisedModel(Model):
-    """The class of largest probability under a model's own law of decisions; ties go to the first
-    class.
+    """The class of largest probability under a model's own distribution of decisions; ties go to
+    the first class.
 
     With two classes and a `threshold` the second class where its probability is above it (0.5 is
     the same rule).

@@ -70,7 +70,7 @@ class Model(Predictor):
 
     @abstractmethod
     def decision_proba(self, rows: object) -> Floats:
-        """The law of `predict_codes`, (rows, classes): zeros and ones when the model is
+        """The distribution of `predict_codes`, (rows, classes): zeros and ones when the model is
         deterministic."""
 
     @abstractmethod
@@ -184,7 +184,8 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def draw_codes(law: Floats, random_state: RandomState) -> Codes:
-    """One class code a row from its law, independently; a class of probability 0 is never drawn."""
+    """One class code a row from its distribution, independently; a class of probability 0 is never
+    drawn."""
     ends = np.cumsum(law, axis=1)
     drawn = (generator(random_state).random(len(law))[:, np.newaxis] >= ends[:, :-1]).sum(axis=1)
     # The last end may round to less than 1: what lies above it belongs to the last class that has
@@ -194,5 +195,5 @@ def draw_codes(law: Floats, random_state: RandomState) -> Codes:
 
 
 def one_hot(codes: Codes, classes: int) -> Floats:
-    """A law that puts everything on one class."""
+    """A distribution that puts everything on one class."""
     return np.asarray((codes[:, np.newaxis] == np.arange(classes)).astype(np.float64))

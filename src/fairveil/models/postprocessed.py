@@ -39,7 +39,7 @@ class PostProcessedModel(Model):
     `base`: a model, or None for a classifier made elsewhere, whose decisions are handed in: see
     `law`. `mixing`: (cells, classes, classes), each row a probability vector. `cells`: product
     cells, which tell a row's group by its sensitive codes; None: one cell for everybody, and no
-    group is needed. A base that decides by chance is followed in law.
+    group is needed. A base that is randomized is followed in distribution.
 
     `edges`: rising numbers. Then j is the bin of the base's score (how many edges it is above), of
     two classes, and mixing is (cells, 1 + edges, 2): thresholds, or mixtures of some.
@@ -115,7 +115,7 @@ class PostProcessedModel(Model):
 
     @property
     def is_randomised(self) -> bool:
-        """Whether some base decision is changed by chance, or the base itself decides by chance."""
+        """Whether some base decision is changed by chance, or the base itself is randomized."""
         return bool(((self.mixing > 0) & (self.mixing < 1)).any()) or (
             self.base is not None and self.base.is_randomised
         )
@@ -126,8 +126,8 @@ class PostProcessedModel(Model):
         return self.cells is not None
 
     def law(self, decisions: Codes, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
-        """The law of the decision, (rows, classes), from the base's decisions (or bins, rows,) and
-        the rows' cells (rows,)."""
+        """The distribution of the decision, (rows, classes), from the base's decisions (or bins,
+        rows,) and the rows' cells (rows,)."""
         return np.asarray(self.mixing[0 if cell_ids is None else cell_ids, decisions])
 
     def bins(self, scores: Floats) -> Codes:
@@ -143,7 +143,7 @@ class PostProcessedModel(Model):
         return np.searchsorted(self.edges, scores, side="left").astype(np.intp)
 
     def mixed(self, base_law: Floats, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
-        """The same from the law of a base that decides by chance, (rows, classes)."""
+        """The same from the distribution of a base that is randomized, (rows, classes)."""
         tables = (
             np.broadcast_to(self.mixing[0], (1, *self.mixing.shape[1:]))
             if cell_ids is None
@@ -152,11 +152,11 @@ class PostProcessedModel(Model):
         return np.asarray((base_law[:, np.newaxis, :] @ tables)[:, 0, :])
 
     def predict_proba(self, rows: object) -> Floats:
-        """The law of the decision: there is no other probability."""
+        """The distribution of the decision: there is no other probability."""
         return self.decision_proba(rows)
 
     def decision_proba(self, rows: object) -> Floats:
-        """The law of the decision for rows that carry sensitive codes."""
+        """The distribution of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its decisions to law(decisions, cell_ids)."
             raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))

@@ -1,5 +1,5 @@
-"""A classifier whose probabilities are moved by group before it decides (after DP2DP, Say, Denis
-and Pinot 2025)."""
+"""A classifier whose probabilities are moved by group before it decides (after DP2DP of
+Denis, Pinot and Say, 2025)."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ class ShiftedModel(Model):
         return True
 
     def law(self, probabilities: Floats, ids: npt.NDArray[np.integer]) -> Floats:
-        """The law of the decision, (rows, classes), from the base's probabilities and the rows'
-        cells."""
+        """The distribution of the decision, (rows, classes), from the base's probabilities and the
+        rows' cells."""
         moved = np.asarray(probabilities, np.float64) - self.offsets[ids]
         if self.temperature is None:
             return one_hot(moved.argmax(axis=1), len(self.classes))
         return softened(moved, self.temperature)
 
     def predict_proba(self, rows: object) -> Floats:
-        """The law of the decision: there is no other probability."""
+        """The distribution of the decision: there is no other probability."""
         return self.decision_proba(rows)
 
     def decision_proba(self, rows: object) -> Floats:
-        """The law of the decision for rows that carry sensitive codes."""
+        """The distribution of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its probabilities to law(probabilities, ids)."
             raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))

@@ -1,4 +1,4 @@
-"""The promise: what is asked of a release, before any data are touched."""
+"""The promise: what is asked of a release, before any data are read."""
 
 from __future__ import annotations
 

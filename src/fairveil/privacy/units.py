@@ -26,7 +26,7 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Unit:
-    """One person, told apart by `name`, with at most `max_rows` of their rows. None: a ledger's,
+    """One person, distinguished by `name`, with at most `max_rows` of their rows. None: a ledger's,
     which takes any number.
 
     >>> str(Unit("patient", 12))

@@ -3,7 +3,7 @@ conditions: for a page.
 
 Every number is a bound on exact values of the training rows, or, where a condition says so, on
 exact counts over released ones. Nothing here is private data: guarantees are made of released
-values and of the noise's law alone.
+values and of the noise's distribution alone.
 """
 
 from __future__ import annotations

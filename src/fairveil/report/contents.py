@@ -22,7 +22,7 @@ from .certificates import CertificateSection
 class GroupSection:
     """A group table and whose it is: `of`, in the plural and without a number. `exact`: it was
     computed from their rows without noise, so the page lists it as not covered. `expected`: its
-    rates are expected ones of a model that decides by chance, not those of one draw."""
+    rates are expected ones of a model that is randomized, not those of one draw."""
 
     table: GroupTable
     of: str = "held-out people"
@@ -87,7 +87,7 @@ class Certainty:
 
 @dataclass(frozen=True)
 class GroupPayment:
-    """What one group was given of a budget and what its people pay: `share` of the last stage,
+    """What one group was given of a budget and what its people spend: `share` of the last stage,
     `epsilon` of the whole fit. `standard_error`, `count`: as released, None where they were not."""
 
     group: str

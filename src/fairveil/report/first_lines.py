@@ -105,7 +105,7 @@ def verdict(report: ReportContents) -> str:
 
 def warnings(report: ReportContents) -> tuple[str, ...]:
     """What must not be overlooked, in whole sentences: a model that is worse than a constant first,
-    then the stamps."""
+    then the flags."""
     found = list(report.warnings)
     if report.baselines is not None:
         found += _worse_in_training(report.baselines)

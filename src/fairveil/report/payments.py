@@ -1,4 +1,4 @@
-"""How an estimator's `tailoring_` shared a budget among groups, and what each group's people pay:
+"""How an estimator's `tailoring_` shared a budget among groups, and what each group's people spend:
 for a page.
 
 All of it is released or public: shares are made of constants and answers, epsilons of the events.

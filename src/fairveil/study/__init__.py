@@ -1,5 +1,5 @@
 """Ring 5: many fits looked at together, what looking at them all has cost, and how many rows theory
-asks for beforehand."""
+asks for in advance."""
 
 from __future__ import annotations
 

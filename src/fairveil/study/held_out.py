@@ -80,7 +80,7 @@ class HeldOut:
         return len(self._labels)
 
     def histogram(self, model: Model) -> Floats:
-        """Rows by (cell, label, decision); of a model that decides by chance, how many are
+        """Rows by (cell, label, decision); of a model that is randomized, how many are
         expected."""
         law = np.concatenate([model.decision_proba(block) for block in self._blocks])
         labels = len(self.classes)

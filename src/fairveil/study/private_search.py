@@ -102,7 +102,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Share of the rows on which scores are computed. Each row is held out by a coin of its own.
     refit : float, default=None
         Part of the budget with which the winner is fitted again, to all rows. None: 0.85 for
-        ``"auto"``; else the winner is handed out as it was fitted in the search.
+        ``"auto"``; else the winner is returned as it was fitted in the search.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
         attributes alone; features and labels are then public.

@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Run:
-    """One model: what was required, what training saw with noise, what held-out people show.
+    """One model: what was required, what was measured in training with noise, what held-out people show.
 
     `target`: the bound on the swept gap; None: none. `training`: the noisy training value of that
     gap (None: nothing was required, so nothing was measured), `noise` the largest standard
@@ -49,9 +49,9 @@ def point(runs: Sequence[Run]) -> dict[str, Any]:
     """All models of one epsilon and one target: means over seeds, standard deviations, 95 %
     intervals of the means.
 
-    mean +- t sd / sqrt(n), t the quantile of Student's law with n - 1 degrees of freedom. It is
-    about the noise of training on this split alone: other people would give other numbers. Of one
-    model the ends are its own, over the held-out rows. None: not measured.
+    mean +- t sd / sqrt(n), t the quantile of Student's distribution with n - 1 degrees of freedom.
+    It is about the noise of training on this split alone: other people would give other numbers. Of
+    one model the ends are its own, over the held-out rows. None: not measured.
     """
     out: dict[str, Any] = {
         "epsilon": runs[0].epsilon,

@@ -11,15 +11,15 @@ is fitted again to all rows.
 
 One run fits on the rows that are kept, and scores on those that are set aside. A person is in one
 of both parts, so that a run costs them the larger of the two, not the sum (theory.md#search). The
-same total buys each fit less noise one way or the other: which way follows from the number of
+same total gives each fit less noise one way or the other: which way follows from the number of
 candidates and the budget alone.
 
 Guarantees (tests/study/test_study_search_price.py):
 1. The accountant's price of `events` is at most the total.
 2. `each` costs at least as much as any candidate's plan and as the score, at every order of the
    Renyi curve.
-3. `runs` draws the number of runs from the law that is priced, within `DRAWN` in total variation,
-   which is charged.
+3. `runs` draws the number of runs from the distribution that is priced, within `DRAWN` in total
+   variation, which is charged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WAYS = ("auto", SELECTION, ALL)
 GEOMETRIC, POISSON = "geometric", "poisson"
 SHAPES = {GEOMETRIC: 1.0, POISSON: math.inf}
 DRAWN = 1e-11
-"""How far the drawn number of runs may be from its law, in total variation."""
+"""How far the drawn number of runs may be from its distribution, in total variation."""
 STEPS = 30
 LOWEST, HIGHEST = 1e-3, 4.0
 """Of the total: where a fit's epsilon is looked for. Its delta is far smaller, so that its epsilon
@@ -270,8 +270,8 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
 
 
 def runs(mean: float, shape: float, source: NoiseSource) -> int:
-    """How many runs a selection makes: drawn by one uniform number of 53 bits along the law's
-    sums."""
+    """How many runs a selection makes: drawn by one uniform number of 53 bits along the
+    distribution's sums."""
     drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
     found = np.searchsorted(_sums(mean, shape)[:-1], drawn, side="right")
     return int(found) + (0 if math.isinf(shape) else 1)

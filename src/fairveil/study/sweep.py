@@ -5,7 +5,7 @@ over the rows.
 
 The grid and its price are known before the first question is asked. Whoever sees all models, or
 picks one by what was seen, has been shown all of their answers: the epsilon of one model is that of
-a model whose place in the grid was fixed beforehand.
+a model whose place in the grid was fixed in advance.
 
 Guarantees (tests/study/test_study_frontier.py):
 1. Each model is the one that the estimator's own fit with `random_state=seed` gives: weights,
@@ -211,7 +211,7 @@ class _Reader:
         return groups_of(self.training, either=False)
 
 
-# Before data are touched
+# Before data are read
 
 
 def _template(estimator: object) -> RateConstrainedClassifier:

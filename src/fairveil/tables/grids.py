@@ -139,7 +139,7 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
 
 
 def refuse_duplicates(table: object, of: str) -> None:
-    """Columns are told apart by their names."""
+    """Columns are distinguished by their names."""
     # pandas or pyarrow; others hold no name twice
     of_names = "columns" if hasattr(table, "set_axis") else "column_names"
     given = (

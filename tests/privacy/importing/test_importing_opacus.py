@@ -77,7 +77,7 @@ def test_a_real_run_is_read_from_its_engine() -> None:
     assert read(engine).events == Repeated(PoissonSampled(0.25, Gaussian(1.2)), 8)
 
 
-def test_a_replaced_row_pays_more_than_one_that_comes() -> None:
+def test_a_replaced_row_spends_more_than_one_that_comes() -> None:
     assert (
         read(HISTORY, neighbours="replace-one").price(DELTA).epsilon
         > 1.2 * read(HISTORY).price(DELTA).epsilon

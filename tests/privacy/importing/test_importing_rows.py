@@ -45,7 +45,7 @@ def test_a_record_is_charged_once_and_named(ledger: Ledger) -> None:
     assert not ledger.check()
 
 
-def test_rows_of_one_person_are_all_paid() -> None:
+def test_rows_of_one_person_are_all_charged() -> None:
     """Guarantee 3 of `imported`, and 1 of `in_a_row`: k neighbours in a row."""
     assert spent(Gaussian(30.0), rows=3).price(1e-6).epsilon == pytest.approx(
         spent(Gaussian(10.0)).price(1e-6).epsilon

@@ -23,7 +23,7 @@ def interrupted(action: Callable[[], object], at: int) -> Interrupted | None:
     many.
 
     Steps are where a function begins and where compiled code has returned. Elsewhere no signal is
-    seen: an exception between the last line of a `with lock:` and the end of the block, say, would
+    seen: an exception between the last line of a `with lock:` and the end of the block would
     keep a lock that Ctrl-C cannot.
     """
     left, error = at, None

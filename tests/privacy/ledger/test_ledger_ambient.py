@@ -40,7 +40,7 @@ def in_thread(action: Callable[[], Any]) -> Any:
         return threads.submit(action).result(timeout=600)
 
 
-def test_guarantee_3_what_is_paid_for_hides_the_block_from_its_own_context_alone(
+def test_guarantee_3_what_is_charged_hides_the_block_from_its_own_context_alone(
     one: Ledger,
 ) -> None:
     with ledger(one):

@@ -24,7 +24,7 @@ def test_a_release_that_protects_other_columns_is_refused_for_it_publishes_the_l
     ledger.reserve(SMALL, columns=["sex"])
     ledger.reserve(SMALL, columns=["race", "sex"])  # more is fine
     ledger.reserve(SMALL)  # by hand: the ledger's
-    # whole records are protected, whatever is named
+    # all of a record is protected, whatever is named
     ledger.reserve(SMALL, Promise(1.0, 1e-5), columns=["age"])
     before = list(ledger.history())
     for columns in (["race"], [], ["Sex"], [3]):

@@ -219,7 +219,7 @@ class Machine(RuleBasedStateMachine):
     def commit_what_was_not_reserved(self, data: st.DataObject, more: Piece) -> None:
         name = self.drawn(data, RESERVED, RESUMED)
         now = self.known[name]
-        # Dearer in one of the two is dearer: the other may be cheaper.
+        # More expensive in one of the two is more expensive: the other may be cheaper.
         changed = [(k + more[0], part + more[1]) for k, part in now.pieces[:1]] or [more]
         if data.draw(st.booleans()):
             changed = [(k, 0) if more[0] else (0, part) for k, part in changed]
@@ -465,8 +465,8 @@ def test_all_of_it_is_given_to_one_of_many_threads() -> None:
 
 
 def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None:
-    """A log dearer in units and cheaper in delta than its plan: the least of each would be less
-    than either."""
+    """A log more expensive in units and cheaper in delta than its plan: the least of each would be
+    less than either."""
     ledger = untouched()
     plan, log = Approximate(0.001, 5e-8), Gaussian(6.0)
     planned, done = ledger.terms.cost(plan, PROMISE), ledger.terms.cost(log, PROMISE)

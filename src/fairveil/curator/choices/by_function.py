@@ -52,7 +52,7 @@ AT_ONCE = 1 << 21  # sums that a function is given at a time
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a candidate is worth, to be made small: a function of its exact sums, and bounds on its
+    """What a candidate is worth, to be minimized: a function of its exact sums, and bounds on its
     slopes.
 
     `function(sums)`: (candidates, *shape) to (candidates,), each candidate by itself. `shape`:

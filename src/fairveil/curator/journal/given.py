@@ -32,7 +32,7 @@ KINDS = {"<f8", "<i8"}
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What was released: a digest of what was asked, and the arrays that were handed out."""
+    """What was released: a digest of what was asked, and the arrays that were returned."""
 
     asked: str
     arrays: tuple[npt.NDArray[Any], ...]
@@ -49,7 +49,7 @@ class Given:
 
     @property
     def answers(self) -> list[Floats]:
-        """Arrays of the caller's own, as they were handed out."""
+        """Arrays of the caller's own, as they were returned."""
         return [array.astype(np.float64) for array in self.arrays]
 
     @property

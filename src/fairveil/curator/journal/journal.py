@@ -6,7 +6,7 @@ public values: events, names, bounds, and with `answers=True` the noisy answers 
 were released; never a row, never an exact answer about what is protected.
 
 Guarantees (tests/curator/test_curator_journal.py):
-1. A line is written, flushed and on the disk before its answer is handed out; where that fails,
+1. A line is written, flushed and on the disk before its answer is returned; where that fails,
    there is no answer.
 2. A line cut short by a crash counts as released. One cut before it says what was released ends the
    run.
@@ -14,7 +14,7 @@ Guarantees (tests/curator/test_curator_journal.py):
    and nothing is changed.
 4. No two sittings of a run number their answers alike, so a seeded source's streams are never used
    twice.
-5. A run that is paid in a ledger says so before its first answer: see `recording`.
+5. A run that is charged in a ledger says so before its first answer: see `recording`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Journal:
 
     @property
     def ledger(self) -> tuple[str, str] | None:
-        """The data set of the ledger that the run is paid in, and its spend there."""
+        """The data set of the ledger that the run is charged in, and its spend there."""
         return self._written.ledger
 
     def look_again(self) -> None:
@@ -165,7 +165,7 @@ class Journal:
         written.secure = written.secure and secure
 
     def __call__(self, entry: Entry) -> None:
-        """Write an entry down, for good: called before its answer is handed out."""
+        """Write an entry down, for good: called before its answer is returned."""
         self._append(self._written.line_of(entry))
         self._written.entries.append(entry)
 
@@ -182,8 +182,8 @@ class Journal:
             self._written.marks.add(name)
 
     def mark_ledger(self, dataset: str, spend: str) -> None:
-        """Write down in which ledger the run is paid: at once, or a run that dies before its first
-        answer is paid twice."""
+        """Write down in which ledger the run is charged: at once, or a run that dies before its
+        first answer is charged twice."""
         self.mark(f"{PAID} {dataset} {spend}", sync=True)
 
     def close(self) -> None:

@@ -37,8 +37,8 @@ MAGIC = b'{"format":"fairveil journal"'
 SITTING = 1 << 40
 """Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
 PAID = "ledger"
-"""The first word of the mark that says in which ledger a run is paid: then the data set, then the
-spend."""
+"""The first word of the mark that says in which ledger a run is charged: then the data set, then
+the spend."""
 CUT = "an answer whose line in the journal was cut short"
 AHEAD = ("bound", "mark", "sitting")
 
@@ -69,7 +69,7 @@ class Written:
 
     @property
     def ledger(self) -> tuple[str, str] | None:
-        """The data set of the ledger that the run is paid in, and its spend there."""
+        """The data set of the ledger that the run is charged in, and its spend there."""
         for mark in self.marks:
             word, _, rest = mark.partition(" ")
             if word == PAID:

@@ -27,7 +27,7 @@ class Entry:
 
 class Log:
     """An append-only list of entries. `journal` is called with each new one before its answer is
-    handed out."""
+    returned."""
 
     def __init__(
         self, journal: Callable[[Entry], None] | None = None, earlier: Iterable[Entry] = ()

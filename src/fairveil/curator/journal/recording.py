@@ -1,22 +1,22 @@
-"""A run's place in a ledger: all that it may come to is reserved before anything is asked, and
+"""A run's place in a ledger: all that it may cost is reserved before anything is asked, and
 settled once, when it ends.
 
 | the run | its spend |
 |---|---|
 | finished | is committed with the log |
 | ended before any answer was admitted | is given back |
-| was broken off | is committed with what was admitted |
-| was broken off by an answer that failed | stays as reserved: what made it fail may be one private row |
+| was interrupted | is committed with what was admitted |
+| was interrupted by an answer that failed | stays as reserved: what made it fail may be one private row |
 | has a journal, and may go on | stays as reserved, and open; the next sitting resumes it |
 | ends after a copy of its journal went on | is the copy's; what was released here is one more spend, and an error |
 | died with its process | stays as reserved |
 | is a forked child's copy | is the parent's to settle |
 
 Without a plan every answer is a spend of its own: reserved before the filter admits it, committed
-before it is handed out.
+before it is returned.
 
 A spend that cannot be settled, as where the store is away, stays charged as reserved: never too
-little. What was released is out and paid for, so keeping its model back would protect nobody: it is
+little. What was released is out and charged, so keeping its model back would protect nobody: it is
 a warning, `NotSettled`. Where an error is on its way already it is a note on that error, which it
 must not hide.
 
@@ -24,7 +24,7 @@ Guarantees (tests/curator/test_curator_ledger.py):
 1. Nothing is asked of a row before all that it may cost is reserved. A refused reservation leaves
    no journal and no log.
 2. A spend is settled once, by what the run's budget admitted and never by less than that.
-3. A run with a journal is paid once, in however many sittings; a copy of its journal is refused
+3. A run with a journal is charged once, in however many sittings; a copy of its journal is refused
    once the run went on, and so is the run without its ledger, or with another.
 """
 
@@ -149,7 +149,7 @@ class Recording:
         self.end((), failed=False)
 
     def mark(self, journal: Journal) -> None:
-        """Write down where the run is paid: another sitting goes on with that."""
+        """Write down where the run is charged: another sitting continues with that."""
         if self.ledger is not None and journal.ledger is None:
             journal.mark_ledger(
                 self.ledger.dataset, NO_SPEND if self._spend is None else self._spend.id

@@ -57,7 +57,7 @@ def add_row(
 
 @jit
 def close_person(person: Integers, limit: float, out: Array) -> None:
-    """out += the person's sum, shortened to norm `limit` in grid steps; the person is then zero
+    """out += the person's sum, clipped to norm `limit` in grid steps; the person is then zero
     again."""
     total = 0.0
     for k in range(person.shape[0]):

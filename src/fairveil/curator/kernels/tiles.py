@@ -199,7 +199,7 @@ def clip_into(
 ) -> None:
     """u <- weight x u x min(1, clip / (|u| |row|)) x scale; zero where that is not finite.
 
-    With one score a row, |u| is cut at clip / |row|; with several the vector u is shortened.
+    With one score a row, |u| is cut at clip / |row|; with several the vector u is clipped.
     """
     K = u.shape[0]
     if clip < np.inf:

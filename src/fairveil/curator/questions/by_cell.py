@@ -1,10 +1,10 @@
-"""Sums told apart by cell, or weighed by cell after the clip: questions around a question, for
+"""Sums distinguished by cell, or weighed by cell after the clip: questions around a question, for
 budgets that differ by group.
 
 `ByCell(inner, cells)` answers with the inner total of each cell's rows. A person is in one cell,
-and noise may differ by cell: she pays what her cell pays (theory.md#cells).
+and noise may differ by cell: she spends what her cell spends (theory.md#cells).
 `Weighed(inner, cells, factors)` answers with one sum, in which a row's contribution counts
-factors[cell] times *after* it was clipped: the noise is one, and a person of cell k pays in
+factors[cell] times *after* it was clipped: the noise is one, and a person of cell k spends in
 proportion to factors[k]^2.
 
 With c the largest norm of a row's contribution to the inner total, and w how far one row moves
@@ -13,8 +13,9 @@ at most
 
                             ByCell                  Weighed, f = factors
     add-remove              c                       max f c
-    replace-one             w c (across: sqrt 2 c)  w max f c (across: (f_k + f_l) c, Grams hypot(f_k, f_l) c)
-    sensitive features only sqrt 2 c                (max f - min f) c, over the listed cells; free where all are equal
+    replace-one             w c (across: sqrt 2 c)  w max f c (across: (f_k + f_l) c, Grams
+    hypot(f_k, f_l) c) sensitive features only sqrt 2 c                (max f - min f) c, over the
+    listed cells; free where all are equal
 
 The grid rounds a contribution by up to half a step in each coordinate however small its factor is.
 So `sizes`, the factors over the largest, count every positive one as larger by that; with sensitive
@@ -120,7 +121,7 @@ class ByCell(CellwiseQuestion):
         return self.across(self.inner.scale(layout, cap, order), alone=True)
 
     def across(self, scale: Scale, *, alone: bool) -> Scale:
-        """The bound of sums told apart, from the inner one: a row that changes cell moves two of
+        """The bound of sums distinguished, from the inner one: a row that changes cell moves two of
         them.
 
         `alone`: cells alone may change; the contribution is then the same in both.
@@ -139,7 +140,7 @@ class Weighed(CellwiseQuestion):
     `inner` and `cells` as for `ByCell`. `factors`: (cells,) numbers of at least 0, not all 0,
     public or released. They multiply after the clip, as sample weights do;
     `GradientSum(cell_weights=)` weighs the loss before it. An `Ask` has one multiplier, and its
-    event says what the people of each cell pay. Cells with factor 0 pay nothing.
+    event says what the people of each cell spend. Cells with factor 0 spend nothing.
     """
 
     name: ClassVar[str] = "sums weighed by cell"

@@ -55,7 +55,7 @@ def weights_of_models(weights: object, models: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class GradientSum(Question):
-    """The sum over rows of gradients of loss and prediction costs, each shortened to norm `clip`.
+    """The sum over rows of gradients of loss and prediction costs, each clipped to norm `clip`.
 
     A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x
     score)_k. `loss_weight`: a number, or an array (models,) of numbers, which like weights and
@@ -67,8 +67,8 @@ class GradientSum(Question):
     prediction rates costs one row in that cell with that label. `cell_weights`: (cells,) or
     (models, cells), of any sign: a row's loss counts loss_weight x the sum of its cells' weights
     (see `cell_weights`). `clip` bounds the norm of one row's whole gradient, costs included. Where
-    rows are public it may be None, and it shortens the part that reads groups alone: the rest of
-    the loss is exact there, and its rows' gradients are shortened to `loss_clip`, if at all.
+    rows are public it may be None, and it clips the part that reads groups alone: the rest of
+    the loss is exact there, and its rows' gradients are clipped to `loss_clip`, if at all.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -263,7 +263,7 @@ class GradientSum(Question):
 
     @property
     def cost_labels(self) -> int:
-        """How many labels the costs tell apart."""
+        """How many labels the costs distinguish."""
         return 1 if self.cell_costs is None else int(self.cell_costs.shape[-2])
 
     def coordinates(self, layout: RowLayout) -> int:

@@ -12,7 +12,7 @@ Guarantees (tests/curator/test_curator_networks.py):
    (`torch_gradient`, guarantee 1), as far as trials on made-up rows can show. Each row whose bits
    hung on a neighbour all the same could move a sum by two clips: the statement says so.
 2. Loss and costs are one number a row, and its whole gradient, over all trainable parameters, is
-   shortened to `clip`.
+   clipped to `clip`.
 3. A row whose output or gradient is not finite, or for which the user's code fails, contributes
    zero, and nobody is told before the run has ended.
 4. A question without a clip is answered only where the answer is free.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # numbers
 ROW_BITS = 36
 MOST_ROWS = 1 << 25  # so that all rows' gradients together stay below 2^62
-# the norm to which gradients are shortened where no privacy asks for a clip: they must stay on a
+# the norm to which gradients are clipped where no privacy asks for a clip: they must stay on a
 # grid
 LARGEST = 2.0**20
 LOSSES = ("log", "none")
@@ -130,7 +130,7 @@ class NetworkHistogram(DecisionHistogram):
 
 @dataclass(frozen=True, eq=False)
 class NetworkGradient(Question):
-    """The sum over rows of gradients with respect to the flat parameters, each shortened to norm
+    """The sum over rows of gradients with respect to the flat parameters, each clipped to norm
     `clip` as a whole.
 
     A row's objective is one number: loss_weight x cross-entropy + sum_k cell_costs[cell, label, k]
@@ -141,7 +141,7 @@ class NetworkGradient(Question):
     Signed vectors: norm clip, difference 2 clip (theory.md#signed), under sensitive features alone
     too, where the caller asks for the centred costs' part by itself (`loss="none"`), and for the
     loss's, which is free, in a question of its own. `clip=None` is for what is free; gradients
-    longer than 2^20 are shortened to that even then, to stay on a grid.
+    longer than 2^20 are clipped to that even then, to stay on a grid.
     """
 
     name: ClassVar[str] = "gradient sum of a network"
@@ -214,7 +214,7 @@ class NetworkGradient(Question):
 
     @property
     def cost_labels(self) -> int:
-        """How many labels the costs tell apart."""
+        """How many labels the costs distinguish."""
         return 1 if self.cell_costs is None else int(self.cell_costs.shape[-2])
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:

@@ -116,7 +116,7 @@ class CellCounts(Question):
 
 @dataclass(frozen=True, eq=False)
 class _Clipped(Question):
-    """Questions about the row itself, shortened to norm `clip` (the intercept's 1 included)."""
+    """Questions about the row itself, clipped to norm `clip` (the intercept's 1 included)."""
 
     cells: Cells | None = None
     clip: float | None = None
@@ -148,7 +148,7 @@ class FeatureSums(_Clipped):
 
     Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R
     (theory.md#feature-sums). `basis` (k, 1 + width), of public or released numbers: a row then adds
-    basis @ (1, features), shortened to norm `clip`: shape (cells[, labels], k). Fewer coordinates
+    basis @ (1, features), clipped to norm `clip`: shape (cells[, labels], k). Fewer coordinates
     get noise, and a row's size is measured along them: on whitened or rotated features, for
     example.
     """
@@ -250,7 +250,7 @@ class NumberMoments(Question):
     """The sums over rows of each number and of its square: shape (2, numbers). For scaling numbers
     by what was released.
 
-    A row contributes (x, x^2), shortened to norm `clip`: sqrt(2 numbers) shortens nothing where
+    A row contributes (x, x^2), clipped to norm `clip`: sqrt(2 numbers) clips nothing where
     numbers are within [-1, 1], as a schema's encoder makes them.
     """
 

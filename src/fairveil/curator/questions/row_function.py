@@ -1,7 +1,7 @@
 """User code beside rows: a loss, a saddle function, a torch module. Its output is bounded here; the
 code itself is trusted.
 
-What is enforced: the output is checked to be finite, shortened to norm `clip`, and put on the grid.
+What is enforced: the output is checked to be finite, clipped to norm `clip`, and put on the grid.
 What is trusted: that each row's output depends on that row alone and leaves no trace elsewhere. The
 statement says that user code was trusted.
 
@@ -40,7 +40,7 @@ COLUMNS = frozenset({"features", "label", "sensitive"})
 
 @dataclass(frozen=True, eq=False)
 class RowFunction(OwnJob):
-    """The sum of a user's function of each row, shortened to norm `clip`: shape `(width,)`.
+    """The sum of a user's function of each row, clipped to norm `clip`: shape `(width,)`.
 
     `function(block)` gets a `Block` (numbers, codes, labels, sensitive) and returns an array (rows,
     width). `columns_read` names what it reads, among "features", "label", "sensitive"; it is not
@@ -114,7 +114,7 @@ class RowFunction(OwnJob):
         return job
 
     def bounded(self, block: Block, order: int) -> npt.NDArray[np.float64]:
-        """The function's output, one row at a time where it fails, finite and shortened to
+        """The function's output, one row at a time where it fails, finite and clipped to
         `clip`."""
         values = quietly(self._troubles, self._called, block)
         finite = np.asarray(np.isfinite(values).all(axis=1))
@@ -134,7 +134,7 @@ class RowFunction(OwnJob):
     def rehearse(
         self, layout: RowLayout, rows: int | None = None, unlike: Collection[int] = ()
     ) -> None:
-        """Try the function on made-up rows, all zeros, before any data are touched: what is wrong
+        """Try the function on made-up rows, all zeros, before any data are read: what is wrong
         then may be told at once.
 
         What it returns must be finite numbers of shape (rows, width). `rows`: None for a number

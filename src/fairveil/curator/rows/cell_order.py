@@ -1,5 +1,5 @@
-"""Rows with those of one cell beside each other: so that sums told apart by cell cost one pass of
-the plain sum.
+"""Rows with those of one cell beside each other: so that sums distinguished by cell cost one pass
+of the plain sum.
 
 The kernels total runs of rows a to b. In this order each cell is one run, so what they add is
 theirs, exactly. A whole block is put in order once and kept where it is small enough; else, and for

@@ -4,8 +4,8 @@
 Rows are put person by person. Of a person with more rows than the promise's cap, as many as the cap
 are kept, by coins: each row draws a number, and the smallest are kept. No coin depends on what a
 row holds, on where it stands, or on who else is there, so the rows of all others are kept by the
-same law whether a person is there or not. The first rows of a table would not do: in which order a
-table gives a person's rows may depend on the others, as after a shuffle of the whole table.
+same distribution whether a person is there or not. The first rows of a table would not do: in which
+order a table gives a person's rows may depend on the others, as after a shuffle of the whole table.
 
 Guarantees (tests/curator/test_curator_persons.py):
 1. At most `max_rows` rows of a person are read, by the same ones in all answers of a curator.

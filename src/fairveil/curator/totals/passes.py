@@ -113,7 +113,7 @@ class Passes:
         ]
 
     def _around(self, at: tuple[int, ...], question: CellwiseQuestion) -> Job | DescentJob:
-        """The inner question's job; for sums told apart by cell, of runs of rows of one cell."""
+        """The inner question's job; for sums distinguished by cell, of runs of rows of one cell."""
         descent = self._descents.get(at)
         if isinstance(descent, NetworkPass):
             return descent.job([question], self._rows)
@@ -127,8 +127,8 @@ class Passes:
         return by_cell(job, question.cells, shape) if isinstance(question, ByCell) else job
 
     def _read(self, block: Block | Drawn, question: Question, at: tuple[int, ...]) -> Any:
-        """The rows as the job takes them: where weights differ by cell, with these; told apart by
-        cell, in the cells' order."""
+        """The rows as the job takes them: where weights differ by cell, with these; distinguished
+        by cell, in the cells' order."""
         descent = self._descents.get(at)
         if isinstance(descent, NetworkPass):
             return block

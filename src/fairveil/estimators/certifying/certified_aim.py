@@ -1,5 +1,5 @@
 """What a certified fit aims at: inside each bound by its margin, as far as there is room; and what
-is known beforehand."""
+is known in advance."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ The model aims inside each bound by the margin of `learning/certificates/margin.
 fifth of the bound where the margin is wider. Without a public number of rows it aims at half of the
 bound. The certificate is of the bound itself. Where it is refused, and `if_refused` is "replace",
 as many decisions are replaced by blind ones as it takes (`learning/certificates/replacing.py`):
-what is handed out is then certified by the same counts.
+the final model is then certified by the same counts.
 
 Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are
 what they would be. Where groups have guarantees of their own, the counts have the noise of the
@@ -25,8 +25,8 @@ strongest one, so that each group's is kept by both.
 Guarantees (tests/estimators/test_estimators_certified_fits.py):
 1. Whether a row, or a person, is set aside depends on its own coin alone; coins are thrown anew by
    each fit.
-2. If a bound is broken in the population by what is handed out, it is certified with probability at
-   most 1 - confidence; where decisions are replaced, what is handed out breaks a bound with
+2. If a bound is broken in the population by the final model, it is certified with probability at
+   most 1 - confidence; where decisions are replaced, the final model breaks a bound with
    probability at most 1 - confidence.
 3. Parameters are not changed; an error before the first release changes no attribute.
 """
@@ -256,7 +256,7 @@ class Both:
         return beside(self._counting(epsilon), compose(inner.privacy_.events))
 
     def _replaced(self, inner: BaseEstimator, found: Certificate) -> Certificate:
-        """What is handed out instead, and its certificate; the same where nothing blind would keep
+        """What is returned instead, and its certificate; the same where nothing blind would keep
         the bounds."""
         by = blind(found.layout, labels_of(inner, found.classes, self.estimator.schema))
         part = (
@@ -431,7 +431,7 @@ class Both:
             raise InputError(complaint(expected=expected, of=of, got=got, remedy=remedy))
 
     def _require_room(self) -> None:
-        """Both spends; descent by Gaussian releases of all rows pays for both."""
+        """Both spends; descent by Gaussian releases of all rows covers both."""
         of = self.estimator
         whole = (
             isinstance(of, DescentClassifier)

@@ -194,7 +194,7 @@ def certify_beside(
     asked: PartsPlan | None = None,
 ) -> Certificate:
     """`certify`, of people whose counts are part of another release (`asked`): then that has been
-    paid for."""
+    charged."""
     whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
     promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)

@@ -2,7 +2,7 @@
 then said of it.
 
 Guarantees (tests/estimators/test_estimators_replaced.py):
-1. Its law of decisions is (1 - share) x the model's + share x the blind one, of every row.
+1. Its distribution of decisions is (1 - share) x the model's + share x the blind one, of every row.
 2. What is reported of it follows from what was released of the model, and from known numbers.
 """
 

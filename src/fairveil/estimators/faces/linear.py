@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _has_scores(estimator: object) -> bool:
-    """A mixture of models has laws of decisions, and no scores."""
+    """A mixture of models has distributions of decisions, and no scores."""
     return not isinstance(getattr(estimator, "model_", None), MixtureModel)
 
 

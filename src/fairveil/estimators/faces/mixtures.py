@@ -1,4 +1,4 @@
-"""What classifiers that hand out a mixture of rules share: probabilities of its decisions, and
+"""What classifiers that publish a mixture of rules share: probabilities of its decisions, and
 rules that were given."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def found_by(
 
 
 def probabilities(model: Model | None, block: object) -> Floats:
-    """Of the models themselves, where the law of their decisions is another."""
+    """Of the models themselves, where the distribution of their decisions is another."""
     if isinstance(model, DerandomisedModel):
         return probabilities(model.model, block)
     assert isinstance(model, MixtureModel)

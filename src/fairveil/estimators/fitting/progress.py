@@ -18,7 +18,7 @@ EVERY = 0.1  # seconds between two pictures of it
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
     """What a search reports its rounds to; None where nobody would see it. The bar is gone
-    afterwards, come what may.
+    afterwards, in every case.
 
     >>> with progress("Fitting") as tick:
     ...     tick is None or tick(1, 120)

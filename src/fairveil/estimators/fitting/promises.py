@@ -190,13 +190,13 @@ def public_rows_of(given: object, training: Training, promise: Promise) -> int |
     number where that is public.
 
     Rows with weights are counted by their weights, which only features that are public make public.
-    None: it is bought.
+    None: it is released.
     """
     stated = None if given is None else _checks.whole(at_least=1, public_rows=given)
     rows = training.rows
     if promise.is_private and not promise.rows_are_public:
         # A schema's number is of all rows; of persons only so many of each are read, and how many
-        # these are is bought.
+        # these are is released.
         return stated if stated is not None or promise.unit is not None else training.rows_stated
     if not rows.weighted:
         return training.exact_rows or None

@@ -23,7 +23,7 @@ def require_both(
     estimator: object, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str
 ) -> None:
     """Base and counts are two spends of the ledger: see now whether there is room for both, before
-    the first is paid."""
+    the first is charged."""
     spent = base_spends.about_to_spend(estimator, wishes)
     if wishes.ledger is None or not spent:
         return

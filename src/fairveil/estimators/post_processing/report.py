@@ -1,4 +1,4 @@
-"""The constraints of a post-processor over the groups that it tells apart, and its report of
+"""The constraints of a post-processor over the groups that it distinguishes, and its report of
 them."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING_ASKED = "no constraint was required: decisions are the base classifier's
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a fit found: `cells` that the table tells apart at prediction, and how the base was
+    """What a fit found: `cells` that the table distinguishes at prediction, and how the base was
     asked (`method`). `randomised`: whether chance was allowed."""
 
     cells: Cells | None

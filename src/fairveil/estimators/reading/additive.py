@@ -2,7 +2,7 @@
 and where their edges lie.
 
 Edges are public always: declared (`Number(low, high, edges=...)`), or made from declared bounds,
-or, where no bounds are known, the same for every column. Why none are bought:
+or, where no bounds are known, the same for every column. Why none are released:
 docs/additive_models.md.
 """
 

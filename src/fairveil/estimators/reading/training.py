@@ -56,7 +56,7 @@ class Training:
 class Ways:
     """How rows are to be read: the arguments of an estimator that say so.
 
-    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them.
+    `features_are_public`: sensitive features alone are protected, so no feature may be one of them.
     `thin`: numbers are never shifted inside, so mostly empty ones may be kept sparse, which is
     faster and gives the same bits. `target`: how y is read where it is a number; None: it is one of
     several classes. `additive`: the steps that are wanted, if any; whether there are to be steps

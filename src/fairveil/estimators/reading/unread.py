@@ -33,7 +33,7 @@ HOW = 'Schema.load("schema.toml"), say'
 @dataclass(frozen=True)
 class Unread:
     """A schema, and about how many rows its table will have. A fit knows them where the schema
-    states a number, or they are public for another reason; else it buys a noisy count, and is
+    states a number, or they are public for another reason; else it releases a noisy count, and is
     planned so."""
 
     schema: Schema

@@ -7,8 +7,8 @@ statement together.
 Guarantees (tests/estimators/test_estimators_released_file.py):
 1. No field of a signed file can be changed without the signature being refused; spaces and the
    order of fields can.
-2. `examine` works out again what follows: the price, from the events, and the law of the counts,
-   from price and groups.
+2. `examine` recomputes what follows: the price, from the events, and the distribution of the
+   counts, from price and groups.
 """
 
 from __future__ import annotations

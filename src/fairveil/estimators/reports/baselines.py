@@ -66,7 +66,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class BaselineReport:
-    """The `error` in training of what is handed out, through `noise`, and its baselines.
+    """The `error` in training of the final model, through `noise`, and its baselines.
 
     `unit`: of all errors here: the share of wrong decisions, the mean squared error, or the
     objective that was minimized. `handed_out`: "model", the one that was found; a "mixture" with it
@@ -245,7 +245,7 @@ def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
 def warn_if_worse(
     report: BaselineReport | None, *, learnt: bool = True, stacklevel: int = 3
 ) -> None:
-    """The warning of a model that is worse than what costs nothing, and of what is handed out in
+    """The warning of a model that is worse than what costs nothing, and of the final model in
     its place; or of one that is not shown to be better than one answer for everybody. `learnt`:
     whether there is anything in the model."""
     if not learnt:

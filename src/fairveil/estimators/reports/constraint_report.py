@@ -32,7 +32,7 @@ from ...learning.least_squares.task import RegressionOutcome
 
 MATERIAL = 0.01
 GIVEN_UP = 0.5
-"""The share of what a search found in what is handed out, below which it was given up."""
+"""The share of what a search found in the final model, below which it was given up."""
 NOTHING_LEARNT = (
     "the released number of rows cannot be told from none: the model was left at zero, which "
     "favours no class"
@@ -318,7 +318,7 @@ def _lines(
 def warn_if_not_enforced(
     report: ConstraintReport, kept: float = 1.0, *, stacklevel: int = 3
 ) -> None:
-    """The warning of a constraint that did not steer the fit. `kept`: of what is handed out, the
+    """The warning of a constraint that did not steer the fit. `kept`: of the final model, the
     share of what was found."""
     remedy = (
         "Ask for a larger bound or epsilon, put small groups together or bring more rows; see "

@@ -43,7 +43,7 @@ class GapReport:
 
     @property
     def largest(self) -> GapLine | None:
-        """The widest gap; None where groups were not told apart."""
+        """The widest gap; None where groups were not distinguished."""
         defined = [line for line in self.lines if not math.isnan(line.value)]
         return max(defined, key=lambda line: line.value, default=None)
 

@@ -90,7 +90,7 @@ class PenaltyDescent(Descent):
     device : str, default=None
         Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
     iterate : {"last", "average", "uniform"}, default=None
-        Which model of the descent is handed out: the last one, the average of the late ones, or one
+        Which model of the descent is returned: the last one, the average of the late ones, or one
         drawn in advance. The paper's theorem is about ``"uniform"``. All cost the same. None: the
         average for linear models, the last for modules.
     radius : float, default=None

@@ -48,7 +48,7 @@ class GroupDescent(Setting):
         ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step
         size for all rounds.
     iterate : {"average", "last"}, default=None
-        Which model is handed out: the average of the late rounds, or the last. None: the average
+        Which model is returned: the average of the late rounds, or the last. None: the average
         for linear models, the last for modules.
     penalty : float, default=None
         G in f + G max(0, g), for a linear model with a bound on losses. None: 5.

@@ -58,7 +58,7 @@ class SetAside(Setting):
     share : float, default=0.3
         Share of the rows that is set aside; each row by a coin of its own.
     if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a
+        The final model if the bound cannot be certified of the fitted model. ``"replace"``: a
         mixture in which as many decisions as necessary are replaced by blind ones; it is certified.
         ``"keep"``: the model as it is, not certified.
 

@@ -4,7 +4,7 @@
 |---|---|
 | two classes, with `decision_function` | that score, above 0 for the second class |
 | two classes, with `predict_proba` alone | the logit of the second class |
-| several classes, a base that decides by chance, or without scores | its decisions |
+| several classes, a base that is randomized, or without scores | its decisions |
 
 Guarantees (tests/estimators/test_estimators_base_answers.py):
 1. Edges are made of public facts and of what was released; of the scores themselves only where

@@ -112,8 +112,8 @@ def thawed(estimator: object) -> Any:
 
 
 def is_randomised(estimator: object) -> bool:
-    """Whether a fitted base of ours decides by chance, with draws that can be seeded; its
-    `predict_proba` is then the law."""
+    """Whether a fitted base of ours is randomized, with draws that can be seeded; its
+    `predict_proba` is then the distribution."""
     inside = thawed(estimator)
     draws = (
         carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
@@ -269,7 +269,7 @@ def derived_seed(seed: int | None, what: int) -> int | None:
 
 
 def _reads_groups(estimator: object) -> str | None:
-    """In words, why a base of ours decides by group: its decisions are then no public function of
+    """In words, why a base of ours is group-aware: its decisions are then no public function of
     public features."""
     inside = thawed(estimator)
     if not carries_a_promise(inside):

@@ -181,8 +181,8 @@ def asked_of_base(ask: Callable[[], Any]) -> Any:
 def law_of(
     base: BaseEstimator, features: TableLike, classes: Sequence[Hashable]
 ) -> npt.NDArray[np.float64]:
-    """The law of a base that decides by chance, a column for each of `classes`, in whichever order
-    the base has its own."""
+    """The distribution of a base that is randomized, a column for each of `classes`, in whichever
+    order the base has its own."""
     return in_order(base, asked_of_base(lambda: base.predict_proba(features)), classes)
 
 

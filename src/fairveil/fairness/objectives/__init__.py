@@ -1,4 +1,4 @@
-"""Objectives and constraints on the vector of group losses (Alabi): what is made small, and what
+"""Objectives and constraints on the vector of group losses (Alabi): what is minimized, and what
 must stay small.
 
 Each is a public description; `at(frame)` makes the function, with the shares of cells and labels

@@ -110,7 +110,7 @@ def parse_objective(given: object) -> Objective:
         return given
     name = given.replace("-", "_") if isinstance(given, str) else given
     if not isinstance(name, str) or name not in NAMES:
-        # a Gini index is bounded, never made small
+        # a Gini index is bounded, never minimized
         known = ", ".join(one for one in NAMES if one != Gini.kind)
         expected, remedy = (
             f"an objective, or a name out of {known}",

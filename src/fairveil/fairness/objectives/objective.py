@@ -94,7 +94,7 @@ class Frame:
 
 
 class Objective(ABC):
-    """Something to be made small. A public description, abstract. `decisions_only`: not for losses
+    """Something to be minimized. A public description, abstract. `decisions_only`: not for losses
     that are numbers."""
 
     kind: ClassVar[str] = ""

@@ -90,7 +90,7 @@ class Blind:
     rates: tuple[float, ...]
 
     def mixed(self, rate: int, value: float) -> float:
-        """A rate of what is handed out, from that of the model that was counted."""
+        """A rate of the final model, from that of the model that was counted."""
         return (1.0 - self.share) * value + self.share * self.rates[rate]
 
 

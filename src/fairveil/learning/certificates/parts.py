@@ -1,7 +1,7 @@
 """Which released counts a constraint is about: rows are counted by the coarsest parts that still
 tell every rate of it.
 
-A rate is P(outcome | event). Two rows that no rate tells apart are counted together, so a rate is
+A rate is P(outcome | event). Two rows that no rate distinguishes are counted together, so a rate is
 the sum of as few noises as possible: of demographic parity two counts a group, of a false negative
 rate two in all. Rows that no rate looks at are counted together, and not used.
 """

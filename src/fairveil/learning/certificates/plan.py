@@ -6,7 +6,7 @@ Guarantees (tests/learning/test_learning_certificate_plan.py):
 2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row
    replaced, or its group changed).
 3. `noise` is the distribution that the curator draws from.
-4. `beside` loses no more, at any epsilon, than the Gaussian releases of what was paid before.
+4. `beside` loses no more, at any epsilon, than the Gaussian releases of what was charged before.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
 
 
 def beside(promise: Promise, before: Event) -> PartsPlan | None:
-    """Counts of other people that cost nothing beside a release that is paid for: the Gaussian part
+    """Counts of other people that cost nothing beside a release that is charged: the Gaussian part
     of what that may lose covers them, as a person is in one of both (theory.md#one-price). None: it
     has none, or too little for useful counts."""
     precision = _gaussian(before)

@@ -50,7 +50,7 @@ class Replaced:
         return Blind(self.share, known) if len(known) == len(rates) else None
 
     def in_words(self, classes: Sequence[Hashable]) -> str:
-        """What is handed out.
+        """The final model.
 
         >>> Replaced(0.073, (1.0, 0.0)).in_words(("no", "yes"))
         "7.3 % of the model's decisions are replaced, whoever it is, by 'no'"

@@ -38,7 +38,7 @@ from ..counts.laws import NoiseLaw, law_of_sum
 from ..counts.noise import CountNoise
 
 FOR_SIZE = 0.02
-"""The part of the smallest level that pays for not knowing how many people there are."""
+"""The part of the smallest level that is charged for not knowing how many people there are."""
 FOR_TABLES = 0.002
 """The part of the smallest level that the noises' tables may miss."""
 FINE = 0.008  # of a standard deviation: how near a bound is found

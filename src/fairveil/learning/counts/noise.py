@@ -1,7 +1,8 @@
-"""The law of the noise of released counts, and how large sums of it get: exact tails, and
+"""The distribution of the noise of released counts, and how large sums of it get: exact tails, and
 Chernoff's bounds.
 
-Guarantees (tests/learning/test_learning_count_noise.py, against exact laws and simulated walks):
+Guarantees (tests/learning/test_learning_count_noise.py, against exact distributions and simulated
+walks):
 1. What a tail says is exceeded is exceeded with at most that probability.
 """
 
@@ -22,8 +23,8 @@ without weights."""
 
 @dataclass(frozen=True)
 class CountNoise:
-    """The law of the noise of one count: `kind` "none", "gaussian" (standard deviation `scale`) or
-    "discrete-laplace" (P(x) proportional to exp(-|x| / scale))."""
+    """The distribution of the noise of one count: `kind` "none", "gaussian" (standard deviation
+    `scale`) or "discrete-laplace" (P(x) proportional to exp(-|x| / scale))."""
 
     kind: str
     scale: float

@@ -5,10 +5,11 @@ A search is planned and priced as for a fit (`plans`, `game_plan`, `group_plan`,
 the noise of its values is worked out by the functions that a fit reports it by, at the sizes of
 groups that are `Supposed`. So both cannot drift apart.
 
-Two deviations are told apart, both of one constraint's value:
+Two deviations are distinguished, both of one constraint's value:
 
-    noise     of the value as it is released, of the model that is handed out
-    sampling  of the exact training value around the population's: other rows would have given another
+    noise     of the value as it is released, of the final model
+    sampling  of the exact training value around the population's: other rows would have given
+    another
 
 and three bounds follow from the noise (`Line`): below 2 deviations a gap as large as the bound
 cannot be told from none.
@@ -110,7 +111,7 @@ class Line:
 @dataclass(frozen=True)
 class Forecast:
     """Public facts alone. `why`: why no noise is foretold, where none is. `rounds`: of the search.
-    `cells`: the groups that `lines` tell apart. `added_error`: what noise adds to the error of a
+    `cells`: the groups that `lines` distinguish. `added_error`: what noise adds to the error of a
     linear model, about; None where that is not known."""
 
     releases: tuple[Release, ...]
@@ -171,7 +172,7 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) ->
     noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
     # at zero, of all thresholds that may be taken
     looks = 2 if plan.has_thresholds and not plan.settles else 1
-    # the values say what is handed out
+    # the values say the final model
     looks = LOOKS if plan.companion and bounded.any() else looks
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
     drawn = _sampling(system, counts, histogram, plan.promise)

@@ -55,7 +55,7 @@ class Supposed:
         return Supposed(float(rows), self.columns, self.classes, self.guessed)
 
     def shares(self, cells: Cells | None) -> Floats:
-        """Of the cells, in their order; of everyone where none are told apart."""
+        """Of the cells, in their order; of everyone where none are distinguished."""
         if cells is None:
             return np.ones(1)
         lines = [self.columns[name] for name in cells.names]
@@ -67,7 +67,7 @@ class Supposed:
         return out
 
     def counts(self, cells: Cells | None, *, by_label: bool) -> Floats:
-        """(cells, labels), or one label where they are not told apart."""
+        """(cells, labels), or one label where they are not distinguished."""
         labels = self.classes if by_label else np.ones(1)
         return np.asarray(self.rows * np.multiply.outer(self.shares(cells), labels))
 

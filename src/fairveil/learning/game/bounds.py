@@ -10,7 +10,7 @@ every bound (Lemmas C.3 and C.4):
 and, where the class holds the maximally discriminatory classifiers and only false positive rates
 are constrained (Theorem 4.6), value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
 
-`Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It
+`Differs:` the paper bounds the auditor's regret in advance, by the largest noise of any round. It
 can be *measured*: the best fixed duals against those played, on the released excesses, is off by
 sums of Gaussians only (each round's noise is drawn after that round's duals are fixed). The
 mixture's own values are measured by the same mean, which gives a second bound on the gap, mostly
@@ -260,7 +260,7 @@ def drift(variance: float, chance: float) -> float:
     """What a sum of Gaussians exceeds with that chance at most, each drawn after its variance was
     fixed, which the past may decide; `variance`: of all, as it turned out.
 
-    For a bound v fixed beforehand, P(sum > sqrt(2 v L) and variance <= v) <= exp(-L). Powers of 2,
+    For a bound v fixed in advance, P(sum > sqrt(2 v L) and variance <= v) <= exp(-L). Powers of 2,
     from 2^-60 to 2^59, are all tried: chance / 120 for each.
     """
     if variance == 0.0:

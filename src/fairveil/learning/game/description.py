@@ -1,4 +1,4 @@
-"""A game as it is described before data are touched: what is asked, at what price, and with how
+"""A game as it is described before data are read: what is asked, at what price, and with how
 much noise."""
 
 from __future__ import annotations

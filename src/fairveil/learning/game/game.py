@@ -1,6 +1,7 @@
 """A game of learner against auditor (Jagielski et al., Algorithm 3, in the form of theory.md#game).
 
-    min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) - bound_k)
+    min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) -
+    bound_k)
 
 The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers
 with a private oracle. Each round the auditor is told how the learner's rule decides, with noise;
@@ -10,17 +11,18 @@ the answer is the uniform mixture of the rules.
     step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
     stop   after the rounds of the plan
     settle how the oracle's rule without constraints decides, where it has one
-    finish the mixture, the mean of the released decisions, and what theory says of them; or what `program` makes of it, of the
+    finish the mixture, the mean of the released decisions, and what theory says of them; or what
+    `program` makes of it, of the
            rule without constraints and of constants
 
 `Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not
-released, and its learner pays in every round. Here multipliers are constants, counts are released,
-and the regression oracle pays once.
+released, and its learner spends in every round. Here multipliers are constants, counts are
+released, and the regression oracle spends once.
 
 Guarantees (tests/learning/test_learning_game.py):
 1. A game's log is its plan, event for event.
 2. The mixture depends on the rows through the curator's answers alone.
-3. A game that is broken off leaves a log that is a beginning of the plan, and the curator closed.
+3. A game that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ TINY = 1e-9  # of a number of rows that divides
 
 
 PARTS_OF_MIXTURE = 1_000_000
-"""In which shares of a choice are told: rates of what is handed out are off by a millionth for each
+"""In which shares of a choice are told: rates of the final model are off by a millionth for each
 rule at most."""
 
 
@@ -377,7 +379,7 @@ def play(
     watch: Callable[[State], None] | None = None,
 ) -> Equilibrium:
     """Play a game to its end with a curator that was made for its plan; the curator is closed
-    afterwards, come what may."""
+    afterwards, in every case."""
     try:
         state = game.init(curator)
         while (reason := game.stop(state)) is None:

@@ -1,4 +1,4 @@
-"""What a game asks, and at what price: made of public values alone, before any data are touched.
+"""What a game asks, and at what price: made of public values alone, before any data are read.
 
 The squared budget is shared by the counts, the oracle and the auditor; rounds and dual bound follow
 from the noise that this foretells.
@@ -132,7 +132,7 @@ def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: 
     game's noise.
 
     With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K))
-    sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in
+    sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that spends in
     every round has a regret of r sqrt(T) dual_bound: T = sqrt(ln(1 + K)) / r (the paper's formula).
     """
     from ...privacy.accounting.routes import gaussian_mu

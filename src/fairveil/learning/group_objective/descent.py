@@ -1,14 +1,15 @@
 """Group objectives of a convex loss by private descent: the linear oracle of Bassily et al. for
 losses, a step a round.
 
-    min over weights v of a linear model:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),     l_k(v) = (1 / n0) sum of log losses in k
+    min over weights v of a linear model:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),     l_k(v) = (1 /
+    n0) sum of log losses in k
 
 l is convex in v, so where h grows with every loss h(l(.)) is convex, and one model is as good as a
 mixture (Jensen). Each round is one joint release on all rows: the gradient of sum_k w_k l_k, and
 the losses by group, cut at `MOST`. The weights w = f' + sum_j duals_j g_j' are made of what earlier
 rounds released, the duals by exponentiated gradient on the sums of excesses (`group_loop`).
 
-*The clip follows the weights.* A row of the group that weighs most is shortened to `clip` before it
+*The clip follows the weights.* A row of the group that weighs most is clipped to `clip` before it
 is weighed, so its part of the sum is at most `clip` x the largest weight that listed groups can
 give a row (`_room`). That is the sensitivity; the noise grows with it, and its multiplier, so the
 price, is the same in every round. A clip of what is weighed already would take from the small group
@@ -23,7 +24,7 @@ they are likely to be by their noise (`learning.likely`), the largest of several
 counts for everybody alike (`_followed`). The limit rises with epsilon, to none.
 
 *The model that weighs everybody alike is the floor.* The first half of the rounds finds it; the
-others go on from there. It is handed out where h of what late rounds released is less for it. The
+others go on from there. It is returned where h of what late rounds released is less for it. The
 values that are reported were released apart.
 
 *Excess inside its noise is not obeyed.* The duals hear the sum of a group's excesses as far as it
@@ -359,7 +360,7 @@ class LossDescent:
 
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
         """Descend, with a curator that was made for the plan; the curator is closed afterwards,
-        come what may."""
+        in every case."""
         try:
             state = self.init(curator)
             while (reason := self.stop(state)) is None:

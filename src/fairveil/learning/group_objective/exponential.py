@@ -21,9 +21,9 @@ which the larger of the two bounds is least, were span f `USUAL` times what it i
 costs is mostly far below the whole range of f, and noise grows with G.
 
 **A convex set** is sampled on a grid that is fixed without the data, exactly: another mechanism
-than the continuous one, whose privacy is its own. A sampler that is only near its law needs a
-proved bound on the distance, which enters delta (`privacy.events.SamplerError`); diagnostics of a
-Markov chain prove none, so there is no such sampler here.
+than the continuous one, whose privacy is its own. A sampler that is only near its distribution
+needs a proved bound on the distance, which enters delta (`privacy.events.SamplerError`);
+diagnostics of a Markov chain prove none, so there is no such sampler here.
 
 Guarantees (tests/learning/test_learning_exponential.py):
 1. The log is the plan, event for event.

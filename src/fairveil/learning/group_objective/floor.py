@@ -1,4 +1,4 @@
-"""What a loop for a group objective hands out: the mixture that it found, or a mixture of it, a
+"""What a loop for a group objective returns: the mixture that it found, or a mixture of it, a
 rule without constraints and constants.
 
 All were released with noise, in parts that steer and parts that measure; the choice is made of the
@@ -23,7 +23,7 @@ Guarantees (tests/learning/test_learning_group_floor.py):
 1. Post-processing of released losses: nothing is asked.
 2. Without noise no mixture of these has a smaller f + G max(0, g), but for `ENOUGH`.
 3. A mixture that is as good as all else, up to noise, and no worse than mixing, is kept.
-4. By the likely losses, nothing that is handed out is above mixing at its own largest excess.
+4. By the likely losses, nothing that is returned is above mixing at its own largest excess.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ WELL_KEPT, CLOSE = 100.0, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """Losses that may be a part of what is handed out, and the deviation of the noise in each
+    """Losses that may be a part of the final model, and the deviation of the noise in each
     number of them, of rows."""
 
     losses: Floats

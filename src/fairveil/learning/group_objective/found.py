@@ -24,7 +24,7 @@ class Found:
     h is lower by more, if the oracle is as good as without noise; None where nothing is known.
     `constant`: the best decision that is the same for everybody, by the objective; None where
     decisions are not counted by label, and of what was read from disk. `free`: the rule without
-    constraints, beside it; None where there is none, too. `kept`: of what is handed out, the share
+    constraints, beside it; None where there is none, too. `kept`: of the final model, the share
     of the mixture that was found; 1 of what was read.
     """
 

@@ -46,7 +46,7 @@ ROUGH, FEW = 0.05, 4
 """Where the noise of a `FEW`-th of all rounds is below this, there are as many blocks at least;
 else all rounds are one."""
 INSIDE, ROOM = 1.0, 0.25
-# what one unit of g' is worth in units of f: a mixture that is inside is not bought at any price
+# what one unit of g' is worth in units of f: a mixture that is inside is kept at any price of the objective
 PULL = 2.0
 LEAST = 1e-12
 

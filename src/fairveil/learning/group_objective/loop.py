@@ -202,7 +202,7 @@ class Loop:
     @property
     def opening(self) -> int:
         """Rounds at the start whose price is the error's: where linear rules are to make another
-        objective small, and nothing is constrained. What they find is handed out unless the others
+        objective small, and nothing is constrained. What they find is returned unless the others
         are better by more than noise. None where a rule without constraints is there already."""
         opens = (
             self.step_by == "auditor"
@@ -427,7 +427,7 @@ class Loop:
         return weights
 
     def _floored(self, state: State) -> tuple[State, float]:
-        """With the weights of what is handed out: of the mixture, the rule without constraints, and
+        """With the weights of the final model: of the mixture, the rule without constraints, and
         constants; and the share of the mixture."""
         fixed = constants(state.posed)
         played = state.played | {

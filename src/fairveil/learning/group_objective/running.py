@@ -19,7 +19,7 @@ def run(
     watch: Callable[[State], None] | None = None,
 ) -> Found:
     """Run a loop to its end with a curator that was made for its plan; the curator is closed
-    afterwards, come what may."""
+    afterwards, in every case."""
     try:
         state = search.init(curator)
         while (reason := search.stop(state)) is None:

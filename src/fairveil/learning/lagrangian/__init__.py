@@ -1,2 +1,2 @@
 """Private descent against a player that holds the constraints (RaCO-DP) or a penalty (DP-FERMI),
-and what is handed out."""
+and the final model."""

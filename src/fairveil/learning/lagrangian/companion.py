@@ -5,13 +5,13 @@ A threshold that was picked by noisy values has the luckiest of them; those of a
 are what is reported. A companion without constraints tells what fairness cost, and what mixing
 would. It begins where the constrained model ended, so that few rounds are enough, and asks for the
 gradient of the loss alone. Where features are public the opening rounds have found it exactly, for
-free, and nothing is asked but how it decides by group.
+free, and nothing is asked but how it is group-aware.
 
 Guarantees (tests/learning/test_learning_comparison.py; neighbours in
 tests/learning/test_learning_rate_constrained.py):
 1. Its releases are in the plan of the model that it stands beside, priced with it, and the log
    equals the plan.
-2. The weights that are handed out do not depend on it; its values of them are unbiased.
+2. The weights that are returned do not depend on it; its values of them are unbiased.
 """
 
 from __future__ import annotations

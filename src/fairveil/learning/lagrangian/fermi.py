@@ -1,10 +1,11 @@
 """DP-FERMI, corrected (theory.md#fermi): loss plus `strength` times the mutual information of
 prediction and group, min-max.
 
-    min_w max_W  E[loss(w)] + strength x mean_i psi_i(w, W),        W in a Frobenius ball of radius R, one W a label that counts
+    min_w max_W  E[loss(w)] + strength x mean_i psi_i(w, W),        W in a Frobenius ball of radius
+    R, one W a label that counts
 
 It is the descent of `linear` (linear models) or `network` (torch modules) against the max player
-`players.Penalty`: with records protected one row's gradient of loss *and* penalty is shortened as
+`players.Penalty`: with records protected one row's gradient of loss *and* penalty is clipped as
 one; with sensitive features alone the loss's is exact and the penalty's has noise of how far a
 change of group can move it. W's gradient is made of the histogram of soft predictions by group,
 whose noise is therefore multiplied by the strength as the gradient is (the paper forgets it: H2).

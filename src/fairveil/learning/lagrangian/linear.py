@@ -1,14 +1,15 @@
 """Private descent for linear models against a max player, any number of them side by side: RaCO-DP
 and DP-FERMI, corrected.
 
-    min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
+    min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j
+    duals_j (value_j - bound_j)
 
 is RaCO-DP's problem (theory.md#raco); `fermi` says what DP-FERMI puts in the duals' place. A round
-is one joint answer: the sum of gradients of the rows' own Lagrangians, each shortened to norm
+is one joint answer: the sum of gradients of the rows' own Lagrangians, each clipped to norm
 `clip`, and the histogram of predictions by cell (*hard* decisions for constraints). The model steps
 along the first, the max player along the second; nothing else is read. Counts of the cells do not
 change over rounds, so they are released once, before the first, with the moments by which numbers
-are scaled where a schema bounds them. The constraints of the model that is handed out are measured
+are scaled where a schema bounds them. The constraints of the final model are measured
 once more, after the last, and its threshold is moved where they do not hold.
 
 Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
@@ -28,7 +29,7 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 - The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of
   `duals.ProjectedAscent`.
 - The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less
-  the loss pulls, and the clip does not shorten what constraints add (the paper's sec. E.6 finds
+  the loss pulls, and the clip does not clip what constraints add (the paper's sec. E.6 finds
   that it does).
 - The handed-out model is the average of the late iterates, not the best on exact training
   statistics.
@@ -382,7 +383,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         return self.system.exact_values(histogram, counts, self.planned.floor)
 
     def _found(self, state: State) -> Floats:
-        """The models to hand out: the average of the late iterates; where the search converged,
+        """The final models: the average of the late iterates; where the search converged,
         where it stands."""
         if state.stopped is None:
             return state.walk.average

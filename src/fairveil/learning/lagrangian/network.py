@@ -2,7 +2,7 @@
 descent-ascent (DP-FERMI's Algorithm 1, RaCO-DP's on networks), corrected.
 
 A round is one joint answer about one batch: the sum of the rows' gradients, loss and costs of
-predictions as *one* number a row and so one gradient, shortened to norm `clip`; and the histogram
+predictions as *one* number a row and so one gradient, clipped to norm `clip`; and the histogram
 of predictions by cell that the max player is told.
 
 Where records are protected a batch is drawn secretly, anew each round (Poisson, theory.md#t2, #t3).
@@ -11,17 +11,17 @@ parts: what does not depend on its group is public and exact; of
 
     sum_k (c[s, k] - centre_k) grad F_k,      centre_k = sum_s p[s] c[s, k],
 
-each row's is shortened to `clip`, and a change of group moves it by at most 2 clip. The rest, loss
-and centre, is public; it is shortened to `clip` too, so that both parts pull as hard, and one step
+each row's is clipped to `clip`, and a change of group moves it by at most 2 clip. The rest, loss
+and centre, is public; it is clipped to `clip` too, so that both parts pull as hard, and one step
 size serves every protection.
 
 Guarantees (tests/learning/test_learning_network.py):
 1. The plan costs at most the promise, under its relation, and the log equals the plan.
 2. Nothing that is asked depends on a row except through released answers and, where they are
    public, features and labels.
-3. A run that was killed and went on hands out a model of the same price.
+3. A run that was killed and went on returns a model of the same price.
 
-`Differs:` from Algorithm 1: gradients of whole rows are shortened, so no Lipschitz constant is
+`Differs:` from Algorithm 1: gradients of whole rows are clipped, so no Lipschitz constant is
 taken on trust (theory.md#fermi, H8 and H9); noise for W is the histogram's; the step size falls to
 0 over the last rounds, and Nesterov's momentum is used.
 """

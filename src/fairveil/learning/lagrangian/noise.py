@@ -49,7 +49,7 @@ _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 
 
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
-"""Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of
+"""Thresholds that the final model may have: zero, and from 0.02 to 27 logits on either side of
 it."""
 
 
@@ -67,8 +67,8 @@ logarithms) goes to the clip."""
 
 
 ROOMY_OF_TWO = 0.5
-"""The same where two groups alone are told apart, and are likely to be large: there a longer clip
-is noise first."""
+"""The same where two groups alone are distinguished, and are likely to be large: there a longer
+clip is noise first."""
 
 
 ROOM_TO_SPARE, QUIET_MOMENTUM = 4.0, 0.7
@@ -117,7 +117,7 @@ class PlannedNoise:
         return 1 if classes <= 2 else classes
 
     def counts_iterate(self, round: int) -> bool:
-        """Whether the iterate of this round is one of those that the model handed out is the
+        """Whether the iterate of this round is one of those that the final model is the
         average of."""
         s = self.settings
         if s.iterate == "average":
@@ -125,7 +125,7 @@ class PlannedNoise:
         return round == (s.rounds - 1 if s.iterate == "last" else s.iterate)
 
     def fading(self, round: int) -> float:
-        """What the step size of a round is multiplied by: where the last iterate is handed out, its
+        """What the step size of a round is multiplied by: where the last iterate is returned, its
         noise is made to settle."""
         s = self.settings
         return (
@@ -342,7 +342,7 @@ class PlannedNoise:
         clips = np.array([self.clip if free else self.clip_at(float(count)) for count in rows])
         most = math.inf if self.sees_features else self.settings.rate_most
         rate = np.minimum(most, self._quiet_rate(rows, multiplier, rounds, clips))
-        # Where the number of rows was bought and cannot be told from none, a model would be noise
+        # Where the number of rows was released and cannot be told from none, a model would be noise
         # alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 

@@ -55,7 +55,7 @@ FREE_REPORT = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Plan(PlannedNoise):
-    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart,
+    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms distinguish,
     the least that will do.
 
     `scales`: whether numbers are scaled by their released moments, inside the curator, before the
@@ -108,7 +108,7 @@ class Plan(PlannedNoise):
     def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
         """All rounds: the same again and again, or parts that take turns, and what is left of a
         turn."""
-        if not self.parts or self.is_exact:  # what is free is not told apart by part
+        if not self.parts or self.is_exact:  # what is free is not distinguished by part
             return [Repeated(event(self.batch), self.settings.rounds)]
         turn = [event(self.batch_of(j)) for j in range(self.parts)]
         turns, rest = divmod(self.settings.rounds, self.parts)
@@ -116,7 +116,7 @@ class Plan(PlannedNoise):
 
     @property
     def has_thresholds(self) -> bool:
-        """Whether the threshold of the model handed out may be moved: two classes, and
+        """Whether the threshold of the final model may be moved: two classes, and
         constraints."""
         linear = self.skeleton is None
         return (
@@ -150,7 +150,7 @@ class Plan(PlannedNoise):
         return self.has_thresholds and self.settings.compare_share > 0
 
     def settled_asks(self, model: Linear) -> list[Ask]:
-        """What is asked of the model that is handed out, once nothing of it moves."""
+        """What is asked of the final model, once nothing of it moves."""
         if not self.settles:
             return []
         return [
@@ -231,7 +231,7 @@ class Plan(PlannedNoise):
         """Where features are public, the gradient of the loss and of the costs' centre is exact,
         and a question of its own.
 
-        It is shortened all the same, so that one step size serves every protection. Without privacy
+        It is clipped all the same, so that one step size serves every protection. Without privacy
         nothing is.
         """
         costs = None if self.system is None else np.zeros(self.system.shape)
@@ -331,7 +331,7 @@ def make(
     """The plan of one model's run, its noise the least that keeps the promise.
 
     `cells`: the groups that `notions` are about, None where rows have no sensitive column.
-    `public_rows`: the number of rows where it is public or was stated; None has it bought.
+    `public_rows`: the number of rows where it is public or was stated; None has it released.
     `max_sample_weight`: the cap, where rows have weights. `scalable`: numbers are dense, and known
     to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
     `companion`: whether a model without constraints is wanted, to compare with: of one linear
@@ -391,7 +391,7 @@ def _priced(plan: Plan) -> Plan:
         )
     beside: list[Gaussian] = []
     if plan.companion:
-        shown = 1 + compared  # tables of the companion, as dear as a quarter of its rounds are
+        shown = 1 + compared  # tables of the companion, as expensive as a quarter of its rounds are
         rounds = plan.free_rounds
         of_rounds = (1.0 - FREE_REPORT) if rounds else 0.0
         report = math.sqrt(shown / (1.0 - of_rounds) / s.free_share) / mu

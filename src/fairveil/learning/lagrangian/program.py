@@ -1,11 +1,12 @@
-"""What is handed out: the model that was found, or what a linear program makes of it, of a model
+"""The final model: the model that was found, or what a linear program makes of it, of a model
 without constraints and of constants.
 
 All of them were measured, by cell and by label, and errors and constraint values of a mixture are
 mixtures of theirs:
 
     minimise    sum_a q_a error_a + WORTH t
-    such that   sum_a q_a value_aj <= limit_j + t  for every constraint j,   q, t >= 0,   sum_a q_a = 1
+    such that   sum_a q_a value_aj <= limit_j + t  for every constraint j,   q, t >= 0,   sum_a q_a
+    = 1
 
 `limit_j` is the bound, and what of the model's own excess over it is within the noise of that
 value: excess that cannot be told from none is left alone. A point of excess beyond is worth `WORTH`
@@ -16,7 +17,7 @@ The numbers are noisy and a program takes the luckiest. So values are what they 
 (`learning.likely`), by their noise and the luck of the rows: the largest of many rates of small
 cells is mostly noise, of the free model's above all. The model is given up only for what is better
 by more than noise explains: `BEYOND` deviations of the errors, and `ENOUGH` at least. What is
-handed out instead may not break a bound beyond its own noise, which is often less than the model's;
+returned instead may not break a bound beyond its own noise, which is often less than the model's;
 where it does, the bounds themselves are the limits.
 
 *Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants
@@ -27,8 +28,8 @@ Guarantees (tests/learning/test_learning_program.py):
 1. Post-processing of released values: nothing is asked.
 2. Without noise no mixture of these has a smaller error plus WORTH x the largest excess, but for
    `ENOUGH`.
-3. A model that is as good as all else, up to noise, and no worse than mixing, is handed out itself.
-4. By the released errors and the likely values, nothing that is handed out is above mixing at its
+3. A model that is as good as all else, up to noise, and no worse than mixing, is returned itself.
+4. By the released errors and the likely values, nothing that is returned is above mixing at its
    own largest excess by more than `CLEARLY` deviations of their noise.
 """
 
@@ -94,8 +95,8 @@ class Choice:
 
 
 def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: bool = True) -> Choice:
-    """What to hand out. `sampling`: the sampling error of the model's values; `randomised`: whether
-    it may decide by chance."""
+    """The final model. `sampling`: the sampling error of the model's values; `randomised`: whether
+    it may be randomized."""
     errors = _errors(found)
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)

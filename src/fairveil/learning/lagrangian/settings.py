@@ -22,7 +22,7 @@ class Settings:
     step size is rate_most, and less where noise is large: the noise that a whole run leaves in the
     score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget.
     `averaged`: the share of rounds, at the end, whose iterates are averaged; where `iterate` is
-    "last" or a round's number, that one is handed out instead, and for the last the step size falls
+    "last" or a round's number, that one is returned instead, and for the last the step size falls
     to 0 over these rounds. `learning_rate`: of networks, which have a step size of their own.
     `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`: see `ProjectedAscent`; the
     duals begin after dual_start of the rounds, and the Lagrangian is divided by 1 + dual_ease x

@@ -3,13 +3,13 @@ the plan (theory.md#gram).
 
 Every oracle call is post-processing of these. The target is the rows' last number. Dense numbers
 are scaled to mean 0 and deviation 1 by their released moments, inside the curator, and rows (1, x,
-y) are shortened to `LENGTH` of what is then their usual length: the noise of a Gram matrix is as
+y) are clipped to `LENGTH` of what is then their usual length: the noise of a Gram matrix is as
 large in every direction, and would drown columns that are spread little within their bounds. Rows
 far out then count less, in losses too, which are means of what counts. Sparse numbers are as they
-come, and rows shortened to what a schema's coding would bound them by.
+come, and rows clipped to what a schema's coding would bound them by.
 
 Where only sensitive features are protected, moments and the matrix of all rows are exact and free,
-and what shortening takes away, which is public in total, is given back to the groups by their
+and what clipping takes away, which is public in total, is given back to the groups by their
 shares. A regression that tells no groups apart then costs nothing and is exact.
 
 Guarantees (tests/learning/test_learning_group_regression.py):
@@ -46,7 +46,7 @@ LENGTH = 1.5  # of the usual length of a row: the longest that counts in full, u
 LONGEST, HEARD = 4.0, 0.04
 """Where the noise of a group of usual size would still be below `HEARD` of its rows in any
 direction, longer rows count in full, up to `LONGEST` usual lengths. Noise grows with the square of
-the clip, and losses of shortened rows are not the rows'."""
+the clip, and losses of clipped rows are not the rows'."""
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
 MOMENTS_SHARE = 0.05  # of the squared budget
 
@@ -105,7 +105,7 @@ class Scaling:
 
 
 def moments_of(task: RegressionTask, multiplier: float) -> list[Ask]:
-    """How many rows there are, and their numbers' moments: nothing within [-1, 1] is shortened."""
+    """How many rows there are, and their numbers' moments: nothing within [-1, 1] is clipped."""
     question = NumberMoments(None if task.sees_features else math.sqrt(2.0 * task.layout.numbers))
     return [Ask(RowCount(), multiplier), Ask(question, multiplier)]
 
@@ -144,7 +144,7 @@ class GroupRegression:
         return [*asks, [Ask(self._question(self._clip), self.multiplier)]]
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
-        """Release and minimise; the curator is closed afterwards, come what may."""
+        """Release and minimise; the curator is closed afterwards, in every case."""
         try:
             quadratics, scaling = self.release(curator)
             curator.finish()
@@ -346,7 +346,7 @@ class GroupRegression:
         return {"constant": mean, "free": quadratics.best(np.ones(len(quadratics.forms)))}
 
     def _unheard(self, quadratics: GroupQuadratics, scaling: Scaling | None) -> Ended:
-        """Why rows teach nothing: few, or shortened so far that they count for few."""
+        """Why rows teach nothing: few, or clipped so far that they count for few."""
         counted = 0.0 if scaling is None else scaling.rows
         rows = counted if self.task.stated_rows is None else float(self.task.stated_rows)
         per_row = 1 if self.task.cells is None else self.task.cells.per_row

@@ -87,7 +87,7 @@ class CoefficientChoice:
         )
 
     def run(self, curator: Curator, _: Progress | None = None) -> RegressionOutcome:
-        """Count, choose, measure; the curator is closed afterwards, come what may."""
+        """Count, choose, measure; the curator is closed afterwards, in every case."""
         try:
             outcome = self._run(curator)
             curator.finish()

@@ -7,7 +7,7 @@ coefficients c in group k is
     l_k(c) = (u / n0) sum_{i in k} (y_i - c.(1, x_i))^2 = v' M_k v u / n0,      v = (c, -1),
 
 u the unit that puts squared errors into squared ranges of the target. A row that is longer than the
-clip is shortened, and then counts as the square of what is left of it: sum r r' is still a sum of
+clip is clipped, and then counts as the square of what is left of it: sum r r' is still a sum of
 squares, of rows with weights, and n0 the sum of these weights. `Differs:` the paper asks a private
 gradient descent for every weighted sum of losses; here the least value of w.l(c) is post-processing
 for any w, and is solved exactly (`ball`).
@@ -94,7 +94,7 @@ class GroupQuadratics:
         ridge: float | None = None,
     ) -> GroupQuadratics:
         """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry, one for
-        all or one a cell; `total`: exact, where it is public; `lost`: what shortening rows took
+        all or one a cell; `total`: exact, where it is public; `lost`: what clipping rows took
         from it; `unit`: u; `ridge`: s, None: by the noise."""
         answer = np.array(answer, np.float64)
         noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
@@ -145,13 +145,13 @@ class GroupQuadratics:
 
     @property
     def can_be_halved(self) -> bool:
-        """Whether there is noise to be told apart, and more than one group to follow."""
+        """Whether there is noise to be distinguished, and more than one group to follow."""
         return self.raw is not None and len(self.forms) > 1 and bool(self.raw.noise.any())
 
     def halves(
         self, rng: np.random.Generator, part: float
     ) -> tuple[GroupQuadratics, GroupQuadratics]:
-        """Two releases out of one: M + part Z and M - Z / part, Z of the noise's law, have
+        """Two releases out of one: M + part Z and M - Z / part, Z of the noise's distribution, have
         independent noise."""
         raw = self._known
         z = _symmetric(rng, raw.answer.shape) * raw.noise[:, np.newaxis, np.newaxis]
@@ -196,7 +196,7 @@ class GroupQuadratics:
 
     def hides(self, rows: float, per_row: int = 1) -> bool:
         """Whether none of so many rows is told, though all would be if they counted in full: they
-        were shortened."""
+        were clipped."""
         return not self.has_rows and rows * per_row > CERTAIN * float(np.linalg.norm(self.noise))
 
     def losses(self, c: Floats) -> Floats:
@@ -242,14 +242,15 @@ class GroupQuadratics:
 
 
 def _symmetric(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Symmetric matrices of the release's law: variance 1 on the diagonal, half of it beside."""
+    """Symmetric matrices of the release's distribution: variance 1 on the diagonal, half of it
+    beside."""
     drawn = rng.standard_normal(shape)
     return np.asarray((drawn + np.swapaxes(drawn, -1, -2)) / 2.0)
 
 
 def _onto_total(answer: Floats, noise: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """The nearest matrices by the noise's law that add up to a public total, and what noise is left
-    in each."""
+    """The nearest matrices by the noise's distribution that add up to a public total, and what
+    noise is left in each."""
     variance = noise**2
     share = variance / variance.sum() if variance.any() else np.full(len(noise), 1.0 / len(noise))
     missing = total.reshape(answer.shape[1:]) - answer.sum(axis=0)

@@ -6,9 +6,9 @@ largest loss follows the noisiest group, which is mostly the smallest. Least squ
 hears little of that. So the answer is (1 - t) c0 + t c1, c0 of everybody and c1 of the objective. t
 is the one out of `SHARES` whose objective is least in numbers that did not find it:
 
-- *Two releases out of one.* With noise N(0, s^2) in M, and Z of the same law, M + p Z and M - Z / p
-  have independent noise of variance s^2 (1 + p^2) and s^2 (1 + 1/p^2) (p is `PART`): data fission.
-  Coefficients are found in the first and measured in the second, `TIMES` times over. Z is
+- *Two releases out of one.* With noise N(0, s^2) in M, and Z of the same distribution, M + p Z and
+  M - Z / p have independent noise of variance s^2 (1 + p^2) and s^2 (1 + 1/p^2) (p is `PART`): data
+  fission. Coefficients are found in the first and measured in the second, `TIMES` times over. Z is
   pseudo-random by a fixed seed: nothing is asked of the rows, and nothing is drawn.
 - *What is inside its noise is not followed.* A group's loss counts less `WITHIN` of its own
   deviations, since the largest of noisy numbers is the noisiest; and t > 0 has to be better than t

@@ -373,7 +373,7 @@ class InTurn:
 
 @dataclass(frozen=True, eq=False)
 class Each(Oracle[InTurn]):
-    """Every decision of a short list in its turn: no choice is paid for, and what a round costs
+    """Every decision of a short list in its turn: no choice is charged, and what a round costs
     goes into what is released."""
 
     of: Class

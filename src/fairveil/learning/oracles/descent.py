@@ -9,7 +9,7 @@ Guarantees (tests/learning/test_learning_gradient_oracle.py):
 1. The log of `prepare` is `first_events`, event for event, and of a round `round_events`.
 2. Without noise, `Begun`'s free rule is the regularised-by-rounds logistic regression that
    `LinearDescent` finds.
-3. Rules are handed out in the units of coded rows, whatever units the curator's rows have inside.
+3. Rules are returned in the units of coded rows, whatever units the curator's rows have inside.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Descent(Oracle[Course]):
     gradient is exact, and noise is in the costs' part alone.
 
     *The clip comes first.* A constraint on a small cell costs its rows dual / share, 100 and more,
-    and a gradient that is weighed so and then shortened to the clip has lost that pull: rules that
+    and a gradient that is weighed so and then clipped to the clip has lost that pull: rules that
     decide alike for everybody are what is left. So all that is minimised is divided by 1 + `CURVE`
     x the largest cost of a row, `CURVE` the most that a softmax moves with its score; the gradient
     of the costs is then within a row's length. It divides the loss's gradient too, beside which the

@@ -1,5 +1,5 @@
-"""What an oracle guarantees, as bounds on divergences between its laws on neighbours (Alabi,
-section 7).
+"""What an oracle guarantees, as bounds on divergences between its distributions on neighbours
+(Alabi, section 7).
 
 The paper states a linear optimiser by one divergence: the largest (Definition 7.1, pure), the
 largest but for delta (7.2), or Renyi's at one order (7.3). One event says all of them, and the
@@ -15,7 +15,7 @@ A promise at one order composes badly (theory.md#objectives): keep the whole `cu
 `event`, which any accountant takes and which composes with others' events.
 
 Guarantees (tests/learning/test_learning_divergence.py):
-1. No reading is below the divergence between any two neighbours' laws.
+1. No reading is below the divergence between any two neighbours' distributions.
 2. The readings agree with one another: each that follows from another is no larger than what
    follows.
 """

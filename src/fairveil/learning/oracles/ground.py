@@ -24,7 +24,7 @@ LEAST_ROWS = 1.0
 
 @dataclass(frozen=True, eq=False)
 class GameInstance:
-    """Public facts alone. `cells` and `by_label`: what counts tell apart, the least that will do.
+    """Public facts alone. `cells` and `by_label`: what counts distinguish, the least that will do.
 
     `public_rows`: the number of rows where it is public or was stated, else None: the released
     counts say it. `priced`: an objective of group losses prices decisions, rather than a system of
@@ -126,7 +126,7 @@ class GameInstance:
         return max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
 
     def table(self, answer: Floats) -> Floats:
-        """Counts as (cells, labels), with one label where labels are not told apart."""
+        """Counts as (cells, labels), with one label where labels are not distinguished."""
         return np.asarray(answer, np.float64).reshape(self.groups, -1)
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:

@@ -4,18 +4,19 @@
 Costs are regressed on the row, and the class of least predicted cost is taken (the paper's sec. 5,
 after Kearns et al.). With z = L (1, x) of identity second moment the regression of C_k is
 
-    E[C_k] + z' (1/rows) sum_i z_i C_ik,        sum_i z_i C_ik = rows sum_{c, y} costs[c, y, k] S_cy,   S_cy = sum_{(c, y)} z_i,
+    E[C_k] + z' (1/rows) sum_i z_i C_ik,        sum_i z_i C_ik = rows sum_{c, y} costs[c, y, k]
+    S_cy,   S_cy = sum_{(c, y)} z_i,
 
 linear in the sums S by cell and label. They are released once, with the counts N; the error's own
 regression needs features and labels alone.
 
 Where only sensitive features are protected, features and labels are public and exact: L whitens the
-first `width` principal components of the standardised columns, and z is shortened to the public
+first `width` principal components of the standardised columns, and z is clipped to the public
 radius LENGTH sqrt(width), since a person moves S by sqrt(2) times the longest z. `Differs:` the
 paper adds noise to X'C in every round, for all coordinates, at the length of the longest row; few
-whitened, shortened coordinates have a tenth of that noise at 2,000 rows.
+whitened, clipped coordinates have a tenth of that noise at 2,000 rows.
 
-Where records are protected, the Gram matrix, S and N are one joint release on rows shortened to
+Where records are protected, the Gram matrix, S and N are one joint release on rows clipped to
 `clip`, and L is made of the released matrix: directions in which it is no larger than its noise are
 left out.
 
@@ -46,7 +47,7 @@ from ...privacy.events import Event
 from .ground import LEAST_ROWS, GameInstance
 from .oracle import GroupedRule, LinearRule, Oracle, Rule
 
-# of a whitened row: the radius it is shortened to, over the square root of its coordinates
+# of a whitened row: the radius it is clipped to, over the square root of its coordinates
 LENGTH = 0.8
 # noise of a cell's whole mean vector that is put up with, in standard deviations: decides the width
 CROWD = 0.3

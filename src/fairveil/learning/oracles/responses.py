@@ -13,7 +13,7 @@ and what they foretell, and its mean over the rounds has the noise of *all* audi
 `Told.bias`. So no rule is taken for a lucky draw of noise, and a bias within its noise is shrunk to
 nothing (James and Stein): a cell of few rows is taken to be like all others.
 
-`settle` makes the mixture that is handed out: the linear program over all rules that were met, and
+`settle` makes the mixture that is returned: the linear program over all rules that were met, and
 the constants,
 
     minimise error(q)  such that  value_k(q) <= bound_k,

@@ -92,7 +92,7 @@ class CountPlan:
         return out
 
     def law(self, largest_weight: float) -> CountNoise:
-        """The law of the noise of each count that is asked."""
+        """The distribution of the noise of each count that is asked."""
         if not self.multiplier:
             return CountNoise("none", 0.0)
         moved = steps(self.promise, self.cells)
@@ -106,9 +106,9 @@ class CountPlan:
 @dataclass(frozen=True, eq=False)
 class Released:
     """The counts as they were released: `raw` (cells, labels, answers), noisy; `totals` (labels,
-    answers) over all groups, where they are public, else None; `noise`: the law of each; `rows`:
-    their number (the sum of weights), where public; `edges`: of the bins of the base's score that
-    are the answers, None where these are its decisions."""
+    answers) over all groups, where they are public, else None; `noise`: the distribution of each;
+    `rows`: their number (the sum of weights), where public; `edges`: of the bins of the base's
+    score that are the answers, None where these are its decisions."""
 
     raw: Floats
     totals: Floats | None
@@ -161,7 +161,7 @@ def plan(
     discrete Laplace.
 
     `looked_at`: what was spent had been seen before this was asked for; else both are one plan,
-    fixed beforehand. Weighted sums are not whole numbers, so their noise is Gaussian.
+    fixed in advance. Weighted sums are not whole numbers, so their noise is Gaussian.
     """
     before = compose(tuple(spent))
     looked_at = looked_at and not isinstance(before, NoOp)

@@ -47,7 +47,7 @@ MOST_ENTRIES = 400
 MOST_TRIED = 1 << 22
 FEASIBLE = 1e-9
 CHANCE = 5e-4
-"""Of error: less is no reason to decide by chance, where thresholds without it can all be tried."""
+"""Of error: less is no reason to randomize, where thresholds without it can all be tried."""
 
 
 @dataclass(frozen=True, eq=False)

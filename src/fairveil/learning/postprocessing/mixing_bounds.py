@@ -1,10 +1,10 @@
 """What is certain of a post-processed classifier, from released counts alone: Theorem 3.1 as
 numbers for one fit.
 
-The noise of the counts is independent of the rows and its law is known. Half of 1 - confidence is
-spent on a box in which all true counts lie, half on the sum of all |noise|. Where both hold, so do
-all bounds below; docs/post_processing.md proves them. Of thresholds on a score the bounds are those
-of `threshold_bounds`, and the best table is the best of thresholds.
+The noise of the counts is independent of the rows and its distribution is known. Half of 1 -
+confidence is spent on a box in which all true counts lie, half on the sum of all |noise|. Where
+both hold, so do all bounds below; docs/post_processing.md proves them. Of thresholds on a score the
+bounds are those of `threshold_bounds`, and the best table is the best of thresholds.
 
 Guarantees (tests/learning/test_learning_postprocess.py, a simulation over seeds):
 1. With probability at least `confidence` over the noise, every constraint's exact training value is
@@ -33,8 +33,8 @@ from .mixing import Mixed, Program
 
 @dataclass(frozen=True)
 class MixingGuarantee:
-    """Bounds for one fit, on the training rows, about the law of its decisions, with probability
-    `confidence` over the noise.
+    """Bounds for one fit, on the training rows, about the distribution of its decisions, with
+    probability `confidence` over the noise.
 
     `values`: each constraint's value at the released counts; `noise`: its standard deviation;
     `value_bounds`: what its exact value is at most. `error`, `error_bound`: the same of the error.

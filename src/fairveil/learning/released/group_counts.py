@@ -1,7 +1,8 @@
 """How many people of each group are in each public cluster: asked once, with pure epsilon. All that
 follows is arithmetic.
 
-    M[c, a] = number of rows of cluster c and group cell a,    released with discrete Laplace noise,    sum over a public
+    M[c, a] = number of rows of cluster c and group cell a,    released with discrete Laplace noise,
+       sum over a public
 
 One person's sensitive value changes, and nothing else: a row leaves one cell of its cluster for
 another. With more than two cells two counts move by one: L1 sensitivity 2. With two cells the
@@ -11,8 +12,8 @@ Clusters are disjoint, so their number costs nothing (docs/release_once.md).
 Guarantees (tests/learning/test_learning_group_counts.py):
 1. The plan is one event, made of the promise and the groups, and keeps the promise.
 2. Over all neighbours the exact counts that are asked move by at most the stated L1 sensitivity.
-3. Noisy counts are the exact ones plus independent noise of the stated law: unbiased. `GroupCounts`
-   holds nothing exact but the clusters' sizes, which are public.
+3. Noisy counts are the exact ones plus independent noise of the stated distribution: unbiased.
+   `GroupCounts` holds nothing exact but the clusters' sizes, which are public.
 4. Memberships are not negative and sum to 1.
 5. Where recorded groups are flipped ones (`reports`), `estimates` are unbiased for the true ones,
    over noise and flips.
@@ -71,7 +72,7 @@ class CountsPlan:
 
     @property
     def noise(self) -> CountNoise:
-        """The law of the noise of each count."""
+        """The distribution of the noise of each count."""
         if not self.multiplier:
             return CountNoise("none", 0.0)
         return CountNoise("discrete-laplace", self.multiplier * self.moved)
@@ -95,8 +96,8 @@ class Parts:
 @dataclass(frozen=True, eq=False)
 class GroupCounts:
     """Released counts. `raw` (cells, clusters), noisy and unbiased, columns of two cells sum to
-    `sizes` (clusters,), which are public; `noise`: the law of each count's noise; `reports`: how
-    the counted groups come from the true ones, None where they are the same."""
+    `sizes` (clusters,), which are public; `noise`: the distribution of each count's noise;
+    `reports`: how the counted groups come from the true ones, None where they are the same."""
 
     raw: Floats
     sizes: Floats
@@ -156,7 +157,7 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
 
 
 def noise_of(event: Event) -> CountNoise | None:
-    """The law of each count of a plan with this event; None where no plan has it."""
+    """The distribution of each count of a plan with this event; None where no plan has it."""
     if isinstance(event, NonPrivate):
         return CountNoise("none", 0.0)
     if isinstance(event, DiscreteLaplace):

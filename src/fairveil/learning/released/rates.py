@@ -12,7 +12,7 @@ by putting m~ for m. Three numbers say how far off it may be, each under its own
 
 - noise: `low` to `high` holds the first term, for all rates together, with the stated probability
   over the noise. It is the set of r with |sum_c m~_c (q_c - r)| <= t(r), t(r) the tail of sum_c Z_c
-  (q_c - r): Chernoff's bound for the exact law of Z.
+  (q_c - r): Chernoff's bound for the exact distribution of Z.
 - `within`: the standard deviation of the second term if a cluster's members were drawn from it at
   random.
 - `lowest` to `highest`: whatever the members are, with the stated probability over the noise.
@@ -160,8 +160,8 @@ def _widths(counts: GroupCounts, parts: Parts, probability: float) -> Floats:
 def _interval(
     counts: GroupCounts, parts: Parts, mean: Floats, value: float, probability: float
 ) -> tuple[float, float]:
-    """The outermost rates that noise of this law, and flips, can explain: on a grid, and between
-    its points by halving."""
+    """The outermost rates that noise of this distribution, and flips, can explain: on a grid, and
+    between its points by halving."""
     m, noise = parts.members, counts.noise
     if (noise.kind == "none" or not parts.noises.any()) and not parts.spread.any():
         return value, value

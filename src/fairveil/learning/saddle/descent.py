@@ -1,10 +1,12 @@
 """Private stochastic gradient descent-ascent for any saddle problem: Lowy et al.'s Algorithm 2,
 corrected.
 
-    min over theta  max over w of  F(theta, w) = mean over rows of f(theta, w; row),        Phi(theta) = max over w of F
+    min over theta  max over w of  F(theta, w) = mean over rows of f(theta, w; row),
+    Phi(theta) = max over w of F
 
     theta <- proj( theta - step_theta / b (sum of clipped gradients in theta + noise) )
-    w     <- proj( w     + step_w     / b (sum of clipped gradients in w     + noise) ),    b the expected size of the batch
+    w     <- proj( w     + step_w     / b (sum of clipped gradients in w     + noise) ),    b the
+    expected size of the batch
 
 Both sums of a round are one joint answer about one batch: all rows, a secret Poisson batch, or,
 where presence is public, one of fixed parts that take turns (theory.md#t8). The two noises are one
@@ -21,7 +23,7 @@ Guarantees (tests/learning/test_learning_saddle.py):
    log equals it.
 2. No row moves the pair of sums further, in units of their noise, than the event says, whatever the
    user's functions return.
-3. What is asked, and what is handed out, depends on the rows through answers alone; which iterate
+3. What is asked, and the final model, depends on the rows through answers alone; which iterate
    is known before the run.
 4. A function that fails on a row is not heard of before the run has ended; one that fails on rows
    of zeros, or gives them NaN or gradients that are transposed, is refused first.
@@ -29,7 +31,7 @@ Guarantees (tests/learning/test_learning_saddle.py):
    balls throughout.
 
 `Differs:` from Algorithm 2 and Theorem E.1:
-- Gradients of rows are shortened, so that no Lipschitz constant is taken on trust (theory.md#fermi,
+- Gradients of rows are clipped, so that no Lipschitz constant is taken on trust (theory.md#fermi,
   H9). The theorem's rate needs clips that no row's gradient reaches; privacy does not.
 - Both noises are priced as one release. The paper spends the whole budget on each (H1).
 - Batches are Poisson, parts or all rows, and divided by their expected size; the accountant is
@@ -70,7 +72,7 @@ class SaddleOutcome:
 @dataclass(frozen=True, eq=False)
 class SaddleState:
     """Between two rounds: released or public values only. `sum_*`: of the `counted` iterates that
-    will be handed out."""
+    will be returned."""
 
     theta: Floats
     w: Floats
@@ -82,7 +84,7 @@ class SaddleState:
     handed: int
 
     def keep(self) -> SaddleState:
-        """This iterate is one of those that are handed out."""
+        """This iterate is one of those that are returned."""
         return replace(
             self,
             sum_theta=self.sum_theta + self.theta,
@@ -96,7 +98,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     """The search: make it with `SaddleDescent.of`. Fields are public.
 
     `asked`: a round's two asks, at the start. `count`: the ask for the number of rows, if any.
-    `handed`: which iterate is handed out, by number from 1; 0: the average of those after
+    `handed`: which iterate is returned, by number from 1; 0: the average of those after
     `averaged_from`.
     """
 
@@ -138,7 +140,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
 
         Step sizes: `step_theta` and `step_w`, or the theorem's, from `smoothness`. `sampling_rate`:
         of Poisson batches; `parts`: how many fixed parts take turns; neither: all rows.
-        `public_rows`: their number; None has it bought where it is private. `iterate`: "last";
+        `public_rows`: their number; None has it released where it is private. `iterate`: "last";
         "average", of the last share `averaged` of them; "uniform", one drawn now by `generator`
         (None: a fresh one); or its number, from 1. `ascent_share`: of a round's squared budget, for
         w's sum; None: what is best for the theorem's bound where `smoothness` is given, else half.

@@ -77,7 +77,7 @@ class Price:
 
     @property
     def count(self) -> Ask | None:
-        """The number of rows, bought or, where it is public, read; None where it was given."""
+        """The number of rows, released or, where it is public, read; None where it was given."""
         if not self.buys:
             return None
         if not self._pays_for_count:
@@ -128,7 +128,7 @@ def steps_of(
 
 
 def handed_of(iterate: object, rounds: int, generator: np.random.Generator | None) -> int:
-    """The number of the iterate that is handed out, 0 for an average: known before anything is
+    """The number of the iterate that is returned, 0 for an average: known before anything is
     asked."""
     if isinstance(iterate, str):
         if _checks.one_of(ITERATES, iterate=iterate) == "uniform":

@@ -31,7 +31,7 @@ class SaddleProblem:
     (rows, len(w)).
 
     `theta`, `w`: where they start. `clip_theta`, `clip_w`: norms to which each row's gradients are
-    shortened. `radius_theta`, `radius_w`: of the balls around zero that they are kept in; None:
+    clipped. `radius_theta`, `radius_w`: of the balls around zero that they are kept in; None:
     everywhere. `columns_read`: what the gradients read, among "features", "label" and "sensitive";
     they are not given the rest. `ascent_reads`: the same of `ascent`, where it differs. What does
     not read what is protected is exact.

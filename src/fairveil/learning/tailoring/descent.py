@@ -1,12 +1,13 @@
 """Private descent whose budget is shared among groups: the paper's second stage, corrected
 (theory.md#tailoring).
 
-    min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group k over its share
+    min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group
+    k over its share
 
 0. Where numbers are to be scaled their moments; the groups' counts.
 1. Stage one, where shares follow standard errors: a private precursor on all rows (one Gram matrix
    for squared loss, a few rounds for log loss), then each group's sum of its losses.
-2. Rounds: each group's sum of gradients, shortened row by row to a clip, and, where losses are
+2. Rounds: each group's sum of gradients, clipped row by row to a clip, and, where losses are
    bounded, of losses, all in one joint release with noise by share. The step is sum_k (w_k / n_k)
    G_k, w = the gradient of h at released losses.
 3. The groups' losses of the answer.
@@ -20,7 +21,7 @@ sum, not of a mean over unknown sizes; the indicator of g >= 0 is a player whose
 released excesses, and averages their noise.
 
 Guarantees (tests/learning/test_learning_tailored_descent.py):
-1. The log is the plan, or finer: no group pays more than was planned.
+1. The log is the plan, or finer: no group spends more than was planned.
 2. Shares, steps and weights depend on the rows through the curator's answers alone.
 3. Without noise the answer is that of the non-private solver.
 """
@@ -99,7 +100,7 @@ class TailoredDescent(DescribedDescent):
     def run(
         self, curator: Curator, progress: Progress | None = None
     ) -> tuple[RegressionOutcome, Shares]:
-        """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are
+        """Descend; the curator is closed afterwards, in every case. The outcome's coefficients are
         the model's weights."""
         try:
             scaling = self._scaled(curator) if self.scales else None

@@ -1,5 +1,5 @@
-"""A tailored descent as it is described before data are touched: what is asked, at what price, and
-who pays which share."""
+"""A tailored descent as it is described before data are read: what is asked, at what price, and
+who spends which share."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class DescribedDescent:
 
     @cached_property
     def plan(self) -> Event | None:
-        """What is fixed before data are touched: the price of shares that are, else the worst
+        """What is fixed before data are read: the price of shares that are, else the worst
         person's."""
         return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
 
@@ -119,7 +119,8 @@ class DescribedDescent:
 
     @property
     def columns(self) -> list[Cells | None]:
-        """The groups of each sensitive column, or all of them; None where nobody is told apart."""
+        """The groups of each sensitive column, or all of them; None where nobody is
+        distinguished."""
         return [None] if self.task.cells is None else [*each_column(self.task.cells)]
 
     @property
@@ -341,7 +342,7 @@ class DescribedDescent:
         return asks
 
     def _saving(self, factors: Floats) -> float:
-        """With a total to spend the worst person pays less of it."""
+        """With a total to spend the worst person spends less of it."""
         return 1.0 / math.sqrt(spent_by_rows(factors, self.task.promise, self.allocation.spend)[0])
 
     def event(self, *, bound: bool = True) -> Event:
@@ -372,7 +373,7 @@ class DescribedDescent:
     # -- shares ------------------------------------------------------------------------------------
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
-        """Of what was released; `paid` is over what the worst person pays for the rounds."""
+        """Of what was released; `paid` is over what the worst person is charged for the rounds."""
         allocation, columns, count = self.allocation, columns_of(self.cells), self.cells.count
         if self.adds_groups:
             factors = self._factors(counts)
@@ -412,7 +413,7 @@ class DescribedDescent:
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     def _within_rounds(self, limit: Floats) -> Floats:
-        """A limit on all that a person pays, as one on her part of the rounds."""
+        """A limit on all that a person spends, as one on her part of the rounds."""
         return np.maximum(limit * self.z**2 - (1.0 - self.last_part), 0.0) / self.last_part
 
     @property

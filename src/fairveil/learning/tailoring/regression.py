@@ -10,11 +10,11 @@ rounds (theory.md#gram).
 The mean error of all rows needs no group's matrix apart: where nothing else was asked for, one
 matrix of all rows is released, and the groups' losses of what was found in it. For the mean of the
 *groups'* errors one weighed matrix would do, too, with less noise where many groups are small; but
-rows far out are shortened, a group whose rows are spread more than others' would lose weight, and
+rows far out are clipped, a group whose rows are spread more than others' would lose weight, and
 apart every group's matrix says what is left of it. A descent has that release (`tailored_descent`).
 
 Guarantees (tests/learning/test_learning_tailored_regression.py):
-1. The log is the plan, or finer: no group pays more than was planned.
+1. The log is the plan, or finer: no group spends more than was planned.
 2. Shares, and coefficients, depend on the rows through the curator's answers alone.
 3. Without noise the coefficients are those of weighted least squares.
 """
@@ -81,7 +81,7 @@ class TailoredRegression:
 
     @cached_property
     def plan(self) -> Event | None:
-        """What is fixed before data are touched: the price of shares that are, else the worst
+        """What is fixed before data are read: the price of shares that are, else the worst
         person's."""
         return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
 
@@ -224,7 +224,7 @@ class TailoredRegression:
 
     @property
     def _usual(self) -> float:
-        """The longest row of codes: nothing is shortened."""
+        """The longest row of codes: nothing is clipped."""
         return math.sqrt(1.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
 
     @property
@@ -246,7 +246,7 @@ class TailoredRegression:
     def run(
         self, curator: Curator, progress: Progress | None = None
     ) -> tuple[RegressionOutcome, Shares]:
-        """Release and minimise; the curator is closed afterwards, come what may."""
+        """Release and minimise; the curator is closed afterwards, in every case."""
         try:
             found = self._run(curator, progress)
             curator.finish()
@@ -371,12 +371,12 @@ class TailoredRegression:
         return (question.within + question.scale(self.task.layout, cap).slack) * (1.0 + 1e-12)
 
     def _within_stage(self, limit: Floats) -> Floats:
-        """A limit on all that a person pays, as one on what she pays for the matrices."""
+        """A limit on all that a person spends, as one on what she is charged for the matrices."""
         return np.maximum(limit - (1.0 - self.last_part) / self.z**2, 0.0)
 
     @property
     def _pooled_part(self) -> float:
-        """Of the budget: with a total to spend the worst person pays less."""
+        """Of the budget: with a total to spend the worst person spends less."""
         return spent_by_rows(np.ones(self.cells.count), self.task.promise, self.allocation.spend)[0]
 
     def _pooled(

@@ -5,7 +5,7 @@
 2. One batch is one event; two `PoissonSampled` are two batches (theory.md#one-batch).
 3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier
    (theory.md#multipliers).
-4. For plans fixed beforehand. To cap mechanisms that are chosen after seeing earlier answers use
+4. For plans fixed in advance. To cap mechanisms that are chosen after seeing earlier answers use
    `fairveil.privacy.accounting.filters` (T10).
 
 Routes: closed form (Gaussians: Balle and Wang 2018, Dong, Roth and Su 2022), privacy-loss

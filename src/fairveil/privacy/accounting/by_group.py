@@ -1,12 +1,12 @@
-"""What the people of one group pay, where noise differs by group: smaller for some than the promise
-that all have.
+"""What the people of one group spend, where noise differs by group: smaller for some than the
+promise that all have.
 
 Guarantees (tests/privacy/test_privacy_by_group.py).
 
 1. `seen_from` is never below the true cost, to a person in that cell, of an event whose multipliers
    are constants. It is exact for unsampled Gaussian releases by cell; where it is an upper bound,
    its words say so.
-2. With shares that were fixed before data were touched, a group's epsilon is the price of what its
+2. With shares that were fixed before data were read, a group's epsilon is the price of what its
    people see.
 3. With shares that were made of earlier answers no constant is a group's epsilon: its multipliers
    depend on what was seen. Then it is a function E(o) of the outcome o, known after the fact, with
@@ -109,7 +109,7 @@ def by_group(
     """The epsilon, at this delta, of the people of each of the `cells` groups of a sensitive
     column.
 
-    `fixed`: whether the shares were fixed before data were touched. If not, `events` must tell this
+    `fixed`: whether the shares were fixed before data were read. If not, `events` must tell this
     column's releases as they were made and all others as they were planned, and the epsilons hold
     after the fact (guarantee 3).
 

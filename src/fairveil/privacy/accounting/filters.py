@@ -6,7 +6,7 @@ exactly (epsilon, delta), and choosing between them by an earlier answer goes be
 fixes, before anything is asked, one number that only adds up, and admits a fit while the sum stays
 within:
 
-- `gaussian`: the sum of mu^2 of releases that are each no easier to tell apart than a Gaussian of
+- `gaussian`: the sum of mu^2 of releases that are each no easier to distinguish than a Gaussian of
   mu (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023): unsampled Gaussians exactly, pure
   ones by the Gaussian just below their trade-off curve.
 - `zcdp`: the sum of rho (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
@@ -20,7 +20,7 @@ within a part of delta that is reserved at creation.
 
 1. Whatever fits are chosen, however adaptively, all that were admitted together are within the
    promise.
-2. A fit is charged whole before it runs; one that breaks off stays charged.
+2. A fit is charged whole before it runs; one that is interrupted stays charged.
 3. A filter is a value: `add` returns the next one, and a refused event changes nothing.
 """
 

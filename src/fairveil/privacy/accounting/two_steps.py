@@ -1,7 +1,7 @@
 """One more release, chosen after what was released before it was looked at: the price of both
 together (theory.md#t10).
 
-`before` is a plan that was fixed before data were touched. Its answers are seen, and only then it
+`before` is a plan that was fixed before data were read. Its answers are seen, and only then it
 is decided what is released next. The tight total of both is no bound: two releases may each
 complete `before` to exactly (epsilon, delta), and choosing between them by its answers goes beyond
 that. A filter is one way out. This is another, with less noise: two references, one pure and one
@@ -9,9 +9,9 @@ Gaussian (delta 0: the pure one alone), that the promise and `before` fix by the
 
 Theorem. Let `before` lose a probability `lost` for certain, whatever follows (what `Approximate`
 events lose), and let each of k references together with `before` cost at most epsilon at delta
-`lost + (delta - lost) / k`. Then `before`, and after it any release that is no easier to tell apart
-than one of the references, are (epsilon, delta)-differentially private together, however that
-release is chosen by what was seen. (The proof is in docs/accounting.md.)
+`lost + (delta - lost) / k`. Then `before`, and after it any release that is no easier to
+distinguish than one of the references, are (epsilon, delta)-differentially private together,
+however that release is chosen by what was seen. (The proof is in docs/accounting.md.)
 
 The promise must have been fixed before anything was seen; everything else may be chosen afterwards.
 
@@ -37,7 +37,7 @@ from .accountant import Events, Price, price
 
 KIND = "two-step"
 REFERENCES = 2
-"""Pure and Gaussian: the kinds of noise that are told apart."""
+"""Pure and Gaussian: the kinds of noise that are distinguished."""
 ROUNDED = 1e-15
 
 
@@ -73,7 +73,7 @@ class TwoSteps:
 def price_after(
     before: Events, after: Events, delta: float, neighbours: str = "add-remove"
 ) -> Price:
-    """What `before`, fixed beforehand, and `after`, chosen when the answers of `before` had been
+    """What `before`, fixed in advance, and `after`, chosen when the answers of `before` had been
     seen, cost together.
 
     `after`: pure releases alone, or unsampled Gaussians alone.
@@ -110,7 +110,7 @@ def within(promise: Promise, before: Event) -> Promise:
 
 
 def reference(after: Event, neighbours: Neighbours) -> Event:
-    """The reference that `after` is measured by: everything that is no easier to tell apart is
+    """The reference that `after` is measured by: everything that is no easier to distinguish is
     admitted alike."""
     total = leaves.inventory(after, neighbours)
     if total.private and not total.total_variation:

@@ -74,7 +74,7 @@ def compose(events: Iterable[Event]) -> Event:
 def spelled_out(event: Event) -> Iterator[Event]:
     """The answers that an event of composition and repetition stands for, one by one. No-ops cost
     nothing and are left out."""
-    # once, beforehand: nothing, however often it is repeated, takes no time
+    # once, in advance: nothing, however often it is repeated, takes no time
     left = _without_nothing(event)
     return iter(()) if left is None else _one_by_one(left)
 

@@ -138,8 +138,8 @@ class ZeroConcentrated(Event):
 
 @dataclass(frozen=True)
 class SamplerError(Event):
-    """The samplers used elsewhere in the tree were within this total variation of their laws
-    (theory.md#t7).
+    """The samplers used elsewhere in the tree were within this total variation of their
+    distributions (theory.md#t7).
 
     Costs (1 + e^epsilon) x total_variation of delta; several add up.
     """

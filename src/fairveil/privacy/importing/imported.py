@@ -9,7 +9,7 @@ Guarantees (tests/privacy/importing/):
 1. An imported event costs no less than the mechanism that it was read from, under the relation that
    was named.
 2. What cannot be mapped is refused with its reason: nothing is dropped, and nothing is guessed.
-3. A person with several rows pays for all of them, or the import is refused.
+3. A person with several rows is charged for all of them, or the import is refused.
 4. Recording is one line pair in the ledger or nothing, and never takes an untouched ledger at the
    tight price unless the caller says that all was fixed in advance.
 """

@@ -3,7 +3,7 @@
     with fairveil.ledger("budget.db", "census"):
         GridSearchCV(estimator, grid, n_jobs=2).fit(X, y)
 
-The block is the whole process's, not one thread's: searches hand out their work from threads of
+The block is the whole process's, not one thread's: searches return their work from threads of
 their own, and a fit that a thread-local block would miss is a spend that nobody recorded. Hence
 blocks of two ledgers in two threads at once are refused.
 

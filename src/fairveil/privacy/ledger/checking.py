@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..statement.parts import Receipt
 
 SLACK = 1e-9
-"""A cost that is worked out again may differ by so much: another processor's last bits."""
+"""A cost that is recomputed may differ by so much: another processor's last bits."""
 
 
 def findings(
@@ -44,7 +44,7 @@ def findings(
     try:
         for line in lines:
             book.read(line)
-    except UNPRICED as error:  # what a stranger's lines may come to
+    except UNPRICED as error:  # what a stranger's lines may add up to
         words = (
             str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
         )

@@ -58,7 +58,7 @@ def no_promise(got: str = "inf") -> LedgerError:
 
 
 def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
-    """What a plan that was fixed beforehand costs by itself; inf, too, where its numbers are too
+    """What a plan that was fixed in advance costs by itself; inf, too, where its numbers are too
     large to tell."""
     try:
         with np.errstate(all="ignore"):
@@ -133,7 +133,7 @@ def _inside(event: Event) -> tuple[Event, ...]:
 
 
 def units_of(amount: float, budget: float) -> int:
-    """Rounded up. What is beyond the whole is told apart from it, and no more."""
+    """Rounded up. What is beyond the whole is distinguished from it, and no more."""
     if amount <= 0:
         return 0
     if budget <= 0:

@@ -49,7 +49,7 @@ def findings_of(
         return [Finding(True, words)]
     try:
         return _compared(statement, receipt, lines, earlier)
-    except UNPRICED as error:  # what a stranger's lines may come to
+    except UNPRICED as error:  # what a stranger's lines may add up to
         words = (
             str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
         )

@@ -1,5 +1,5 @@
 """NumPy generators over a secure key that cannot be copied, pickled or looked into, and that a
-forked child cannot go on with.
+forked child cannot continue with.
 
 Guarantees (tests/privacy/test_noise_guarded.py), which are guarantee 3 of `noise` for NumPy's
 floats:
@@ -38,7 +38,7 @@ class GuardedBits(ChaCha):  # type: ignore[misc]  # randomgen has no types
 
     def __getattribute__(self, name: str) -> Any:
         pid = object.__getattribute__(self, "_pid")
-        if pid is not None:  # made, and handed out
+        if pid is not None:  # made, and returned
             _refuse(name, pid)
             if name not in NEEDED:
                 _keep_out(name)

@@ -1,4 +1,4 @@
-"""What a secure source of noise refuses: to be copied, and to be gone on with by a forked child."""
+"""What a secure source of noise refuses: to be copied, and to be resumed by a forked child."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A stream of random words and the exact samplers over it.
 
-The law of each sampler is in `samplers_exact`, its fast path in `samplers_kernels`, the proofs in
-docs/noise.md. A call is one compiled pass; what it leaves undecided (one draw in 2^14 at the
-largest scale, far fewer at others) is made exactly.
+The distribution of each sampler is in `samplers_exact`, its fast path in `samplers_kernels`, the
+proofs in docs/noise.md. A call is one compiled pass; what it leaves undecided (one draw in 2^14 at
+the largest scale, far fewer at others) is made exactly.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Stream:
 
     def generator(self) -> np.random.Generator:
         """NumPy's floats over this stream's key, for initialisation and prediction. Not for noise:
-        those laws are not exact.
+        those distributions are not exact.
 
         The same generator each time; its words are a lane apart from those of the samplers. That of
         a secure stream cannot be copied, pickled or used after a fork, as the stream cannot.

@@ -2,9 +2,9 @@
 digits.
 
 `samplers_kernels` decides nearly every draw from the same words; what it cannot decide is made
-here, from those words and further digits of the extension lane. Each function below *is* the law:
-it compares real numbers whose binary digits are drawn as they are needed, so it returns what an
-ideal machine with infinitely many random bits would return.
+here, from those words and further digits of the extension lane. Each function below *is* the
+distribution: it compares real numbers whose binary digits are drawn as they are needed, so it
+returns what an ideal machine with infinitely many random bits would return.
 
 Decimals: `decimal` rounds +, -, x, /, ln and exp correctly, so an expression of a few of them at
 precision p is within a relative 10^(5-p) of the truth term by term; every bound here is widened by
@@ -148,9 +148,9 @@ def _die(tape: Tape, m: int) -> int:
 def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
     """Karney's algorithm B: true with probability exp(-x(2k+x)/(2k+2)).
 
-    A falling run x > z_1 > z_2 > ... goes on with probability (2k+x)/(2k+2) a step, so it is longer
-    than n with probability (x(2k+x)/(2k+2))^n / n!, and its length is even with probability the
-    alternating sum, the exponential.
+    A falling run x > z_1 > z_2 > ... continues with probability (2k+x)/(2k+2) a step, so it is
+    longer than n with probability (x(2k+x)/(2k+2))^n / n!, and its length is even with probability
+    the alternating sum, the exponential.
     """
     y, even = x, True
     while True:
@@ -168,7 +168,7 @@ def normal(tape: Tape) -> tuple[int, int, Uniform]:
 
     k with probability ~ exp(-k^2/2), x uniform, both kept with probability exp(-x(2k+x)/2):
     together exp(-(k+x)^2/2). Differs: Karney's N1 and N2 find k by coins of probability exp(-1/2);
-    here it is one inversion, which is the same law.
+    here it is one inversion, which is the same distribution.
     """
     while True:
         first = tape.half()
@@ -244,7 +244,7 @@ def discrete_gaussian(tape: Tape, sigma: float) -> int:
     as a rational number.
 
     Differs: their Bernoulli(exp(-c)) counts falling runs; here one uniform is compared with
-    exp(-c). The same law.
+    exp(-c). The same distribution.
     """
     variance = Fraction(sigma) ** 2
     t = int(sigma) + 1

@@ -3,8 +3,8 @@
 Imported only when a sampler is first used, because it loads numba. Every kernel either *decides* a
 draw, by integer arithmetic or by floats whose error bound is stated, or goes back to the draw's
 first word and returns, and `samplers_exact` makes that draw from the same words with as many
-further digits as it takes. So no floating-point error enters a law, and no answer depends on the
-platform's `log`.
+further digits as it takes. So no floating-point error enters a distribution, and no answer depends
+on the platform's `log`.
 
 The state of a stream is a uint64 array (key: 4 words; position in 32-bit halves; the counter's high
 word, called lane; two registers in which a kernel hands over where it stopped) and a buffer of

@@ -5,15 +5,15 @@ Every stream is ChaCha20 (20 rounds, RFC 8439) under a key of its own,
     stream key = BLAKE2b(encoding of the path, keyed with the root key),
 
 so streams are independent, adding a release changes no other release's draws, and one (seed, path)
-gives the same bits on every platform. The samplers are exact: see `samplers_exact` for the laws and
-`samplers_kernels` for the fast paths.
+gives the same bits on every platform. The samplers are exact: see `samplers_exact` for the
+distributions and `samplers_kernels` for the fast paths.
 
 Guarantees
     1. A secure root is 256 bits from the operating system. A seeded source says
        `is_secure == False`, and its streams do too.
-    2. A source hands out each path once: a key never serves two releases.
+    2. A source returns each path once: a key never serves two releases.
     3. A secure source or stream is never copied: pickling and copying it, and drawing from it after
-       a fork, is an error. So it is for the NumPy generator that a stream hands out (`guarded`).
+       a fork, is an error. So it is for the NumPy generator that a stream returns (`guarded`).
     4. Streams of different paths have different keys; the encoding of paths is injective.
     5. Each sampler returns what an ideal machine with infinitely many random bits would (no total
        variation is lost).
@@ -62,7 +62,7 @@ class NoiseSource:
 
     @staticmethod
     def seeded(seed: int) -> NoiseSource:
-        """Reproducible, and stamped insecure. `seed` is any integer from 0 on."""
+        """Reproducible, and flagged insecure. `seed` is any integer from 0 on."""
         number = _checks.whole(seed=seed)
         size = (number.bit_length() + 7) // 8
         root = hashlib.blake2b(
@@ -95,7 +95,7 @@ class NoiseSource:
         """The stream of this name (one of `STREAM_NAMES`) and path, such as ("noise", number of the
         release). Once each.
 
-        Raises `PrivacyError` for a path that was handed out before (guarantee 2) or in a forked
+        Raises `PrivacyError` for a path that was returned before (guarantee 2) or in a forked
         process (guarantee 3).
         """
         if self._pid is not None and os.getpid() != self._pid:

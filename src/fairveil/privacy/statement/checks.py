@@ -28,7 +28,7 @@ NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
 
 RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
-"""Fields that `check` and `verify` work out again from the others; of groups their epsilons."""
+"""Fields that `check` and `verify` recompute from the others; of groups their epsilons."""
 
 
 ON_TRUST = (
@@ -77,8 +77,8 @@ def required_stamps(
     bounds: Iterable[StatedBound],
     facts: Iterable[PublicFact],
 ) -> tuple[Stamp, ...]:
-    """The stamps that a statement with these contents must carry. Facts read from the data are
-    listed, not stamped."""
+    """The `stamps` that a statement with these contents must carry. Facts read from the data are
+    listed, not flagged."""
     stamps: list[Stamp] = []
     if math.isinf(epsilon):
         stamps.append("not-private")

@@ -141,10 +141,10 @@ class NamedGroups:
     """The groups of one sensitive column, in the order of its cells: whose own guarantees a
     statement is to tell.
 
-    `fixed`: whether the shares of the budget were fixed before data were touched; if not, they were
+    `fixed`: whether the shares of the budget were fixed before data were read; if not, they were
     made once, of answers that were released before any release by these cells, and what is told
     holds after the fact (`privacy.by_group`). `limits`: epsilons that these groups were promised
-    beforehand, whatever the shares would be; None for those that were not.
+    in advance, whatever the shares would be; None for those that were not.
     """
 
     names: tuple[str, ...]

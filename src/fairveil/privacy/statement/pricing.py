@@ -127,7 +127,7 @@ def group_epsilons(
     where shares were made later.
 
     Without a plan all have what the filter allows. Where shares were made later and the run was
-    broken off, no group has a guarantee of its own (inf): what was left to do is not known by
+    interrupted, no group has a guarantee of its own (inf): what was left to do is not known by
     group.
     """
     from ..accounting.by_group import by_group, holds

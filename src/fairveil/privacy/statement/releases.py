@@ -48,7 +48,7 @@ NORMS = {
 }
 """The norm in which each mechanism's sensitivity is stated."""
 MOST_NAMED = 64
-"""Queries of one answer that are told apart by name."""
+"""Queries of one answer that are distinguished by name."""
 
 
 @dataclass(frozen=True)

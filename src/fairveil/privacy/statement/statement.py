@@ -6,13 +6,13 @@ Guarantees.
 1. A statement holds public values only: the promise, events (noise multipliers, never noise or
    totals), public facts, words.
 2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's
-   price of the whole plan, also for a run that was broken off half way; without one, where answers
+   price of the whole plan, also for a run that was interrupted half way; without one, where answers
    were chosen after seeing others, the cap of the filter (or of the rule of two steps) that
    admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a log is no
    bound).
 3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a
    stated epsilon below the recomputed one is one. Stamps must be those that epsilon, noise, bounds
-   and user code make; a field changed together with its stamp is no contradiction.
+   and user code make; a field changed together with its flag is no contradiction.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown
    version, a number that is not finite or a changed byte in its content is refused.
 

@@ -8,7 +8,7 @@ whole numbers says of group, label and decision.
 Guarantees (tests/serving/test_serving_counts.py):
 1. Which columns a code depends on is found here, from the table itself; what the analyst claims is
    not asked.
-2. A model that decides by chance draws from a generator of the holder's.
+2. A model that is randomized draws from a generator of the holder's.
 3. Codes stay beside the rows: the analyst has a number for them, which opens nothing elsewhere.
 4. A rule that cannot be applied is refused before it meets a row.
 """

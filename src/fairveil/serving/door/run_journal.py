@@ -1,7 +1,7 @@
 """The journal of one run, in the door's records: `Curator(..., earlier=RunJournal(records, run))`
 begins it, or goes on.
 
-A journal on disk writes an entry before its answer is handed out. Here the entry waits until the
+A journal on disk writes an entry before its answer is returned. Here the entry waits until the
 door writes it together with the reply, before that leaves: a server that is killed in between has
 handed nothing out, and asks again.
 

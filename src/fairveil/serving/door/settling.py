@@ -13,7 +13,7 @@ MARK = "ledger "
 
 
 def spend_of(records: Records, run: str) -> str | None:
-    """The spend that a run's journal says it is paid by."""
+    """The spend that a run's journal says it is charged by."""
     marks = [mark for mark in records.notes(run, "mark") if mark.startswith(MARK)]
     return marks[0].rpartition(" ")[2] if marks else None
 

@@ -8,7 +8,7 @@ hand it to any session. A session that stops in the middle of a block is ended b
 undoes what it did.
 
 Guarantees (tests/privacy/ledger/test_ledger_postgres.py, and those of `store`):
-1. A commit that was broken off is never repeated: whether its lines are there is read from the
+1. A commit that was interrupted is never repeated: whether its lines are there is read from the
    database, under the lock that it held. Only what had not begun to write is tried again, once, on
    a new connection.
 2. Tables may be made by many processes at once.
@@ -293,7 +293,7 @@ class PostgresStore(TableStore):
 
 
 class _Writer(Protocol):
-    """What is handed out inside of a transaction."""
+    """What is returned inside of a transaction."""
 
     wrote: Entry | None
 

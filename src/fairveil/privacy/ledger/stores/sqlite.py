@@ -372,7 +372,7 @@ class SQLiteStore(TableStore):
 
 
 class _Writer(Protocol):
-    """What is handed out inside of a transaction."""
+    """What is returned inside of a transaction."""
 
     wrote: Entry | None
 

@@ -1,4 +1,4 @@
-"""Is what a grant relies on what a ledger wrote? Read and worked out again before a line is added,
+"""Is what a grant relies on what a ledger wrote? Read and recomputed before a line is added,
 at a bounded price.
 
 A reservation relies on the terms (the first line), on the sums of the last line, and on nothing
@@ -9,8 +9,8 @@ then on only what was written since is read, which mostly is the last line.
 Guarantees (tests/privacy/ledger/test_ledger_damage.py):
 1. Before a line is added, each of the newest `MOST_READ` lines has its own hash, follows the line
    before it, and has its sums.
-2. What it costs does not grow with the history beyond `MOST_READ` lines, and is paid once by each
-   store.
+2. What it costs does not grow with the history beyond `MOST_READ` lines, and is charged once by
+   each store.
 """
 
 from __future__ import annotations
