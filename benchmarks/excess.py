@@ -48,7 +48,7 @@ from fairveil.estimators.settings.face import built
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
-from fairveil.learning.oracles.choosing import Class, directions, thresholds
+from fairveil.learning.oracles.classes import Class, directions, thresholds
 from fairveil.learning.oracles.oracle import LinearRule, count_rows
 
 Floats = npt.NDArray[np.float64]

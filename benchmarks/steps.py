@@ -101,13 +101,13 @@ def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
     from fairveil.curator import Curator
     from fairveil.fairness import DemographicParity
     from fairveil.learning import LinearDescent, Settings
-    from fairveil.learning.lagrangian import plan as plans
+    from fairveil.learning.lagrangian import planning
     from fairveil.privacy import Promise
 
     promise = Promise(3.0, 1e-6)
     settings = Settings(sampling_rate=BATCH / ADULT_ROWS, rounds=100_000, dual_start=0.0)
     notions = [DemographicParity(0.05)] if fair else []
-    planned = plans.make(
+    planned = planning.make(
         promise, rows.layout, rows.cells(), notions, settings, public_rows=ADULT_ROWS
     )
     search = LinearDescent(

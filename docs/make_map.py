@@ -43,7 +43,7 @@ WALK = (
         "cautions; the ledger is asked; nothing is asked of rows",
     ),
     (
-        "learning/lagrangian/plan.py",
+        "learning/lagrangian/planning.py",
         "make",
         "the whole run is planned and its noise calibrated: no rows needed",
     ),

@@ -29,7 +29,7 @@ import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness.objectives import Gini, WeightedError
-from fairveil.fairness.outer import gini
+from fairveil.fairness.outer_welfare import gini
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
 INCOME, GRANT = (0.2, 0.8), 0.2  # of 100 thousand

@@ -297,7 +297,7 @@ CODE = re.compile(
     r"with\b|\w+(?:\.\w+)*\((?:[^()]|\([^()]*\))*\)|\b\w+=(?:'[^']*'|\S+)|\bto_dict\b|--[a-z-]+"
 )
 """Calls, arguments and options in a message: names of the code."""
-OF_DATABASES = ("privacy/ledger/stores", "serving/door/records", "data/databases")
+OF_DATABASES = ("privacy/ledger/stores", "serving/door/record", "data/databases")
 """Texts in SQL, and words that databases say."""
 
 

@@ -24,7 +24,7 @@ from fairveil.audit import (
 )
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning import LinearDescent, Settings, descend
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
@@ -56,7 +56,7 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 def scores(rows: Rows, here: Rows, there: Rows, notion, promise: Promise, seed: int) -> np.ndarray:
     """MANY whole fits on `rows`; of each the log likelihood ratio of all that it released."""
     public = None if promise.neighbours == "add-remove" else 61
-    plan = plans.make(
+    plan = planning.make(
         promise,
         rows.layout,
         rows.cells(),
@@ -96,7 +96,7 @@ def audited(notion, relation: str, trials: int, confidence: float):
     ]
     public = None if relation == "add-remove" else 61
     settings = FIXED if public is None else SLOW
-    events = plans.make(
+    events = planning.make(
         promise, here.layout, here.cells(), [notion], settings, public_rows=public
     ).events(None)
     return audit_scores(

@@ -23,7 +23,7 @@ from fairveil.learning.group_objective.exponential import Sampling, plan_samplin
 from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem
-from fairveil.learning.oracles.choosing import LinearClass
+from fairveil.learning.oracles.classes import LinearClass
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource

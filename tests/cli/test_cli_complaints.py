@@ -8,7 +8,8 @@ import pytest
 from people_who_do_not_exist import PYTHONISM
 
 from fairveil.cli import completing
-from fairveil.cli.complaints import HINTS, lines
+from fairveil.cli.complaints import lines
+from fairveil.cli.shell_words import HINTS
 from fairveil.errors import InputError, Overspent, SchemaError, complaint, nearest, together, within
 
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 import fairveil
-from fairveil.cli import app, complaints, completing, methods
+from fairveil.cli import app, completing, method_options, methods, shell_words
 from fairveil.data.registry import ENTRIES
 from fairveil.fairness import notions, objectives
 from fairveil.learning import allocation as tailoring
@@ -28,9 +28,9 @@ def test_the_words_are_the_librarys() -> None:
     assert set(completing.DATASETS) == set(ENTRIES)
     assert set(completing.ALLOCATIONS) == set(tailoring.ALLOCATIONS)
     assert set(completing.SPENDS) == set(tailoring.SPENDS)
-    assert set(completing.SEARCHES) == set(methods.SEARCHES)
-    assert set(completing.DECISIONS) == set(methods.NAMED)
-    assert completing.ANSWERS == methods.ANSWERS
+    assert set(completing.SEARCHES) == set(method_options.SEARCHES)
+    assert set(completing.DECISIONS) == set(method_options.NAMED)
+    assert completing.ANSWERS == method_options.ANSWERS
     for name in completing.OBJECTIVES:
         assert objectives.parse_objective(name)
 
@@ -146,4 +146,4 @@ def test_options_stand_in_panels_by_theme_and_method(
 
 
 def test_commands_for_hints_are_those_that_there_are() -> None:
-    assert {name for name, _ in leaves()} <= set(complaints.COMMANDS)
+    assert {name for name, _ in leaves()} <= set(shell_words.COMMANDS)

@@ -12,7 +12,7 @@ import typer
 from people_who_do_not_exist import PYTHONISM, Command, applicants, write_csv
 
 from fairveil.cli import app
-from fairveil.cli.complaints import COMMANDS
+from fairveil.cli.shell_words import COMMANDS
 from fairveil.facts import Category, Schema
 
 LINES = re.compile(r"(?:error: [^\n]+\n)+hint: [^\n]+\n")

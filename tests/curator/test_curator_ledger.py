@@ -24,7 +24,7 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
-from fairveil.curator.pricing import Ask
+from fairveil.curator.asks import Ask
 from fairveil.curator.totals.passes import Passes
 from fairveil.errors import (
     InputError,

@@ -10,8 +10,8 @@ import pytest
 
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows
 from fairveil.curator.kernels import linear, public, public_descent
-from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.public_pass import PublicPass
+from fairveil.curator.totals.reach import reach_of
 from fairveil.errors import InputError
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.privacy import NoiseSource, Promise
@@ -122,7 +122,7 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
     cells, rng = rows.cells(), np.random.default_rng(n)
     coef, costs = rng.normal(size=(1, WIDTH)), rng.normal(size=(cells.count * labels, 1))
     ends = np.array([0, cells.count])
-    reach, nothing, none = public_scale.reach_of(costs, labels, ends), np.empty((0, 0)), np.empty(0)
+    reach, nothing, none = reach_of(costs, labels, ends), np.empty((0, 0)), np.empty(0)
     head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
     fixed = (*head, block.cells(cells))
     by_loss, by_costs = np.zeros((1, WIDTH), np.int64), np.zeros((1, WIDTH), np.int64)

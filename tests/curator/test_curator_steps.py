@@ -21,9 +21,9 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
+from fairveil.curator.asks import Ask
 from fairveil.curator.kernels import public as kernels_public
 from fairveil.curator.noising import NoiseRequest, draw, draws
-from fairveil.curator.pricing import Ask
 from fairveil.curator.rows import threads
 from fairveil.curator.totals import descent_pass as descents_module
 from fairveil.curator.totals import public_scale, reference

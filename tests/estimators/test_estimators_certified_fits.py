@@ -15,7 +15,7 @@ from scipy import stats
 import fairveil as fv
 from fairveil import privacy
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.estimators.certifying import certified_run
+from fairveil.estimators.certifying import certified_run, set_aside
 from fairveil.privacy.events import compose
 from knobs import made
 
@@ -162,8 +162,8 @@ def test_what_is_published_and_what_it_costs() -> None:
     assert found.privacy_.promise == clf.privacy_.promise
     assert found.privacy_.epsilon <= 1.0
     assert clf.privacy_.epsilon <= 1.0
-    assert certified_run.SET_ASIDE in clf.privacy_.not_covered
-    assert certified_run.SET_ASIDE in found.assumptions
+    assert set_aside.SET_ASIDE in clf.privacy_.not_covered
+    assert set_aside.SET_ASIDE in found.assumptions
     assert not found.check()
     aim = clf.certified_aim_
     assert aim.bounds == (0.3,)
@@ -299,7 +299,7 @@ def test_a_ledger_charges_a_fit_and_its_certificate_once(tmp_path) -> None:  # t
         ledger = fv.Ledger.create(None, relation, epsilon=1.0, delta=1e-6, neighbours=relation)
         clf = _fit(ledger=ledger, random_state=None, neighbours=relation, rounds=20)
         assert ledger.balance().committed == 1
-        assert certified_run.PAID in clf.certificate_.assumptions
+        assert set_aside.PAID in clf.certificate_.assumptions
         (count,) = clf.certificate_.privacy_.events
         for at in (0.0, 0.2, 1.0):
             fit, counts = (
@@ -320,4 +320,4 @@ def test_what_is_no_gaussian_release_of_all_rows_is_charged_twice_or_refused_bef
     large = fv.Ledger.create(tmp_path / "large.db", "people", epsilon=9.0, delta=1e-5)
     clf = _fit(ledger=large, random_state=None, sampling_rate=0.2, rounds=20)
     assert large.balance().committed == 2
-    assert certified_run.PAID not in clf.certificate_.assumptions
+    assert set_aside.PAID not in clf.certificate_.assumptions

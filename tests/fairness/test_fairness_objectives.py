@@ -13,7 +13,7 @@ import pytest
 
 from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.fairness import objectives, outer
+from fairveil.fairness import objectives, outer, outer_welfare
 from fairveil.fairness.group_function import GroupFunction, stacked
 from fairveil.fairness.notions import BoundedGroupLoss, DemographicParity, EqualizedOdds
 from fairveil.fairness.objectives import Frame, parse_constraint
@@ -331,11 +331,11 @@ OUTERS = {
     "sharp soft largest": outer.SoftLargest(200.0),
     "Boltzmann": outer.Boltzmann(5.0),
     "sharp Boltzmann": outer.Boltzmann(100.0),
-    "geometric": outer.GeometricShortfall(),
-    "smoother geometric": outer.GeometricShortfall(0.3),
-    "harmonic": outer.HarmonicShortfall(),
-    "smoother harmonic": outer.HarmonicShortfall(0.3),
-    "inequality": outer.Inequality(0.25),
+    "geometric": outer_welfare.GeometricShortfall(),
+    "smoother geometric": outer_welfare.GeometricShortfall(0.3),
+    "harmonic": outer_welfare.HarmonicShortfall(),
+    "smoother harmonic": outer_welfare.HarmonicShortfall(0.3),
+    "inequality": outer_welfare.Inequality(0.25),
 }
 
 
@@ -418,7 +418,7 @@ def test_smooth_maxima_lie_on_their_sides_of_the_maximum() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [outer.GeometricShortfall(0.05), outer.HarmonicShortfall(0.05)]
+    "function", [outer_welfare.GeometricShortfall(0.05), outer_welfare.HarmonicShortfall(0.05)]
 )
 def test_recalls_above_one_count_as_one_and_convexity_stays(function: Any) -> None:
     """Shares that divide are noisy: a recall may come out above 1."""
@@ -436,14 +436,16 @@ def test_recalls_above_one_count_as_one_and_convexity_stays(function: Any) -> No
 def test_ginis_level_set_is_that_of_the_index(m: int) -> None:
     v = np.random.default_rng(m).random((400, m)) ** 2
     direct = np.abs(v[:, :, None] - v[:, None, :]).sum(axis=(1, 2)) / (2 * m * v.sum(axis=1))
-    assert outer.gini(v) == pytest.approx(direct)
+    assert outer_welfare.gini(v) == pytest.approx(direct)
     for theta in (0.05, 0.2, 0.45):
-        inside = outer.Inequality(theta).value(v) <= 0.0
+        inside = outer_welfare.Inequality(theta).value(v) <= 0.0
         assert (inside == (direct <= theta)).all()
     u, w = np.zeros(m), np.zeros(m)
     u[0], w[0], w[1] = 1.0, 0.1, 0.1  # the index itself is not convex
-    middle = float(outer.gini((u + w) / 2))
-    assert middle > (float(outer.gini(u)) + float(outer.gini(w))) / 2 + 1e-3 or m == 2
+    middle = float(outer_welfare.gini((u + w) / 2))
+    assert (
+        middle > (float(outer_welfare.gini(u)) + float(outer_welfare.gini(w))) / 2 + 1e-3 or m == 2
+    )
 
 
 # ---- means of recalls
@@ -475,7 +477,9 @@ def test_smoothing_moves_a_mean_by_no_more_than_itself_and_never_downwards() -> 
     for s in (0.001, 0.05, 0.3):
         exact = recalls.prod(axis=1) ** 0.25, 4 / (1 / recalls).sum(axis=1)
         for kind, mean in zip(
-            (outer.GeometricShortfall(s), outer.HarmonicShortfall(s)), exact, strict=True
+            (outer_welfare.GeometricShortfall(s), outer_welfare.HarmonicShortfall(s)),
+            exact,
+            strict=True,
         ):
             lifted = 1.0 + s - kind.value(recalls)
             assert (lifted >= mean + s - 1e-12).all()

@@ -13,7 +13,8 @@ from fairveil.curator import Ask, Curator, GradientSum, Linear, Rows
 from fairveil.errors import InputError
 from fairveil.learning import Settings
 from fairveil.learning.lagrangian import plan as plans
-from fairveil.learning.lagrangian.noise import LOSS_CLIP
+from fairveil.learning.lagrangian import planning
+from fairveil.learning.lagrangian.batches import LOSS_CLIP
 from fairveil.models import LinearModel
 
 INF = math.inf
@@ -31,7 +32,7 @@ def plan(
     epsilon: float = 1.0, protects: str = "records", notions=ODDS, public=None, **given
 ) -> plans.Plan:
     rows = rows_of()
-    return plans.make(
+    return planning.make(
         Promise(epsilon, 1e-6, protects),
         rows.layout,
         rows.cells(),

@@ -10,7 +10,7 @@ from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNeg
 from fairveil.curator import Curator, Rows
 from fairveil.learning import LinearDescent, Settings, constants, descend
 from fairveil.learning.comparison import Comparison, Free, Limits, Table
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource
 
 
@@ -29,7 +29,7 @@ def fitted(data, notions, epsilon=float("inf"), protects="records", seed=0, grou
     )
     promise = Promise(epsilon, 1e-6, protects)
     public = len(y) if promise.rows_are_public or not promise.is_private else None
-    plan = plans.make(
+    plan = planning.make(
         promise,
         rows.layout,
         rows.cells(),
@@ -122,7 +122,7 @@ def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them
     rng = np.random.default_rng(0)
     y, a = rng.integers(0, classes, 3000), rng.choice(2, 3000, p=[0.1, 0.9])
     rows = Rows.from_arrays(np.zeros((3000, 1)), y, [a], classes=range(classes), groups=[(0, 1)])
-    plan = plans.make(
+    plan = planning.make(
         Promise(1.0, 1e-6), rows.layout, rows.cells(), [notion], Settings(rounds=5), companion=True
     )
     table = np.zeros((2, classes))

@@ -18,7 +18,7 @@ from fairveil.learning import (
     Settings,
     descend,
 )
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource
 
 SHORT = Settings(rounds=6)
@@ -43,7 +43,7 @@ def search_for(
     rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT
 ) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
-    plan = plans.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=public)
+    plan = planning.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=public)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
     return LinearDescent(plan, bounds)
 

@@ -18,7 +18,8 @@ from fairveil.errors import InputError
 from fairveil.fairness.objectives import Error, parse_constraint
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem
-from fairveil.learning.oracles.choosing import Choice, thresholds
+from fairveil.learning.oracles.choosing import Choice
+from fairveil.learning.oracles.classes import thresholds
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.divergence import Divergence
 from fairveil.learning.oracles.regression import Regression

@@ -16,15 +16,16 @@ from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning import LinearDescent, Settings
-from fairveil.learning.forecasting import added_error, forecast
+from fairveil.learning.forecasting import added_error, forecast, foretold
 from fairveil.learning.forecasting.supposed import Supposed
 from fairveil.learning.game.plan import plan as plan_game
 from fairveil.learning.group_objective.exponential import plan_sampling
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import planning
 from fairveil.learning.lagrangian.primal import PrimalState
-from fairveil.learning.oracles.choosing import Choice, thresholds
+from fairveil.learning.oracles.choosing import Choice
+from fairveil.learning.oracles.classes import thresholds
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.regression import Regression
@@ -44,7 +45,9 @@ def cells(mode: Any = "product") -> Cells:
 
 def descent(promise: Promise, notion: Any = None, **options: Any) -> LinearDescent:
     notions = [DemographicParity(0.05) if notion is None else notion]
-    plan = plans.make(promise, LAYOUT, cells(), notions, public_rows=5000, scalable=True, **options)
+    plan = planning.make(
+        promise, LAYOUT, cells(), notions, public_rows=5000, scalable=True, **options
+    )
     assert plan.system is not None
     return LinearDescent(plan, plan.system.bounds[np.newaxis])
 
@@ -181,7 +184,7 @@ def test_sampling_error_is_that_of_other_rows(notion: Any) -> None:
 @pytest.mark.parametrize(("looks", "among"), [(1, 1), (2, 6), (100, 30)])
 def test_bounds_are_verified_and_breaches_told_as_often_as_is_said(looks: int, among: int) -> None:
     """95 % of 4,000 draws: off by more than 1.6 points once in 10^5 times."""
-    line = forecast.Line("gap", 0.05, 0.02, None, (0, 1), among, looks)
+    line = foretold.Line("gap", 0.05, 0.02, None, (0, 1), among, looks)
     noise = np.random.default_rng(1).normal(scale=0.02, size=4000)
 
     def share(verdict: str, value: float, bound: float) -> float:
@@ -231,7 +234,7 @@ def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
         units, errors = [], []
         for neighbours in ("add-remove", "replace-one"):
             promise = Promise(1.0, 1e-6, neighbours=neighbours)
-            plan = plans.make(
+            plan = planning.make(
                 promise, LAYOUT, None, [], Settings(sampling_rate=batches), public_rows=200
             )
             plan = replace(plan, gradient_multiplier=30.0)

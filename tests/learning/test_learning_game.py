@@ -25,7 +25,8 @@ from fairveil.learning.descent import Reason
 from fairveil.learning.game import game as games
 from fairveil.learning.game import plan as game_plan
 from fairveil.learning.game.equilibrium import Equilibrium
-from fairveil.learning.oracles.choosing import Choice, Labellings, reach, thresholds
+from fairveil.learning.oracles.choosing import Choice, reach
+from fairveil.learning.oracles.classes import Labellings, thresholds
 from fairveil.learning.oracles.descent import Begun, Descent
 from fairveil.learning.oracles.oracle import GroupedRule, LinearRule, indicators
 from fairveil.learning.oracles.regression import Regression

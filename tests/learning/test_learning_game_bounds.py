@@ -18,7 +18,8 @@ from scipy import stats
 from fairveil.curator import Curator
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity, resolve
 from fairveil.learning.game.bounds import Guarantee, Lag, Seen, count_errors, drift
-from fairveil.learning.oracles.choosing import Choice, Labellings, thresholds
+from fairveil.learning.oracles.choosing import Choice
+from fairveil.learning.oracles.classes import Labellings, thresholds
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.oracle import indicators
 from fairveil.learning.oracles.regression import Regression

@@ -22,7 +22,8 @@ from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_objective.descent import MOST, LossDescent, State, plan_descent
+from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
+from fairveil.learning.group_objective.descent_state import State
 from fairveil.learning.group_objective.found import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price

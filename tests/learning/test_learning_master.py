@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from fairveil.fairness import outer
+from fairveil.fairness import outer, outer_welfare
 from fairveil.fairness.group_function import GroupFunction, Joint
 from fairveil.learning.group_objective.master import Master
 
@@ -18,8 +18,8 @@ OUTERS = {
     "total": outer.Total(),
     "largest": outer.Largest(),
     "soft": outer.SoftLargest(20.0),
-    "geometric": outer.GeometricShortfall(0.05),
-    "harmonic": outer.HarmonicShortfall(0.05),
+    "geometric": outer_welfare.GeometricShortfall(0.05),
+    "harmonic": outer_welfare.HarmonicShortfall(0.05),
 }
 
 

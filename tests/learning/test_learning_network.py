@@ -36,8 +36,7 @@ from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.fairness.dependence import Dependence  # noqa: E402
 from fairveil.learning import Constraints, NetworkDescent, Penalty, Reason, Settings, descend  # noqa: E402
 from fairveil.learning.checkpoint import Checkpoint  # noqa: E402
-from fairveil.learning.lagrangian import fermi  # noqa: E402
-from fairveil.learning.lagrangian import plan as plans  # noqa: E402
+from fairveil.learning.lagrangian import fermi, planning  # noqa: E402
 from fairveil.learning.lagrangian.network import centres_of, columns_of  # noqa: E402
 from fairveil.learning.lagrangian.players import constraints_of  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
@@ -128,7 +127,7 @@ def constrained_for(
 ) -> NetworkDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     net = skeleton(len(rows.layout.classes or ()))
-    plan = plans.make(
+    plan = planning.make(
         promise,
         rows.layout,
         rows.cells(),

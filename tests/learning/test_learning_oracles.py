@@ -15,7 +15,8 @@ from scipy import optimize, stats
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
-from fairveil.learning.oracles.choosing import Choice, Labellings, LinearClass, reach, thresholds
+from fairveil.learning.oracles.choosing import Choice, reach
+from fairveil.learning.oracles.classes import Labellings, LinearClass, thresholds
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.oracle import indicators
 from fairveil.learning.oracles.regression import Regression, principal

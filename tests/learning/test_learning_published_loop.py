@@ -27,7 +27,8 @@ from fairveil.curator.choices import choice
 from fairveil.fairness.objectives import WeightedError
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.running import run
-from fairveil.learning.oracles.choosing import Choice, LinearClass
+from fairveil.learning.oracles.choosing import Choice
+from fairveil.learning.oracles.classes import LinearClass
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.promise import Promise
 

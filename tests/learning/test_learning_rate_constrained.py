@@ -27,7 +27,7 @@ from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
 from fairveil.learning import LinearDescent, Reason, Settings, descend
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.accounting.routes import gaussian_mu
@@ -61,7 +61,9 @@ def search_for(
         else kwargs.pop("public_rows", None)
     )
     cells = rows.cells(mode) if rows.layout.sensitive else None
-    plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs)
+    plan = planning.make(
+        promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs
+    )
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
     return LinearDescent(plan, bounds)
 
@@ -448,7 +450,7 @@ def test_numbers_are_scaled_right_though_the_public_number_of_rows_is_about_righ
     X, y, A = table(n=5000)
     X[:, 0] = 0.1 * X[:, 0] + 0.7
     rows = rows_from(X, y, A)
-    plan = plans.make(
+    plan = planning.make(
         Promise(5.0, 1e-5),
         rows.layout,
         rows.cells(),

@@ -18,7 +18,7 @@ from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
 from fairveil.learning.game import game as games
 from fairveil.learning.game.plan import SETTLED
-from fairveil.learning.oracles.choosing import directions
+from fairveil.learning.oracles.classes import directions
 from fairveil.learning.oracles.memberships import memberships
 from fairveil.learning.oracles.oracle import LinearRule
 from fairveil.learning.oracles.regression import Regression

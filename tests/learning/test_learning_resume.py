@@ -11,8 +11,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import Curator, Rows
 from fairveil.learning import Checkpoint, LinearDescent, Settings, descend
-from fairveil.learning.lagrangian import fermi
-from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import fermi, planning
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.events import spelled_out
 
@@ -33,7 +32,7 @@ def search_of(kind: str, rows: Rows, promise: Promise) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else 400
     settings = Settings(rounds=20, most_rounds=40)
     if kind == "constraints":
-        plan = plans.make(
+        plan = planning.make(
             promise,
             rows.layout,
             rows.cells(),

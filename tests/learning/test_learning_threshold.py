@@ -11,8 +11,7 @@ import pytest
 from fairveil import DemographicParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
 from fairveil.learning import LinearDescent, Settings, descend
-from fairveil.learning.lagrangian import plan as plans
-from fairveil.learning.lagrangian import threshold
+from fairveil.learning.lagrangian import planning, threshold
 from fairveil.privacy import NoiseSource
 
 EDGES = (-2.0, -1.0, 0.0, 1.0, 2.0)
@@ -92,7 +91,9 @@ def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 
     rows = Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[(0, 1)])
     promise = Promise(epsilon, 1e-5, protects)
     public = len(y) if promise.rows_are_public or not promise.is_private else None
-    plan = plans.make(promise, rows.layout, rows.cells(), [notion], Settings(), public_rows=public)
+    plan = planning.make(
+        promise, rows.layout, rows.cells(), [notion], Settings(), public_rows=public
+    )
     search = LinearDescent(plan, plan.system.bounds[np.newaxis])
     curator = Curator(
         rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
@@ -151,7 +152,7 @@ def test_the_stated_noise_is_that_of_the_reported_values(groups: int) -> None:
     y[:30] = 0
     rows = Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[tuple(range(groups))])
     promise = Promise(1.0, 1e-5)
-    plan = plans.make(
+    plan = planning.make(
         promise,
         rows.layout,
         rows.cells(),
@@ -179,7 +180,7 @@ def test_free_rounds_ask_all_rows_whatever_the_batch() -> None:
     for sampling_rate in (None, 0.1):
         promise = Promise(1.0, 1e-5, "sensitive_features")
         settings = Settings(rounds=2, sampling_rate=sampling_rate)
-        plan = plans.make(
+        plan = planning.make(
             promise, rows.layout, rows.cells(), [DemographicParity(0.1)], settings, public_rows=3000
         )
         search = LinearDescent(plan, plan.system.bounds[np.newaxis])

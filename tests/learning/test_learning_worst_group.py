@@ -16,7 +16,8 @@ from fairveil.curator import Curator, GradientSum, Rows
 from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_objective.descent import LossDescent, State, plan_descent
+from fairveil.learning.group_objective.descent import LossDescent, plan_descent
+from fairveil.learning.group_objective.descent_state import State
 from fairveil.learning.group_objective.worst_group import WorstGroupDescent, plan_worst_group
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price

@@ -35,10 +35,11 @@ from fairveil.privacy.events import (
     ZeroConcentrated,
 )
 from fairveil.privacy.statement.documents import checksum
+from fairveil.privacy.statement.mechanism_words import HEADS, table, table_lines
 from fairveil.privacy.statement.parts import StatedBound
 from fairveil.privacy.statement.releases import ALL_ROWS, Release, releases_of, same_releases
 from fairveil.privacy.statement.statement import PrivacyStatement, examine
-from fairveil.privacy.statement.words import HEADS, items, table, table_lines
+from fairveil.privacy.statement.words import items
 
 PROMISE = Promise(2.0, 1e-6)
 JOINT = Composed((Gaussian(57.0), Gaussian(87.5)))

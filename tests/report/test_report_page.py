@@ -20,8 +20,9 @@ from fairveil.metrics import GroupTable
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian, NonPrivate
 from fairveil.privacy.shown import at_most
-from fairveil.privacy.statement.words import HEADS, STAMP_WORDS, items
-from fairveil.privacy.statement.words import table as releases
+from fairveil.privacy.statement.mechanism_words import HEADS
+from fairveil.privacy.statement.mechanism_words import table as releases
+from fairveil.privacy.statement.words import STAMP_WORDS, items
 from fairveil.report import Coefficient, GroupSection, Report, render, to_dict
 from fairveil.report.page import counted, shown
 

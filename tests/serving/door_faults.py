@@ -7,7 +7,8 @@ from doors import Place
 
 from fairveil.privacy.events import compose, from_dict, spelled_out
 from fairveil.privacy.ledger import Ledger
-from fairveil.serving.door.records import ENDED, OPEN, Records
+from fairveil.serving.door.record_rows import ENDED, OPEN
+from fairveil.serving.door.records import Records
 from fairveil.serving.door.settling import spend_of
 
 

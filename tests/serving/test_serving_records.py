@@ -14,7 +14,8 @@ import pytest
 from fairveil.curator import Entry
 from fairveil.errors import PrivacyError
 from fairveil.privacy.events import Gaussian
-from fairveil.serving.door.records import ENDED, OPEN, Records, Reply, RunRecord
+from fairveil.serving.door.record_rows import ENDED, OPEN, Reply, RunRecord
+from fairveil.serving.door.records import Records
 
 RUN = RunRecord(
     "r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None

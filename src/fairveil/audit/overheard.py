@@ -16,8 +16,8 @@ import numpy as np
 
 from .._types import Floats
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction
+from ..curator.asks import Ask
 from ..curator.journal.listening import Scalings
-from ..curator.pricing import Ask
 from ..curator.questions.by_cell import inner_of
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Batch, Part, Poisson

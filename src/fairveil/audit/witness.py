@@ -27,8 +27,8 @@ import numpy as np
 
 from .._types import Floats
 from ..curator import pricing
+from ..curator.asks import Ask, as_asks
 from ..curator.curator import Curator
-from ..curator.pricing import Ask, as_asks
 from ..curator.question import Question, Scale
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum

@@ -20,6 +20,7 @@ from .certify import certify
 from .complaints import of_usage
 from .data import app as data
 from .demo import demo
+from .door import app as door
 from .encode import encode
 from .ending import own_endings, status_of
 from .export import export
@@ -32,7 +33,6 @@ from .plan import plan
 from .predict import predict
 from .release_groups import release_groups
 from .schema import app as schema
-from .serve import app as door
 from .serve import serve
 from .sign import sign
 from .tune import tune

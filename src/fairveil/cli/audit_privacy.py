@@ -199,7 +199,8 @@ def _attacked(
 ) -> Any:
     """An estimator, of a folder or a method, or a function."""
     from ..errors import InputError, complaint
-    from .methods import METHODS, Wishes
+    from .method_options import Wishes
+    from .methods import METHODS
 
     if target in METHODS:
         if schema is None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..privacy.statement.statement import PrivacyStatement
     from ..report import Baselines, Certainty, CertificateSection, Payments, Report
     from .deciding import Fitted
-    from .methods import Asked, Method
+    from .method_options import Asked
+    from .methods import Method
     from .samples import Roles, Sample
 
 MARK = "estimator.json"
@@ -92,7 +93,8 @@ def fit(
     from .certify import certificate_facts
     from .folders import require_free, staged
     from .ledger_option import opened
-    from .methods import METHODS, Wishes
+    from .method_options import Wishes
+    from .methods import METHODS
     from .printing import print_facts
     from .rescue import paid_for
     from .samples import Roles

@@ -32,7 +32,7 @@ from ..metrics.measures import tally
 from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, Shown
-from .methods import Asked
+from .method_options import Asked
 from .samples import Sample, Truth
 
 CONFIDENCE = 0.95

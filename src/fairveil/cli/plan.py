@@ -87,7 +87,8 @@ def plan(
     one; 2 refused.
     """
     from .. import _checks
-    from .methods import METHODS, Wishes
+    from .method_options import Wishes
+    from .methods import METHODS
     from .samples import Roles
 
     _ending(out)

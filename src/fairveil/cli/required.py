@@ -30,7 +30,8 @@ from .measured import (
     training_verdict,
     words_of,
 )
-from .methods import Asked, Method
+from .method_options import Asked
+from .methods import Method
 from .samples import Sample, Truth
 
 EXPECTED = (

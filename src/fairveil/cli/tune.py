@@ -114,7 +114,8 @@ def tune(
     from . import persons
     from .folders import require_free, staged
     from .ledger_option import opened
-    from .methods import METHODS, Wishes
+    from .method_options import Wishes
+    from .methods import METHODS
     from .printing import print_facts
     from .rescue import paid_for
     from .samples import Roles

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .asks import Ask as Ask
     from .choices.by_function import Score as Score
     from .curator import Curator as Curator
     from .journal.journal import Journal as Journal
     from .journal.log import Entry as Entry
     from .journal.log import Log as Log
-    from .pricing import Ask as Ask
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
     from .pricing import moved_by_one as moved_by_one
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 PLACES = {
     "FULL": ".rows.sampling",
-    "Ask": ".pricing",
+    "Ask": ".asks",
     "Attached": ".questions.attached",
     "AttachedCodes": ".questions.attached_codes",
     "AttachedHistogram": ".questions.attached",

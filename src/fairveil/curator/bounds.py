@@ -14,8 +14,8 @@ from .._types import Floats
 from ..privacy.promise import Promise
 from ..privacy.statement.parts import Origin, StatedBound
 from . import pricing
+from .asks import Ask
 from .books import Books
-from .pricing import Ask
 from .question import Question, Scale
 from .questions.gradients import GradientSum
 from .rows.persons import of_person

@@ -30,7 +30,6 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
 from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, Exponential
@@ -40,16 +39,19 @@ from ..privacy.promise import Promise
 from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import pricing
+from .asks import Ask, as_asks
 from .books import Books
-from .bounds import Bounds, adds_by_person, cap_of
+from .bounds import Bounds, adds_by_person
 from .choices import by_decisions as decisions
 from .choices import by_function as choice_by_function
 from .choices import choice
 from .choices.by_function import Score
+from .contests import Context, contest_of
 from .journal import listening
 from .journal.journal import Journal
 from .journal.log import Entry
-from .pricing import Ask, Deciding
+from .pricing import Deciding
+from .public_side import PublicSide
 from .question import Question
 from .questions.attached import Attached
 from .questions.attached_codes import AttachedCodes, given_codes
@@ -59,6 +61,9 @@ from .quiet.calls import Troubles
 from .refusals import (
     need_type,
     require_all_kept,
+    require_ended,
+    require_kinds,
+    require_scales,
     require_shape,
     require_unit,
     require_weights,
@@ -68,12 +73,11 @@ from .rounds import Rounds, unclipped
 from .rows.block import Block, Drawn
 from .rows.public_facts import public_facts
 from .rows.public_table import PublicTable, public_table
-from .rows.rows import MOST_ROWS, Rows
+from .rows.rows import Rows
 from .rows.sampling import FULL, Batch, Part, Poisson
-from .totals import public_scale
 
 
-class Curator:
+class Curator(PublicSide):
     """The only holder of rows: it answers bounded questions about them with noise, and logs what
     each answer cost.
 
@@ -108,20 +112,7 @@ class Curator:
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
     ) -> None:
-        need_type(
-            "rows",
-            rows,
-            Rows,
-            "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).",
-        )
-        need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
-        if rows.is_elsewhere:
-            remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
-            raise InputError(
-                complaint(
-                    expected="rows that are here", of="rows", got="another holder's", remedy=remedy
-                )
-            )
+        require_kinds(rows, promise)
         self.promise = promise
         self.layout = rows.layout
         self._rows = rows
@@ -169,50 +160,12 @@ class Curator:
         self.journal, self.log = books.journal, books.log
         listening.open_book(rows)
 
-    # -- what is public ----------------------------------------------------------------------------
-
-    @property
-    def public_rows(self) -> int:
-        """The number of rows that averages divide by: the true one where it is public, else the one
-        given or released."""
-        if self._public_rows is not None:
-            return self._public_rows
-        if self.promise.rows_are_public or not self.promise.is_private:
-            return self._rows.exact_count
-        raise PrivacyError(
-            complaint(
-                expected="a public number of rows",
-                of="public_rows",
-                got=None,
-                remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) "
-                "first.",
-            )
-        )
-
     def buy_rows(self, multiplier: float) -> int:
         """One noisy count of the rows (of their weights, where they have weights), at least 1, kept
         as `public_rows`."""
         ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
         self._public_rows = max(1, round(float(count)))
         return self._public_rows
-
-    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
-        """The cells of the rows' sensitive columns: public values only."""
-        return self._rows.cells(mode, names)
-
-    @property
-    def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
-        """Scale and shift of each `rescale` so far, in turn: public or released values, never the
-        rows'."""
-        return self._scalings
-
-    def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
-        """The event that `answer` would log, for plans."""
-        return pricing.describe(asks, self.layout, self.promise, batch, max_sample_weight=self._cap)
-
-    def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
-        """The event that `choose` would log, for plans."""
-        return pricing.describe_choice(question, epsilon, self.promise)
 
     def describe_range(
         self, question: Question | Sequence[Question], score: Score
@@ -237,7 +190,7 @@ class Curator:
         Questions that do not read what is protected are answered exactly, for free, whatever their
         multiplier.
         """
-        asked = pricing.as_asks(asks)
+        asked = as_asks(asks)
         wanted = [self._rounds.heard(ask) for ask in asked]
         pricing.check_batch(batch, self.promise)
         if isinstance(batch, Part):
@@ -322,43 +275,10 @@ class Curator:
     ) -> choice.ExponentialMechanism | choice_by_function.FunctionContest:
         """Scores and their range; what is wrong with weights, costs or slopes is an error before
         anything is charged."""
-        question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
-        for name, given, fits in (
-            ("cell_weights", cell_weights, losses),
-            ("costs", costs, not losses),
-        ):
-            if given is not None and (score is not None or not fits):
-                remedy = (
-                    "Losses are weighed by cell_weights, decisions have costs, and a score stands "
-                    "alone."
-                )
-                raise InputError(
-                    complaint(
-                        expected=f"none, for {question.name}", of=name, got=given, remedy=remedy
-                    )
-                )
-        if score is not None:
-            need_type("score", score, Score, "Pass Score(function, lowest, highest).")
-        most, n = (
-            rows.exact_count
-            if self.promise.features_are_public or self.promise.rows_are_public
-            else MOST_ROWS,
-            self._threads,
+        context = Context(
+            self._rows, self.promise, self._bounds, self._decided, self._troubles, self._threads
         )
-        if not isinstance(question, GroupLosses):
-            deciding, cap = cast(tuple[Deciding, ...], asked), self._bounds.cap
-            table = decisions.Table(deciding, self._decided, rows, cap, n)
-            if score is not None:
-                return decisions.by_score(table, score, self.promise, most, self._troubles)
-            return decisions.by_decisions(table, costs, self.promise, most)
-        scales = self._bounds.scales(Ask(question, 1.0))
-        scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
-        if score is not None:
-            head = (question, score, scale, rows, self.promise, self._troubles)
-            return choice_by_function.by_losses(*head, most_rows=most, threads=n)
-        return choice.by_losses(
-            question, cell_weights, scale, rows, self.promise, most_rows=most, threads=n
-        )
+        return contest_of(context, asked, cell_weights, costs, score)
 
     def attach(
         self,
@@ -414,20 +334,7 @@ class Curator:
         this fail; rows with sparse numbers are refused.
         """
         scale, shift = (np.array(values, np.float64) for values in (scale, shift))
-        wanted = (self.layout.numbers,)
-        if (
-            scale.shape != wanted
-            or shift.shape != wanted
-            or not np.isfinite([scale, shift]).all()
-            or not (scale > 0).all()
-        ):
-            expected = f"{wanted[0]} finite numbers each, scales above 0"
-            remedy = "Make them from an answer to NumberMoments."
-            raise InputError(
-                complaint(
-                    expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy
-                )
-            )
+        require_scales(scale, shift, self.layout.numbers)
         self._rows = self._rows.rescaled(scale, shift)
         for values in (scale, shift):
             values.setflags(write=False)
@@ -455,16 +362,7 @@ class Curator:
     def trouble(self) -> tuple[str, ...]:
         """What went wrong inside user code. For the data holder, once the run has ended: it may
         depend on private rows."""
-        if self._books.budget.is_open:
-            raise PrivacyError(
-                complaint(
-                    expected="a run that has ended",
-                    of="trouble",
-                    got="one that goes on",
-                    remedy="An error may depend on one private row: call finish(), or close(), "
-                    "first.",
-                )
-            )
+        require_ended(self._books.budget.is_open)
         return tuple(self._troubles)
 
     def finish(self) -> Event:
@@ -485,10 +383,6 @@ class Curator:
         return self._books.statement(not_covered, tuning, earlier_releases, groups)
 
     # -- inside ------------------------------------------------------------------------------------
-
-    @property
-    def _cap(self) -> float | None:
-        return cap_of(self._rows, self.promise)
 
     def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn]:
         """The rows that are asked. Many models share a Poisson batch, so it comes from the first

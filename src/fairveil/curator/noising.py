@@ -17,7 +17,7 @@ import numpy as np
 from .._types import Floats, Ints
 from ..privacy.noise.samplers import Gaussians, Stream
 from ..privacy.noise.sources import NoiseSource
-from .pricing import Ask
+from .asks import Ask
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices
 from .rows.threads import beside

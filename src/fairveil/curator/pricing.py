@@ -13,9 +13,7 @@ Guarantees (tests/curator/test_curator_pricing.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +38,7 @@ from ..privacy.events import (
 )
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
+from .asks import Ask, as_asks
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
@@ -53,131 +52,6 @@ from .totals.person_pass import scale_of_gradient
 from .totals.public_scale import needs_rows
 
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
-NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
-# beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
-LARGEST_MULTIPLIER = 2.0**18
-
-
-@dataclass(frozen=True, eq=False)
-class Ask:
-    """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets).
-
-    `column`: of which sensitive column the question's cells are. A person is in one cell of each
-    column, so where noise differs by cell releases over cells of one column add up cell by cell,
-    and several columns' worst cells add up: see `PerCell`.
-    """
-
-    question: Question
-    multiplier: Any
-    noise: str = "gaussian"
-    column: int = 0
-
-    def __post_init__(self) -> None:
-        if self.noise not in NOISES:
-            _checks.one_of(NOISES, noise=self.noise)
-        if self.column != 0:
-            _checks.normalise(self, column=_checks.whole(column=self.column))
-        if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
-            return
-        if (
-            isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray)
-            and np.ndim(self.multiplier) == 0
-        ):
-            _checks.normalise(self, multiplier=float(self.multiplier))
-        if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
-            return
-        try:
-            values = (
-                np.empty(0)
-                if isinstance(self.multiplier, str)
-                else np.atleast_1d(np.asarray(self.multiplier, np.float64))
-            )
-        except (TypeError, ValueError):
-            values = np.empty(0)
-        zero = bool((values == 0).all())
-        if (
-            values.ndim != 1
-            or not values.size
-            or not (zero or (values > 0).all())
-            or not (values <= LARGEST_MULTIPLIER).all()
-        ):
-            raise InputError(
-                complaint(
-                    expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",
-                    of="multiplier",
-                    got=self.multiplier,
-                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a "
-                    "guarantee.",
-                )
-            )
-
-    def about(self, question: Question) -> Ask:
-        """The same price for a question of the same key (`GradientSum.at`,
-        `PredictionHistogram.at`): a round of a run."""
-        if question.key is not self.question.key:
-            raise InputError(
-                complaint(
-                    expected="a question made by `at`",
-                    of="question",
-                    got=question.name,
-                    remedy="Make a new Ask.",
-                )
-            )
-        other = object.__new__(Ask)
-        other.__dict__.update(self.__dict__, question=question, key=self.key)
-        return other
-
-    @property
-    def is_exact(self) -> bool:
-        """Multiplier 0: no noise is asked for."""
-        return bool((np.asarray(self.multiplier) == 0).all())
-
-    @cached_property
-    def key(self) -> tuple[Hashable, ...]:
-        """All that the ask's event and bound depend on."""
-        vector = self.by_cell
-        multiplier = self.multiplier if vector is None else tuple(vector.tolist())
-        return (*self.question.key, self.noise, multiplier, self.column)
-
-    @property
-    def by_cell(self) -> Floats | None:
-        """The vector of multipliers, when there is one."""
-        if isinstance(self.multiplier, float):
-            return None
-        values = np.asarray(self.multiplier, np.float64)
-        return values if values.ndim == 1 else None
-
-    @property
-    def order(self) -> int:
-        """The norm that the noise asks for."""
-        return 1 if self.noise == "discrete-laplace" else 2
-
-
-def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
-    """Asks, from themselves or from pairs (question, multiplier)."""
-    out: list[Ask] = []
-    given: Iterable[object] = asks
-    for ask in given:
-        if isinstance(ask, Ask):
-            out.append(ask)
-        elif isinstance(ask, tuple) and len(ask) == 2 and isinstance(ask[0], Question):
-            out.append(Ask(*ask))
-        else:
-            remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
-            got = type(ask).__name__
-            raise InputError(
-                complaint(
-                    expected="pairs (question, multiplier), or Asks",
-                    of="asks",
-                    got=got,
-                    remedy=remedy,
-                )
-            )
-    if not out:
-        raise InputError(
-            complaint(expected="at least one question", of="asks", got=[], remedy="Ask something.")
-        )
-    return out
 
 
 def check_batch(batch: object, promise: Promise) -> None:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from .._types import Floats
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from .pricing import Ask
+from .asks import Ask
 from .rows.block import lines_of
 from .rows.rows import Rows
 from .totals.passes import check_labels
@@ -135,5 +138,65 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
                 of="answer",
                 got=ask.question.models,
                 remedy="Give one noise source a model, or one for all.",
+            )
+        )
+
+
+def require_kinds(rows: object, promise: object) -> None:
+    """Rows of this process, and a guarantee."""
+    need_type(
+        "rows",
+        rows,
+        Rows,
+        "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).",
+    )
+    need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
+    if isinstance(rows, Rows) and rows.is_elsewhere:
+        remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
+        raise InputError(
+            complaint(
+                expected="rows that are here", of="rows", got="another holder's", remedy=remedy
+            )
+        )
+
+
+def no_public_rows() -> PrivacyError:
+    """Averages divide by a number that nobody stated and that is private."""
+    return PrivacyError(
+        complaint(
+            expected="a public number of rows",
+            of="public_rows",
+            got=None,
+            remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) "
+            "first.",
+        )
+    )
+
+
+def require_ended(is_open: bool) -> None:
+    """What went wrong inside user code is told once a run has ended."""
+    if is_open:
+        remedy = "An error may depend on one private row: call finish(), or close(), first."
+        raise PrivacyError(
+            complaint(
+                expected="a run that has ended", of="trouble", got="one that goes on", remedy=remedy
+            )
+        )
+
+
+def require_scales(scale: Floats, shift: Floats, numbers: int) -> None:
+    """A scale above 0, and a shift, for each number."""
+    wanted = (numbers,)
+    if (
+        scale.shape != wanted
+        or shift.shape != wanted
+        or not np.isfinite([scale, shift]).all()
+        or not (scale > 0).all()
+    ):
+        expected = f"{wanted[0]} finite numbers each, scales above 0"
+        remedy = "Make them from an answer to NumberMoments."
+        raise InputError(
+            complaint(
+                expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy
             )
         )

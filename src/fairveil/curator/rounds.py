@@ -20,10 +20,10 @@ from ..privacy.events import OnPart
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from . import noising, pricing
+from .asks import Ask
 from .books import Books
 from .bounds import Bounds
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
-from .pricing import Ask
 from .question import Question, Scale
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.gradients import GradientSum

@@ -33,20 +33,20 @@ from ..errors import InputError, JoinError, SchemaError, complaint
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
 from ..privacy.statement.parts import READ_FROM_DATA, PublicFact
-from ..tables.raw import Listed, Plain, Raw, is_missing
+from ..tables.raw import Listed, Plain, Raw
 from . import csv_files, parquet_files, sql
 from .coding import Place as Cell
 from .coding import category_codes
 from .encoded import BLOCK_ROWS, EncodedRows
 from .encoding import Encoding
 from .files import PathLike
+from .joined_ids import ids_of, require_once
 from .opening import delimiter_of, kind_of
 from .store import open_store
 from .streamed import Chunk, Reader, rows_of
 
 UNMATCHED = ("group", "drop")
 ATTRIBUTE = "the attribute's table"
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class Joining:
         first = 0
         for chunk in reader.chunks():
             found = ids_of(chunk.columns[self.id], "the table", self.id, first)
-            _require_once(found, seen, "the table", first)
+            require_once(found, seen, "the table", first)
             first += chunk.rows
             yield self.attribute.at(found), chunk
 
@@ -331,7 +331,7 @@ def _read(reader: Reader, schema: Schema, id: str) -> Attribute:
     parts: list[npt.NDArray[np.int32]] = []
     for chunk in reader.chunks():
         found = ids_of(chunk.columns[id], ATTRIBUTE, id, len(ids))
-        _require_once(found, places, ATTRIBUTE, len(ids))
+        require_once(found, places, ATTRIBUTE, len(ids))
         parts.append(_codes(chunk.columns, schema, first=len(ids), text=chunk.text))
         ids += found
     codes = np.concatenate([np.empty((len(schema.sensitive), 0), np.int32), *parts], axis=1)
@@ -354,55 +354,6 @@ def _codes(
             )
         )
     return np.stack(lines)
-
-
-def ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
-    """Ids as texts: guarantee 2."""
-    if isinstance(raw, Listed):
-        texts = [_text(value) for value in raw.values]
-        found = [texts[at] if at >= 0 else None for at in raw.at.tolist()]
-    else:
-        found = [_text(value) for value in raw.values.tolist()]
-        if raw.null is not None:
-            found = [
-                None if null else one for one, null in zip(found, raw.null.tolist(), strict=True)
-            ]
-    if None in found:
-        rows = [first + at + 1 for at, one in enumerate(found) if one is None][:SHOWN]
-        remedy = "Give every row an id: a text, or a whole number."
-        got = f"none in row {', '.join(map(str, rows))}"
-        raise JoinError(
-            complaint(
-                expected=f"an id in column {column!r}", of=of, got=got, remedy=remedy, quote=False
-            )
-        )
-    return [one for one in found if one is not None]
-
-
-def _text(value: object) -> str | None:
-    """One id, or None for what is none."""
-    if isinstance(value, str):
-        return value.strip() or None
-    if is_missing(value) or isinstance(value, bool | float):
-        return None
-    return str(value) if isinstance(value, int | np.integer) else None
-
-
-def _require_once(found: Sequence[str], seen: set[str], of: str, first: int) -> None:
-    """An id that came before is refused, by the numbers of its rows alone."""
-    twice = []
-    for at, one in enumerate(found):
-        if one in seen:
-            twice.append(first + at + 1)
-        seen.add(one)
-    if twice:
-        remedy = (
-            "Keep one row a person in either table: a second one would move two rows by one entry."
-        )
-        got = f"one that came before in row {', '.join(map(str, twice[:SHOWN]))}"
-        raise JoinError(
-            complaint(expected="each id once", of=of, got=got, remedy=remedy, quote=False)
-        )
 
 
 def _of(raw: Raw, chosen: npt.NDArray[np.bool_]) -> Raw:

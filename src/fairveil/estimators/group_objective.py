@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,25 +15,24 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
 from ..errors import ConstraintNotMet, InputError, complaint
-from ..facts import Cells, RowLayout, RowSource, Schema
+from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.group_objective.descent import plan_descent
 from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
-from ..learning.group_objective.plan import ROUNDS, plan_loop, plan_public
+from ..learning.group_objective.plan import plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
 from ..learning.group_objective.worst_group import plan_worst_group
-from ..learning.oracles.choosing import Choice, Class, Each, Labellings, directions, thresholds
-from ..learning.oracles.oracle import Oracle
-from ..learning.oracles.regression import Regression
+from ..learning.oracles.choosing import Each
+from ..learning.oracles.classes import Class, thresholds
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, forget_certificate
+from .choosing.group_choices import GroupChoices
 from .faces import blind
 from .faces.blind import Blindly
-from .faces.mixtures import Search, found_by, probabilities, weights_given
+from .faces.mixtures import Search, found_by, probabilities
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.publish import statement_of
@@ -42,16 +40,13 @@ from .fitting.requirements import said
 from .fitting.running import journal_in, run
 from .mixing import (
     MixingClassifier,
-    candidates_of,
-    descent_of,
     model_of,
     rule_of,
     shares_of,
     told_of,
 )
-from .reading import additive, cautions, inputs, units
+from .reading import additive, inputs, units
 from .reading.carried import groups_of
-from .reading.cautions import Numbers
 from .reading.elsewhere import refuse_functions
 from .reading.training import Training
 from .reading.unread import Read
@@ -66,9 +61,6 @@ METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
 
 
 LOSSES = ("zero_one", "log")
-
-
-NAMED = ("thresholds", "directions", "labellings")
 
 
 class GroupObjectiveClassifier(MixingClassifier):
@@ -361,7 +353,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         opening, cells, search = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
         )
-        training, listed = opening.training, self._listed()
+        training, listed = opening.training, self._chooses.listed()
         found, curator = run(
             opening,
             search.plan,
@@ -403,7 +395,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
             constraint = constraint.of_decisions()
         self._refuse_idle()
-        scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
         ways = promises.ways_of(
             self.schema,
             self.sensitive_as_feature,
@@ -415,7 +407,9 @@ class GroupObjectiveClassifier(MixingClassifier):
             whose=whose,
         )
         training = read(ways)
-        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers(promise))
+        opening = Opening.of(
+            self, promise, ledger, training, numbers=self._chooses.numbers(promise)
+        )
         rows = training.rows
         cells = _cells(objective, constraint, training)
         problem = Problem.of(
@@ -431,7 +425,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         return (
             opening,
             cells,
-            self._planned(problem, self._class(training, self._listed(), X), training),
+            self._planned(problem, self._class(training, X), training),
         )
 
     def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
@@ -519,65 +513,16 @@ class GroupObjectiveClassifier(MixingClassifier):
         of_loss = f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way
         unused.refuse(self._solver, idle | {"oracle": listed or of_loss, "clip": listed})
 
-    def _listed(self) -> tuple[Any, ...]:
-        """The classifiers given as decisions; none for rules by name or by weights."""
-        if self.decisions is None or isinstance(self.decisions, np.ndarray):
-            return ()
-        if isinstance(self.decisions, str):
-            _checks.one_of(NAMED, decisions=self.decisions)
-            return ()
-        return candidates_of(
-            self.decisions, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights")
-        )
+    @property
+    def _chooses(self) -> GroupChoices:
+        none = self.method == "exponential"  # it has no oracle
+        solver = LinearOracle() if none else self._solver
+        return GroupChoices(self.method, self.loss, self.decisions, self.schema, solver)
 
-    def _needs_scale(self, promise: Promise, X: TableLike) -> bool:
-        """Whether cuts and steps of fixed size meet public numbers in any units: these are then
-        scaled by themselves."""
-        named = (
-            self.decisions in ("thresholds", "directions")
-            if isinstance(self.decisions, str)
-            else self.decisions is None
-        )
-        meets = named and (
-            self.method == "exponential"
-            or self.decisions is not None
-            or not self._regresses(promise)
-        )
-        return (
-            meets
-            and promise.protects == "sensitive_features"
-            and self.schema is None
-            and not isinstance(X, RowSource)
-        )
-
-    def _numbers(self, promise: Promise) -> Numbers:
-        """How the search takes numbers; weights that were handed in are in the caller's units."""
-        if self.decisions is not None and not (
-            isinstance(self.decisions, str) and self.decisions != "labellings"
-        ):
-            return "unread"
-        cut = self.method == "exponential" or self.decisions is not None
-        return (
-            "as given"
-            if cut or self.loss != "zero_one" or not self._regresses(promise)
-            else "scaled"
-        )
-
-    def _class(self, training: Training, listed: Sequence[Any], X: TableLike) -> Class | None:
+    def _class(self, training: Training, X: TableLike) -> Class | None:
         """The finite list of decisions, if there is one."""
-        layout = training.rows.layout
-        if listed:
-            return self._decided_by(listed, training, X)
-        if isinstance(self.decisions, np.ndarray):
-            return weights_given(self.decisions, training)
-        if self.decisions is None:
-            return None
-        named: dict[str, Callable[[RowLayout], Class]] = {
-            "thresholds": thresholds,
-            "directions": directions,
-            "labellings": Labellings,
-        }
-        return named[str(self.decisions)](layout)
+        listed = self._chooses.listed()
+        return self._decided_by(listed, training, X) if listed else self._chooses.of(training)
 
     def _planned(self, problem: Problem, of: Class | None, training: Training) -> Search:
         """The search, planned and priced."""
@@ -609,7 +554,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             return plan_sampling(problem, among, **options)
         problem.require_convex()
         how = "frank-wolfe" if self.method == "frank-wolfe" else None
-        oracle, rounds = self._oracle(of, problem, training), self._solver.rounds
+        oracle, rounds = self._chooses.oracle(of, problem, training), self._solver.rounds
         if isinstance(oracle, Each):
             rounds = oracle.of.size
         if isinstance(oracle, Responses):
@@ -632,42 +577,6 @@ class GroupObjectiveClassifier(MixingClassifier):
                     remedy=remedy,
                 )
             )
-
-    def _oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle[Any]:
-        """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was
-        asked for."""
-        clip, ground = self._solver.clip, problem.ground
-        if of is not None:
-            short = self.method == "linear-oracle" and of.size <= (self._solver.rounds or ROUNDS)
-            return Each(of) if short and not ground.is_exact else Choice(of)
-        if self._responds(problem):
-            return Responses(Regression(clip))
-        if self._regresses(
-            ground.promise, ground.classes, cautions.are_few_and_unbounded(training)
-        ):
-            return Regression(clip)
-        return descent_of(ground.promise, training, clip)
-
-    def _responds(self, problem: Problem) -> bool:
-        """Whether rules are searched on public rows. One sum of losses and nothing else is what one
-        regression answers."""
-        if self._solver.oracle is not None:
-            return self._solver.oracle == "responses"
-        return (
-            self.method == "linear-oracle"
-            and problem.ground.sees_features
-            and not problem.is_linear
-        )
-
-    def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
-        """Whether the oracle regresses costs. A private descent aims at the error first, which with
-        many classes is far from most objectives; of rows that are longer than its clip it hears
-        little but signs. The sums of the regression have the noise of the longest row, which grows
-        with their width."""
-        usual = promise.features_are_public or classes > 2 or unbounded
-        return self._solver.oracle in ("regression", "responses") or (
-            self._solver.oracle is None and usual
-        )
 
     def _set_found(
         self,

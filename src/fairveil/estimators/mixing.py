@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
-from ..learning.oracles.choosing import AttachedRule, Listed
+from ..learning.oracles.classes import AttachedRule, Listed
 from ..learning.oracles.descent import Begun, Descent
 from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
@@ -27,7 +27,8 @@ from .reading.columns import read_labels
 from .reading.inputs import weights_of
 from .reading.training import Training
 from .wrapped import bases
-from .wrapped.decided import codes_of, in_blocks, names_of, unheard, without
+from .wrapped.base_columns import names_of, without
+from .wrapped.decided import codes_of, in_blocks, unheard
 
 MADE_ELSEWHERE = (
     "the candidates: it is assumed that they were made without these rows, or without what is "

@@ -13,26 +13,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet, InputError, complaint
-from ..facts import Cells, RowBlock, RowSource, Schema
+from ..errors import ConstraintNotMet
+from ..facts import Cells, RowBlock, Schema
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.game.bounds import Guarantee
 from ..learning.game.equilibrium import Equilibrium
 from ..learning.game.game import Game, play
 from ..learning.game.plan import plan
 from ..learning.lagrangian.program import Choice as HistogramCache
-from ..learning.oracles.choosing import Choice, Labellings, thresholds
 from ..learning.oracles.ground import GameInstance
-from ..learning.oracles.oracle import Oracle
-from ..learning.oracles.regression import Regression
-from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState, draw_codes
-from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, forget_certificate
+from .choosing.game_choices import GameChoices
 from .descending import cells_of
 from .faces import blind
 from .faces.blind import Blindly
@@ -44,15 +39,12 @@ from .fitting.running import journal_in, run
 from .handed import words_of
 from .mixing import (
     MixingClassifier,
-    candidates_of,
-    descent_of,
     model_of,
     rule_of,
     shares_of,
     told_of,
 )
-from .reading import additive, cautions, inputs, units
-from .reading.cautions import Numbers
+from .reading import additive, inputs, units
 from .reading.columns import names_in
 from .reading.training import Training
 from .reading.unread import Read
@@ -62,10 +54,9 @@ from .settings.face import renamed
 from .settings.keeping import SetAside
 from .settings.oracles import OracleGame
 from .settings.setting import knobs
-from .wrapped.decided import group_ids
+from .wrapped.grouping import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
-ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 
 
 class OracleGameClassifier(MixingClassifier):
@@ -351,7 +342,7 @@ class OracleGameClassifier(MixingClassifier):
         outcome, curator = run(
             opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal
         )
-        training, listed = opening.training, self._listed()
+        training, listed = opening.training, self._chooses.listed()
         statement = statement_of(
             curator,
             training,
@@ -383,23 +374,8 @@ class OracleGameClassifier(MixingClassifier):
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = self._solver.confidence
-        if self.oracle is not None:
-            _checks.one_of(ORACLES, oracle=self.oracle)
-        chooses, released = (
-            self.oracle == "exponential",
-            self.oracle in (None, "responses", "regression", "descent"),
-        )
-        with_oracle = (
-            "unless oracle='exponential'" if self.oracle is None else f"with oracle={self.oracle!r}"
-        )
-        unused.refuse(
-            self._solver,
-            {
-                "candidates": None if chooses else with_oracle,
-                "clip": None if released else with_oracle,
-            },
-        )
-        scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        unused.refuse(self._solver, self._chooses.idle())
+        scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
         ways = promises.ways_of(
             self.schema,
             self.sensitive_as_feature,
@@ -411,7 +387,7 @@ class OracleGameClassifier(MixingClassifier):
             whose=whose,
         )
         training = read(ways)
-        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
+        opening = Opening.of(self, promise, ledger, training, numbers=self._chooses.numbers())
         promises.require_groups(notions, training)
         cells = cells_of(notions, training)
         ground = GameInstance.of(
@@ -423,9 +399,12 @@ class OracleGameClassifier(MixingClassifier):
             max_sample_weight=opening.max_sample_weight,
             group_aware=bool(self._solver.group_aware),
         )
+        listed = self._chooses.listed()
         game = plan(
             ground,
-            self._oracle(ground, training, self._listed(), X),
+            self._chooses.oracle(
+                ground, training, self._decided_by(listed, training, X) if listed else None
+            ),
             dual_bound=self.dual_bound,
             rounds=self.rounds,
             confidence=confidence,
@@ -561,75 +540,9 @@ class OracleGameClassifier(MixingClassifier):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _named(self, promise: Promise, training: Training) -> str:
-        """The oracle by its name; None: what errs least under the protection at hand."""
-        if self.oracle is not None:
-            return self.oracle
-        if self._solver.group_aware or (
-            not promise.features_are_public and cautions.are_few_and_unbounded(training)
-        ):
-            return "regression"
-        return "responses" if promise.features_are_public else "descent"
-
-    def _needs_scale(self, promise: Promise, X: TableLike) -> bool:
-        """Whether cuts and steps of fixed size meet public numbers in any units: these are then
-        scaled by themselves."""
-        meets = self.oracle == "descent" or (
-            self.oracle == "exponential" and isinstance(self._solver.candidates, str)
-        )
-        return (
-            meets
-            and promise.protects == "sensitive_features"
-            and self.schema is None
-            and not isinstance(X, RowSource)
-        )
-
-    def _numbers(self) -> Numbers:
-        """How the oracle takes numbers; labellings are cuts of scores, and other people's
-        classifiers scale for themselves."""
-        if self.oracle == "labellings" or (
-            self.oracle == "exponential" and not isinstance(self._solver.candidates, str)
-        ):
-            return "unread"
-        return "scaled" if self.oracle in (None, "regression", "responses") else "as given"
-
-    def _listed(self) -> tuple[Any, ...]:
-        """The classifiers given as candidates; none for a class by name."""
-        if self.oracle != "exponential" or isinstance(self._solver.candidates, str):
-            given = self._solver.candidates
-            _checks.one_of(
-                ("thresholds",), candidates=given if isinstance(given, str) else "thresholds"
-            )
-            return ()
-        listed = candidates_of(self._solver.candidates, of="candidates", words=("'thresholds'",))
-        if self._solver.group_aware:
-            remedy = (
-                "A list of classifiers is played as it is, without rules that read the group: "
-                "leave group_aware=False."
-            )
-            raise InputError(
-                complaint(
-                    expected="'thresholds', with group_aware=True",
-                    of="candidates",
-                    got="a list",
-                    remedy=remedy,
-                )
-            )
-        return listed
-
-    def _oracle(
-        self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: TableLike
-    ) -> Oracle[Any]:
-        oracle, clip = self._named(ground.promise, training), self._solver.clip
-        if oracle in ("responses", "regression"):
-            return Responses(Regression(clip)) if oracle == "responses" else Regression(clip)
-        if oracle == "descent":
-            return descent_of(ground.promise, training, clip)
-        if self.oracle == "labellings":
-            return Choice(Labellings(ground.layout))
-        if not listed:
-            return Choice(thresholds(ground.layout))
-        return Choice(self._decided_by(listed, training, X))
+    @property
+    def _chooses(self) -> GameChoices:
+        return GameChoices(self.oracle, self.schema, self._solver)
 
     def _publish(
         self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None

@@ -14,7 +14,7 @@ from ..errors import ConstraintNotMet
 from ..facts import Cells, Schema
 from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
-from ..learning.lagrangian import plan as plans
+from ..learning.lagrangian import planning
 from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
 from ..models.model import RandomState
@@ -337,7 +337,7 @@ class RateConstrainedClassifier(DescentClassifier):
         notions: list[Notion],
         facts: dict[str, Any],
     ) -> Planned:
-        plan = plans.make(promise, training.rows.layout, cells, notions, **facts)
+        plan = planning.make(promise, training.rows.layout, cells, notions, **facts)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
         if plan.skeleton is None:
             return LinearDescent(plan, bounds)

@@ -25,7 +25,8 @@ from ..estimators.faces.linear import LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
 from ..estimators.oracle_game import OracleGameClassifier
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
-from ..estimators.post_processing.parity_post_processor import CLOSE, ParityPostProcessor
+from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
+from ..estimators.post_processing.simplex import CLOSE
 from ..estimators.released.classifier import ReleasedClassifier
 from ..estimators.wrapped import answers as base_answers
 from ..estimators.wrapped import bases

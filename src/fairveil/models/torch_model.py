@@ -18,7 +18,8 @@ from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout
 from .linear import as_block, is_sparse
 from .model import Parts, ScoredModel, fixed_array, known_classes
-from .torch_network import Skeleton, check_module, row_major
+from .torch_checks import check_module
+from .torch_network import Skeleton, row_major
 
 
 @dataclass(frozen=True, eq=False, init=False)

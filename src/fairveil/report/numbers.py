@@ -20,7 +20,8 @@ from ..figures.words import (
     gap_title,
 )
 from ..privacy.statement.checks import versions_now
-from ..privacy.statement.words import HEADS, MOST_RELEASES, items, table
+from ..privacy.statement.mechanism_words import HEADS, MOST_RELEASES, table
+from ..privacy.statement.words import items
 from .baselines import against_constant
 from .contents import Baselines, Certainty, GroupSection, Payments, ReportContents
 from .first_lines import first_lines, warnings

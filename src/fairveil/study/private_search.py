@@ -42,17 +42,8 @@ from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import search_floor, search_price
-from .search_fits import (
-    COUNTED,
-    FLOOR,
-    Fits,
-    Rows,
-    Run,
-    candidates_of,
-    parts_of,
-    refuse_elsewhere,
-    split,
-)
+from .search_candidates import candidates_of, parts_of
+from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, refuse_elsewhere, split
 from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fairveil.errors import DataNotFoundError, InputError, LedgerError
-from fairveil.privacy.ledger.stores import sqlite
+from fairveil.privacy.ledger.stores import sqlite, sqlite_file
 from fairveil.privacy.ledger.stores.entries import Entry
 from fairveil.privacy.ledger.stores.opening import store_of
 from fairveil.privacy.ledger.stores.sqlite import SQLiteStore
@@ -255,7 +255,7 @@ def test_the_log_is_copied_only_while_nobody_may_write(
     tmp_path: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "LONG_LOG", 100_000)
-    monkeypatch.setattr(sqlite, "SHORT_LOG", 50_000)
+    monkeypatch.setattr(sqlite_file, "SHORT_LOG", 50_000)
     path = tmp_path / "budget.db"
     store = begun(path, line)
     tried, sizes = [], []

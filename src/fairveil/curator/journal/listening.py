@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from ..._types import Floats
-from ..pricing import Ask
+from ..asks import Ask
 from ..rows.rows import Rows
 from ..rows.sampling import Batch
 

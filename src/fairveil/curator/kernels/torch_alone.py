@@ -37,7 +37,7 @@ import torch
 
 from ..._types import Ints, Singles
 from ...models.torch_network import Skeleton, probes
-from .torch_layers import Built, Looked, Part, Product
+from .torch_parts import Built, Looked, Part, Product
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import ROW_BY_ROW, Way
 

@@ -43,7 +43,7 @@ from ..._types import Floats, Ints, Singles
 from ...models.torch_network import Skeleton
 from ..quiet.calls import Troubles, quietly
 from .torch_alone import Method, settle, state
-from .torch_layers import Built, Part
+from .torch_parts import Built, Part
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import Way, ways_of
 

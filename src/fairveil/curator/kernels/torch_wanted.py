@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..._types import Array, Floats, Ints
-from .torch_layers import Part, Scratch
+from .torch_parts import Part, Scratch
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ import torch
 
 from ...models.torch_network import Skeleton, probes
 from .torch_aligned import Aligned
-from .torch_layers import Built, Call, Layer, Part, Scratch, captured, layers_of
+from .torch_layers import Call, Layer, captured, layers_of
+from .torch_parts import Built, Part, Scratch
 
 AGREE = 1e-3  # relative, of float32 gradients found in two ways
 ROW_BY_ROW = "row by row"

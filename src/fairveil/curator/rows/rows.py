@@ -10,35 +10,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
-from ...errors import InputError, PrivacyError, complaint
-from ...facts import Cells, RowBlock, RowLayout, RowSource
+from ...errors import InputError, complaint
+from ...facts import Cells, RowBlock, RowSource
 from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import Table
 from .block import Block, Drawn, prepare
+from .layouts import cells_of, offsets_of
+from .mapping import mapped
+from .refusals import refuse_change, refuse_scattered, refuse_sparse, require_alike, require_few
 from .sampling import Part, public_order
 
 # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
-MOST_ROWS = 1 << 33
-# bytes of rows that are kept a second time, part by part: a knob of speed only
 MOST_GATHERED = 1 << 29
-
-
-def require_few(rows: int) -> None:
-    """Refuse more rows than exact sums can hold: told as soon as it is known."""
-    if rows > MOST_ROWS:
-        remedy = "Sums are exact up to there; split the table over several curators."
-        raise InputError(
-            complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy)
-        )
 
 
 class Rows:
@@ -97,17 +88,7 @@ class Rows:
             told.append(raw.persons)
             if self._kept is not None:
                 self._kept.append(block)
-        for name, found in (("weights", weighted), ("labels", labelled)):
-            if len(found) > 1:
-                remedy = "Write ones where a row counts once; give every block its labels."
-                raise InputError(
-                    complaint(
-                        expected=f"{name} in all blocks or in none",
-                        of="rows",
-                        got="some",
-                        remedy=remedy,
-                    )
-                )
+        require_alike(weights=weighted, labels=labelled)
         self.weighted = True in weighted
         self.labelled = False not in labelled
         self.adds_by_person = False  # gradients, before they are clipped
@@ -123,19 +104,7 @@ class Rows:
             units = np.concatenate(told)  # type: ignore[arg-type]  # all blocks have them
         if units is not None:
             if not in_memory:
-                remedy = (
-                    "A person's rows may lie in any block: write a coded store, "
-                    "data.encode(source, schema, out)."
-                )
-                got = "streamed rows, not grouped"
-                raise InputError(
-                    complaint(
-                        expected="rows in memory or in a coded store",
-                        of="unit",
-                        got=got,
-                        remedy=remedy,
-                    )
-                )
+                refuse_scattered()
             self._persons = persons.persons_of(units, self._starts[-1])
 
     @classmethod
@@ -287,27 +256,7 @@ class Rows:
 
     def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of all sensitive columns, or of those named."""
-        names = tuple(
-            self.layout.sensitive_names
-            if names is None
-            else (names,)
-            if isinstance(names, str)
-            else names
-        )
-        try:
-            columns = tuple(
-                self.layout.sensitive[self.layout.sensitive_names.index(name)] for name in names
-            )
-        except ValueError:
-            raise InputError(
-                complaint(
-                    expected=f"names among {self.layout.sensitive_names}",
-                    of="sensitive columns",
-                    got=names,
-                    remedy="Give the sensitive columns to the rows first.",
-                )
-            ) from None
-        return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
+        return cells_of(self.layout, mode, names)
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:
         """The same rows, each number x as scale x + shift, in the number type that it had. Dense
@@ -318,15 +267,7 @@ class Rows:
         mapped as it is read, after its own masked check.
         """
         if self.sparse:
-            raise InputError(
-                complaint(
-                    expected="dense numbers",
-                    of="rows to rescale",
-                    got="sparse ones",
-                    remedy="A shift fills them in: hold dense numbers, or rows that need no "
-                    "rescaling.",
-                )
-            )
+            refuse_sparse()
         by = (
             np.array(scale, np.float64)[:, np.newaxis],
             np.array(shift, np.float64)[:, np.newaxis],
@@ -340,7 +281,7 @@ class Rows:
         if self._kept is None or self._is_mapped:
             other._maps = (*self._maps, by)
         else:
-            other._kept = [_mapped(block, *by) for block in self._kept]
+            other._kept = [mapped(block, *by) for block in self._kept]
         return other
 
     @property
@@ -382,13 +323,13 @@ class Rows:
                 )
             except Exception:
                 # whatever the source, or a check of its rows, has to say: it may show a value
-                _refuse_change()
+                refuse_change()
             if block is None or raw is None:
                 if number == len(self._starts) - 1:
                     return
-                _refuse_change()
+                refuse_change()
             if block.is_sparse and not self.sparse:
-                _refuse_change()
+                refuse_change()
             same = (
                 number < len(self._starts) - 1
                 and block.rows == self._starts[number + 1] - self._starts[number]
@@ -398,13 +339,13 @@ class Rows:
                 or (raw.weights is not None) != self.weighted
                 or (raw.labels is not None) != self.labelled
             ):
-                _refuse_change()
+                refuse_change()
             yield self._through(block)
 
     def _through(self, block: Block) -> Block:
         """A block with its numbers mapped as they were asked to be."""
         for scale, shift in self._maps:
-            block = _mapped(block, scale, shift)
+            block = mapped(block, scale, shift)
         return block
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
@@ -449,34 +390,3 @@ class Rows:
             a, b = cuts[block.number], cuts[block.number + 1]
             if b > a:
                 yield Drawn(block, index[a:b] - self._starts[block.number])
-
-
-def _mapped(block: Block, scale: Floats, shift: Floats) -> Block:
-    """The block with its numbers mapped and kept finite. Never an error or a warning, whatever a
-    row holds."""
-    kind = block.numbers.dtype
-    ends = np.finfo(kind)
-    with np.errstate(all="ignore"):
-        # finite factors and a finite shift: infinite perhaps, but always a number
-        numbers = block.numbers * scale
-        numbers += shift
-        np.clip(numbers, float(ends.min), float(ends.max), out=numbers)
-        return replace(block, numbers=numbers.astype(kind, copy=False))
-
-
-def offsets_of(layout: RowLayout) -> npt.NDArray[np.int64]:
-    """Where each coded feature's coefficients begin."""
-    starts = np.cumsum((0, *layout.code_sizes), dtype=np.int64)[:-1]
-    return 1 + layout.numbers + starts
-
-
-def _refuse_change() -> NoReturn:
-    """Releases may have begun: the error shows no value."""
-    raise PrivacyError(
-        complaint(
-            expected="the rows of the first pass",
-            of="a streamed source",
-            got="other rows",
-            remedy="Keep the table as it is while a curator holds it, or hold it in memory.",
-        )
-    ) from None

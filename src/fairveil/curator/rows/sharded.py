@@ -30,7 +30,9 @@ from ...facts.rows import PERSON_BY_PERSON
 from ..question import Question, Scale
 from . import persons
 from .block import Block, Drawn
-from .rows import Rows, offsets_of, require_few
+from .layouts import offsets_of
+from .refusals import require_few
+from .rows import Rows
 from .sampling import Part, public_order
 
 Maps = tuple[tuple[Floats, Floats], ...]

@@ -43,7 +43,7 @@ class NetworkPass:
                     expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy
                 )
             )
-        from ..kernels.torch_layers import Scratch
+        from ..kernels.torch_parts import Scratch
 
         return NetworkPass(
             tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch()

@@ -328,8 +328,8 @@ def _number_moments(question: NumberMoments, scale: Scale, rows: Rows) -> Job:
 
 
 def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
-    from ..kernels import moments as kernels_moments
     from ..kernels import panel as kernels_panel
+    from ..kernels.losses import class_losses
 
     model = question.model
     coef = np.ascontiguousarray(model.array[:, 0, :].T) if model.outputs == 1 else None
@@ -358,9 +358,7 @@ def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
                 out[lo : lo + PANEL_MODELS] = sums.T
         else:
             for m in range(model.models):
-                kernels_moments.class_losses(
-                    *head, model.array[m], a, b, code, limit, unit[m], out[m]
-                )
+                class_losses(*head, model.array[m], a, b, code, limit, unit[m], out[m])
         return (out,)
 
     return job

@@ -32,6 +32,7 @@ from ..rows.sharded import ShardedRows
 from ..rows.threads import WORTH_A_THREAD, in_pieces
 from . import public_scale
 from .descent_pass import DECISION_CODES
+from .reach import reach_of, rounding_of
 
 Maxima = tuple[Floats, Floats]
 # an ask's place, the question, its maxima where it has some
@@ -158,8 +159,8 @@ class PublicPass:
         """Costs by cell and label, how far they reach, and what rounding adds: once a round."""
         if self._asked is not gradient:
             costs = gradient.costs(self._rows.layout)[0]
-            reach = public_scale.reach_of(costs, gradient.cost_labels, self._ends)
-            slack = public_scale.rounding_of(gradient, costs, float(gradient.loss_weights[0]))
+            reach = reach_of(costs, gradient.cost_labels, self._ends)
+            slack = rounding_of(gradient, costs, float(gradient.loss_weights[0]))
             self._asked, self._found = gradient, (costs, reach, slack)
         return self._found
 

@@ -49,7 +49,6 @@ from sklearn.base import BaseEstimator
 from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError, complaint
-from ...facts import RowSource
 from ...fairness import Notion
 from ...fairness.objectives import Bound
 from ...fairness.ratios import SelectionRateRatio
@@ -68,7 +67,7 @@ from ..fitting import promises
 from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
 from ..reading import cautions, units
-from ..reading.columns import names_in, read_labels
+from ..reading.columns import names_in
 from ..reading.training import Training
 from ..settings.keeping import REPLACE, SetAside
 from ..wrapped import bases, decided
@@ -85,32 +84,9 @@ from .certified_aim import (
     shares_stated,
     tightened,
 )
-from .certifying import certify_beside, confidence_of, require_compared
-
-DECISIONS = "zero_one"
-CONFIDENCE = 0.95
-"""That of notions in `certify` which state none."""
-SET_ASIDE = (
-    "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen "
-    "them: a person is in one "
-    "part, and fit and certificate together keep the guarantee that each of them keeps"
-)
-PERSONS_ASIDE = (
-    "persons were set aside by a coin of their own each, thrown anew, with all of their rows, "
-    "which the model has not seen. A "
-    "person is in one part, so fit and certificate together keep the guarantee that each of them "
-    "keeps"
-)
-BY_GROUP = (
-    "the counts of the people set aside keep the strongest of the groups' guarantees: no group's "
-    "people spend more than their "
-    "own guarantee says"
-)
-PAID = (
-    "the ledger holds one spend for both, that of the fit: the counts of the people set aside have "
-    "Gaussian noise, and may "
-    "lose no more than the fit's Gaussian releases"
-)
+from .certified_refusals import one_confidence, require_both, require_certifiable
+from .certifying import certify_beside, require_compared
+from .set_aside import BY_GROUP, PAID, PERSONS_ASIDE, SET_ASIDE
 
 
 class Both:
@@ -147,7 +123,7 @@ class Both:
         self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, sample_weight: ColumnsLike
     ) -> Any:
         """Set aside, fit, certify, publish."""
-        self._refuse(X, sample_weight)
+        require_certifiable(self.estimator, self.promise, self.of, X, sample_weight)
         training = self._read(X, y, groups)
         aim, inside = self._aim(training)
         parts, whose = self._parts(X, y, groups, training.rows.persons)
@@ -194,7 +170,7 @@ class Both:
         aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE, persons)
         places = (np.flatnonzero(~aside), np.flatnonzero(aside))
         parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
-        _require_both(parts, y)
+        require_both(parts, y)
         self._require_room()
         if self.whose is None:
             return parts, None
@@ -388,48 +364,6 @@ class Both:
         known = rows.exact_count if public else self.estimator.public_rows or self.stated
         return None if known is None else self.share * known / self.promise.rows_per_unit
 
-    def _refuse(self, X: TableLike, sample_weight: ColumnsLike) -> None:
-        found: list[tuple[str, str, Any]] = []
-        if isinstance(X, RowSource) and not hasattr(X, "chosen"):
-            found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
-        if sample_weight is not None:
-            found.append(
-                ("sample_weight", "None: a certificate is about people, who count once", "weights")
-            )
-        if self.whose is not None and (
-            self.promise.protects == "sensitive_features" or not self.promise.is_private
-        ):
-            each = (
-                "None without privacy or with protects='sensitive_features': a certificate counts "
-                "one row of each person"
-            )
-            found.append(("unit", each, "persons"))
-        if self.whose is not None and isinstance(X, Elsewhere):
-            found.append(
-                ("unit", "None beside remote data, whose holder throws coins for rows", "persons")
-            )
-        if getattr(self.estimator, "checkpoint", None) is not None:
-            found.append(
-                (
-                    "checkpoint",
-                    "None: coins are thrown anew, and a resumed fit would see other rows",
-                    "a folder",
-                )
-            )
-        if getattr(self.estimator, "loss", DECISIONS) != DECISIONS:
-            found.append(
-                (
-                    "loss",
-                    f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions",
-                    self.estimator.loss,
-                )
-            )
-        for of, expected, got in found:
-            remedy = "Or pass notions without confidence=, and call fv.certify with other rows."
-            if self.of == CERTIFY:
-                remedy = "Or leave certify=None, and call fv.certify with other rows."
-            raise InputError(complaint(expected=expected, of=of, got=got, remedy=remedy))
-
     def _require_room(self) -> None:
         """Both spends; descent by Gaussian releases of all rows covers both."""
         of = self.estimator
@@ -442,17 +376,6 @@ class Both:
         if self._book is not None and not one:
             event = plan(self._counting(self.promise.epsilon), reads_groups=True).event
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")
-
-
-def one_confidence(notions: Sequence[Notion], of: str) -> float:
-    """The confidence of all that are to be certified."""
-    found = {one for notion in notions if (one := notion_confidence(notion)) is not None}
-    if len(found) > 1:
-        remedy = "All of them are certified together: give them one confidence."
-        raise InputError(
-            complaint(expected="one confidence", of=of, got=sorted(found), remedy=remedy)
-        )
-    return confidence_of(found.pop() if found else CONFIDENCE)
 
 
 def _strongest(inner: object, epsilon: float) -> float:
@@ -469,24 +392,3 @@ def _groups(groups: ColumnsLike, at: npt.NDArray[np.intp], rows: int) -> Any:
     if isinstance(groups, list | tuple) and len(groups) != rows:
         return [rows_at(column, at) for column in groups]
     return rows_at(groups, at)
-
-
-def _require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
-    """Nobody on one side, or a class that only those set aside have: told before anything is
-    released."""
-    if not all(length_of(part[0]) for part in parts):
-        remedy = "Pass more rows, or another certify_share."
-        raise InputError(
-            complaint(
-                expected="rows on both sides", of="certify_share", got="none on one", remedy=remedy
-            )
-        )
-    if y is None:
-        return
-    known, others = (set(read_labels(part[1]).tolist()) for part in parts)
-    if not others <= known:
-        remedy = "Pass schema=, which lists the classes, or more rows."
-        got = sorted(map(str, others - known))
-        raise InputError(
-            complaint(expected="classes that the model sees", of="y", got=got, remedy=remedy)
-        )

@@ -49,6 +49,7 @@ from ..wrapped.decided_rows import Made
 from . import monitor_state
 from .certifying import notions_of, required_promise
 from .counts_json import notion_from
+from .monitored import codes_in, places_of
 
 IN_PARALLEL = (
     "a monitor's periods: each person was taken to be in one period alone, so that all of them "
@@ -460,8 +461,8 @@ class Monitor:
         decided_rows.require_labels(
             people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints]
         )
-        places = _places(people.cells, self.cells)
-        kinds = _codes(people.classes, self.classes)
+        places = places_of(people.cells, self.cells)
+        kinds = codes_in(people.classes, self.classes)
         asked = plan(self.promise, reads_groups=True)
         source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
@@ -481,38 +482,3 @@ class Monitor:
             curator.finish()
         self.privacy_ = curator.statement(not_covered=[*people.not_covered, IN_PARALLEL])
         return counts
-
-
-def _places(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
-    """Where the monitor has each cell of the people."""
-    columns = [
-        found.names.index(name) if name in found.names else at
-        for at, name in enumerate(known.names)
-    ]
-    codes = []
-    grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
-    for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
-        strange = [value for value in found.columns[column] if value not in values]
-        if strange:
-            remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
-            raise InputError(
-                complaint(
-                    expected="a known group", of="sensitive_features", got=strange, remedy=remedy
-                )
-            )
-        codes.append(
-            np.array([values.index(value) for value in found.columns[column]])[grid[column]]
-        )
-    return np.asarray(known.ids(np.stack(codes).astype(np.uint16))[0], np.intp)
-
-
-def _codes(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDArray[np.intp]:
-    strange = [value for value in found if value not in known]
-    if strange:
-        remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
-        raise InputError(
-            complaint(
-                expected="a known class", of="y and the decisions", got=strange, remedy=remedy
-            )
-        )
-    return np.array([known.index(value) for value in found], np.intp)

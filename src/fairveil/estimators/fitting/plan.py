@@ -6,19 +6,21 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ...figures import CurvesFigure, svg_curves
-from ...learning.forecasting.forecast import Forecast, Line, groups_of
+from ...learning.forecasting.forecast import groups_of
+from ...learning.forecasting.foretold import Forecast, Line
 from ...learning.forecasting.releases import Release
 from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
 from ...tables import keys
 from .plan_figure import figure
 from .plan_search import least, smallest_share
+from .plan_words import aligned, from_points, noise_in_words, plain, points, rows_up, up
 
 EQUAL = "supposed equal: nobody stated them"
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -206,11 +208,11 @@ class Plan:
             {
                 "target": line.name,
                 "bound": line.bound,
-                "noise": _plain(line.noise),
-                "sampling_error": None if line.sampling is None else _plain(line.sampling),
-                "smallest_enforceable": _plain(line.enforceable),
-                "smallest_verifiable": _plain(line.verifiable),
-                "smallest_breach": _plain(line.breach),
+                "noise": plain(line.noise),
+                "sampling_error": None if line.sampling is None else plain(line.sampling),
+                "smallest_enforceable": plain(line.enforceable),
+                "smallest_verifiable": plain(line.verifiable),
+                "smallest_breach": plain(line.breach),
                 "can_be_enforced": line.can_be_enforced,
                 "can_be_verified": line.can_be_verified,
             }
@@ -280,10 +282,12 @@ class Plan:
         worst = found.noisiest
         if worst is not None and self.promise.is_private:
             bounded = worst.bound is not None
-            lines.append(("noise", _noise_in_words(worst)))
+            lines.append(("noise", noise_in_words(worst)))
             if bounded:
-                lines.append(("enforceable", _from(worst.enforceable)))
-                lines.append(("verifiable", f"{_from(worst.verifiable)}, at a confidence of 95 %"))
+                lines.append(("enforceable", from_points(worst.enforceable)))
+                lines.append(
+                    ("verifiable", f"{from_points(worst.verifiable)}, at a confidence of 95 %")
+                )
             if worst.sampling is not None:
                 lines.append(
                     ("sampling error", f"±{points(worst.sampling)} points, on top of the noise")
@@ -327,8 +331,8 @@ class Plan:
         )
         out = []
         for label, epsilon, rows in pairs:
-            by_epsilon = "no epsilon up to 1,000" if epsilon is None else f"epsilon {_up(epsilon)}"
-            by_rows = "no number of rows" if rows is None else f"{_rows_up(rows):,} rows"
+            by_epsilon = "no epsilon up to 1,000" if epsilon is None else f"epsilon {up(epsilon)}"
+            by_rows = "no number of rows" if rows is None else f"{rows_up(rows):,} rows"
             out.append((label, f"{by_epsilon}, or {by_rows}, would do"))
         return out
 
@@ -374,58 +378,12 @@ class Plan:
         width = max(len(label) for label, _ in facts)
         lines = [f"{label:<{width}}  {words}" for label, words in facts]
         if self.releases:
-            lines += ["", *_aligned(*self.releases_table())]
+            lines += ["", *aligned(*self.releases_table())]
         if self.lines:
             more = len(self._apart) - MOST_LINES
-            lines += ["", "In percentage points:", *_aligned(*self.constraints_table())]
+            lines += ["", "In percentage points:", *aligned(*self.constraints_table())]
             lines += [f"and {more} with no more noise: see table()"] if more > 0 else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
-
-
-def points(value: float) -> str:
-    """A fraction in percentage points.
-
-    >>> points(0.0531), points(0.00021), points(float("inf"))
-    ('5.3', '0.02', 'inf')
-    """
-    if math.isinf(value):
-        return "inf"
-    return f"{100 * value:.2f}" if 0 < value < 0.001 else f"{100 * value:.1f}"
-
-
-def _from(bound: float) -> str:
-    return (
-        f"bounds of {points(bound)} points or more" if bound < 1.0 else "no bound below 100 points"
-    )
-
-
-def _noise_in_words(line: Line) -> str:
-    if math.isinf(line.noise):
-        return f"{line.name}: too few rows to be told from none"
-    return f"±{points(line.noise)} points (one standard deviation): {line.name}"
-
-
-def _up(value: float) -> str:
-    """Two digits, rounded up: what is shown is enough."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.ceil(value / step - 1e-9) * step:.4g}"
-
-
-def _rows_up(rows: int) -> int:
-    step = int(max(1, 10 ** (len(str(rows)) - 2)))
-    return -(-rows // step) * step
-
-
-def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
-    ]
-
-
-def _plain(value: float) -> float | str:
-    return str(value) if math.isinf(value) else value

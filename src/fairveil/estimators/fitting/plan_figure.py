@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import InputError, complaint
 from ...figures import Curve, CurvesFigure, Measure, Rule
-from ...learning.forecasting.forecast import DEVIATIONS, Forecast, groups_of
+from ...learning.forecasting.forecast import groups_of
+from ...learning.forecasting.foretold import DEVIATIONS, Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
 from ...tables import keys

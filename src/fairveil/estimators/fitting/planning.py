@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from ...errors import FairveilWarning
 from ...learning.forecasting import forecast
-from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ..reading import units
 from ..reading.unread import Read, Unread

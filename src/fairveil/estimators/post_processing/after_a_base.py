@@ -21,7 +21,7 @@ from ...tables.columns import same_length
 from ..faces.coded import as_array
 from ..reading.columns import read_labels
 from ..reading.inputs import weights_of
-from ..wrapped import decided
+from ..wrapped import grouping
 from . import rows as post_rows
 from .rows import as_tuple
 
@@ -127,7 +127,7 @@ class AfterABase:
         return (
             None
             if cells is None
-            else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
+            else grouping.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
         )
 
     def _set_model(self, estimator: object, model: PostProcessedModel | ShiftedModel) -> None:

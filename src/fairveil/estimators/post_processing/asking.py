@@ -12,11 +12,38 @@ from ...facts import Cells
 from ...learning.parity import ParityPlan
 from ...learning.postprocessing import counting as postprocess
 from ...learning.postprocessing.counting import CountPlan
+from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ..fitting import promises
 from ..fitting.recorded import require_room
+from ..rate_constrained import RateConstrainedClassifier
+from ..reading.units import Whose
 from ..wrapped import spends as base_spends
 from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
+
+GIVEN = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
+
+
+def base_options(
+    estimator: Any,
+    promise: Promise,
+    share: float,
+    ledger: Ledger | None = None,
+    whose: Whose | None = None,
+) -> BaseOptions:
+    """What a post-processor was told about its base."""
+    return BaseOptions(
+        promise,
+        float(share),
+        bool(estimator.public_base),
+        {name: getattr(estimator, name) for name in GIVEN},
+        promises.seed_of(estimator.random_state),
+        RateConstrainedClassifier,
+        ledger,
+        whose,
+    )
 
 
 def require_both(

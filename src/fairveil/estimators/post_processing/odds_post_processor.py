@@ -3,7 +3,6 @@ constraints hold (private)."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,14 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
-from ...errors import ConstraintNotMet
 from ...facts import Cells, Schema
 from ...fairness import ConstraintSystem
 from ...learning.forecasting import forecast
-from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...learning.postprocessing import counting as postprocess
-from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
+from ...learning.postprocessing import mixing_bounds, mixing_comparison
 from ...learning.postprocessing.counting import CountPlan, Released
 from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
@@ -28,7 +26,6 @@ from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...models.model import RandomState
 from ...privacy.events import compose
-from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import Receipt
@@ -40,7 +37,6 @@ from ..fitting import promises, unused
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..fitting.requirements import said
-from ..rate_constrained import RateConstrainedClassifier
 from ..reading import cautions, origins, units
 from ..reading.carried import groups_of
 from ..reading.training import Training
@@ -379,7 +375,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "base_share": "with a base that is public or fitted" if ready else None,
         }
         unused.refuse(self._solver, idle)
-        wishes = self._wishes(promise, ledger, whose)
+        wishes = asking.base_options(self, promise, self._solver.base_share, ledger, whose)
         bases.check(self.estimator, wishes)
         base_answers.check(self.predict_method, self._solver.bins)
         asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise, whose=whose)
@@ -409,20 +405,18 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             cap = rows.max_sample_weight if rows.weighted else None
             released = postprocess.release(curator, attached, plan, cap, answers.edges)
             curator.finish()
-        shared, kind = (
-            not self._solver.group_aware,
-            {"with_slack": self._solver.slack == "theorem", "by_chance": by_chance},
-        )
-        solved = mixing_bounds.mixed(released, system, self.confidence, shared=shared, **kind)
-        certain = mixing_bounds.guarantee(
-            released, system, solved.table, self.confidence, shared=shared
-        )
-        found = Found(
-            None if shared else cells, system, released, solved, certain, answers.method, by_chance
+        found = post_report.found_in(
+            released,
+            system,
+            cells,
+            shared=not self._solver.group_aware,
+            confidence=self.confidence,
+            with_slack=self._solver.slack == "theorem",
+            by_chance=by_chance,
+            method=answers.method,
         )
         self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
-        if solved.excess > mixing.FEASIBLE:
-            self._warn(solved)
+        post_report.warn_of_conflict(found.solved, by_chance=by_chance)
         warn_if_worse(self.baselines_)
         return self
 
@@ -456,7 +450,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         notions = [
             notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
         ]
-        wishes = self._wishes(promise, None, whose)
+        wishes = asking.base_options(self, promise, self._solver.base_share, whose=whose)
         bases.check(self.estimator, wishes)
         training = read(
             promises.ways_of(
@@ -490,28 +484,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     @property
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
-
-    def _wishes(
-        self, promise: Promise, ledger: Ledger | None, whose: units.Whose | None
-    ) -> BaseOptions:
-        share = float(self._solver.base_share)
-        given = {
-            "schema": self.schema,
-            "public_rows": self.public_rows,
-            "max_sample_weight": self.max_sample_weight,
-            "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
-        }
-        seed = promises.seed_of(self.random_state)
-        return BaseOptions(
-            promise,
-            share,
-            bool(self.public_base),
-            given,
-            seed,
-            RateConstrainedClassifier,
-            ledger,
-            whose,
-        )
 
     def _answers(
         self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: TableLike
@@ -617,17 +589,3 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)
         self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
         return True
-
-    def _warn(self, solved: Mixed) -> None:
-        what, instead = "the constraints contradict each other", "or"
-        if not self.randomised:
-            what, instead = (
-                "no table without chance keeps the constraints",
-                "leave randomised=True, or",
-            )
-        text = (
-            f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the "
-            f"least that all can. Ask for "
-            f"larger bounds, {instead} drop a constraint; see constraint_report_."
-        )
-        warnings.warn(text, ConstraintNotMet, stacklevel=3)

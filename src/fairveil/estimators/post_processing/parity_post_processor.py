@@ -3,7 +3,6 @@ no labels (private)."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,13 +17,13 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
-from ...errors import ConstraintNotMet, InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowSource, Schema
-from ...fairness import ConstraintSystem, DemographicParity, sampling
+from ...fairness import ConstraintSystem, DemographicParity
 from ...learning import parity
 from ...learning.descent import descend
 from ...learning.forecasting import forecast
-from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
@@ -34,16 +33,14 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables.columns import same_length
-from ...tables.distinct import in_words
 from ..fitting import promises
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded, require_room
 from ..fitting.requirements import said
-from ..rate_constrained import RateConstrainedClassifier
 from ..reading import cautions, origins, units
 from ..reading.training import Training
 from ..reading.unread import Read
-from ..reports.constraint_report import ConstraintLine, ConstraintReport
+from ..reports.constraint_report import ConstraintReport
 from ..settings.face import renamed
 from ..settings.post_processing import Offsets
 from ..settings.setting import knobs
@@ -56,9 +53,8 @@ from . import asking
 from . import report as post_report
 from . import rows as post_rows
 from .after_a_base import AfterABase
-
-CLOSE = 1e-6
-SEARCHED = "offsets by group were found by noisy steps, and the last histogram measured them"
+from .offsets_said import report_of, warn_of_gap, warn_of_small
+from .simplex import checked
 
 
 class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -356,10 +352,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
                 plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard
             )
             found = descend(curator, search)
-        report = _report_of(found, plan, system)
+        report = report_of(found, plan, system)
         self._conclude(asked, base, promise, curator, cells, plan, found, report)
         if not found.moved.all():
-            _warn_of_small(
+            warn_of_small(
                 [
                     key
                     for key, moved in zip(cells.keys, found.moved.tolist(), strict=True)
@@ -367,7 +363,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
                 ]
             )
         elif self.constraint_report_.missed_by_far:
-            _warn_of_gap(self.constraint_report_)
+            warn_of_gap(self.constraint_report_)
         return self
 
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
@@ -387,7 +383,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         """
         check_is_fitted(self, "model_")
         features = self._features_of(X)
-        law = _checked(decided.law_of(self.estimator_, features, self.model_.classes))
+        law = checked(decided.law_of(self.estimator_, features, self.model_.classes))
         ids = self._ids(X, sensitive_features, len(law))
         assert ids is not None
         return self.model_.law(law, ids)
@@ -409,19 +405,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             raise InputError(
                 complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy)
             )
-        share = float(self._solver.base_share)
-        names = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
-        given = {name: getattr(self, name) for name in names}
-        seed = promises.seed_of(self.random_state)
-        wishes = BaseOptions(
-            promise,
-            share,
-            bool(self.public_base),
-            given,
-            seed,
-            RateConstrainedClassifier,
-            whose=whose,
-        )
+        wishes = asking.base_options(self, promise, self._solver.base_share, whose=whose)
         bases.check(self.estimator, wishes)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             got = type(self.estimator).__name__
@@ -484,7 +468,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             return probabilities_rule(base.estimator, training, shown)
         ask = base.estimator.predict_proba
         found = decided.asked_of_base(lambda: quietly(Troubles(), ask, shown))
-        law = _checked(decided.in_order(base.estimator, found, training.classes))
+        law = checked(decided.in_order(base.estimator, found, training.classes))
         same_length(
             {"X": training.rows.exact_count, "the base classifier's probabilities": len(law)}
         )
@@ -563,50 +547,6 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
 
-def _report_of(
-    found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem
-) -> ConstraintReport:
-    """Each constraint at the last histogram."""
-    counts = np.maximum(found.counts, 0.0)
-    sizes = np.maximum(counts.sum(axis=1, keepdims=True), parity.SMALLEST)
-    values = system.exact_values(counts[:, np.newaxis], sizes)
-    noise = parity.noise_of_values(system, counts, plan.deviation)
-    drawn = sampling.deviations(system, counts[:, np.newaxis], sizes, heaviest=plan.heaviest)
-    columns = zip(
-        system.names,
-        system.bounds.tolist(),
-        values.tolist(),
-        noise.tolist(),
-        drawn.tolist(),
-        strict=True,
-    )
-    lines = [
-        ConstraintLine(name, bound, value, spread, 0.0, len(system), sampling=luck)
-        for name, bound, value, spread, luck in columns
-    ]
-    return ConstraintReport(tuple(lines), found.rounds, SEARCHED)
-
-
-def _warn_of_small(groups: list[Any]) -> None:
-    text = (
-        f"the noise of one round is too large for {len(groups)} of the groups, which keep the "
-        f"model's decisions: "
-        f"{in_words(groups)}. Join small groups, allow a larger epsilon, or use more rows."
-    )
-    warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-
-def _warn_of_gap(report: ConstraintReport) -> None:
-    worst = report.worst
-    assert worst is not None
-    text = (
-        f"a constraint is not met: {worst.target}; the last histogram says {worst.value:.4f} "
-        f"(noise {worst.noise:.4f}). Ask "
-        "for a larger max_gap, a larger epsilon or more rounds; see constraint_report_."
-    )
-    warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-
 def _require_one_plan(base: Base) -> None:
     """Rounds beside a base that was looked at have no price here: theory.md#t10 is of one
     release."""
@@ -620,28 +560,3 @@ def _require_one_plan(base: Base) -> None:
                 "has not seen these rows.",
             )
         )
-
-
-def _checked(law: Floats) -> Floats:
-    """Points of the simplex, or an error that shows no row."""
-    if not np.isfinite(law).all():
-        remedy = "Its predict_proba must give a share to each of classes_."
-        raise InputError(
-            complaint(
-                expected="probabilities",
-                of="estimator",
-                got="NaN or infinite values",
-                remedy=remedy,
-            )
-        )
-    if law.min(initial=0.0) < -CLOSE or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > CLOSE:
-        remedy = "Calibrate it, or divide by the sum."
-        raise InputError(
-            complaint(
-                expected="probabilities that sum to one",
-                of="estimator",
-                got="others",
-                remedy=remedy,
-            )
-        )
-    return law

@@ -3,15 +3,16 @@ them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import InputError, complaint
+from ...errors import ConstraintNotMet, InputError, complaint
 from ...facts import Cells
 from ...fairness import ConstraintSystem, Notion, resolve, sampling
-from ...learning.postprocessing import mixing, mixing_comparison
+from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
 from ...learning.postprocessing.counting import Released
 from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
@@ -60,6 +61,40 @@ class Found:
         )
         compared = mixing_comparison.compared(self.released, self.system, self.solved.table)
         return report, of_comparison(compared, classes, free="the base classifier")
+
+
+def found_in(
+    released: Released,
+    system: ConstraintSystem,
+    cells: Cells | None,
+    *,
+    shared: bool,
+    confidence: float,
+    with_slack: bool,
+    by_chance: bool,
+    method: str,
+) -> Found:
+    """The best rule by released counts; `shared`: one table for all groups."""
+    solved = mixing_bounds.mixed(
+        released, system, confidence, shared=shared, with_slack=with_slack, by_chance=by_chance
+    )
+    certain = mixing_bounds.guarantee(released, system, solved.table, confidence, shared=shared)
+    told = None if shared else cells
+    return Found(told, system, released, solved, certain, method, by_chance)
+
+
+def warn_of_conflict(solved: Mixed, *, by_chance: bool) -> None:
+    """Where no table keeps the constraints at the released counts."""
+    if solved.excess <= mixing.FEASIBLE:
+        return
+    what, instead = "the constraints contradict each other", "or"
+    if not by_chance:
+        what, instead = "no table without chance keeps the constraints", "leave randomised=True, or"
+    text = (
+        f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the least "
+        f"that all can. Ask for larger bounds, {instead} drop a constraint; see constraint_report_."
+    )
+    warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
 def system_of(

@@ -17,7 +17,7 @@ from ..fitting import promises
 from ..reading import cautions
 from ..reading.training import Ways
 from ..reading.units import Whose
-from ..wrapped import bases, decided, unlabelled
+from ..wrapped import base_columns, bases, decided, unlabelled
 from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
 
@@ -121,11 +121,13 @@ def features_of(
     read_ones = read_by(base)
     if schema is not None and not bases.carries_a_promise(base):
         return (
-            decided.without(X, [name for name in decided.names_of(X) if name not in names])
+            base_columns.without(
+                X, [name for name in base_columns.names_of(X) if name not in names]
+            )
             if names
             else X
         )
-    return decided.without(X, [name for name in sensitive if name not in read_ones])
+    return base_columns.without(X, [name for name in sensitive if name not in read_ones])
 
 
 def as_tuple(classes: object) -> tuple[Any, ...]:

@@ -30,7 +30,8 @@ from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
 from ..fitting.row_parts import length_of
 from ..reading.coding import SchemaCoding, TableCoding
-from ..wrapped.decided import codes_of, names_of, without
+from ..wrapped.base_columns import names_of, without
+from ..wrapped.decided import codes_of
 from .public_features import features_of, labels_in
 from .released_counts import ReleasedCounts
 

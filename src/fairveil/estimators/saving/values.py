@@ -23,7 +23,7 @@ from ...fairness.objectives import from_dict as objective_from_dict
 from ...learning import Outcome, Reason
 from ...learning.game.bounds import Guarantee
 from ...learning.game.equilibrium import Equilibrium
-from ...learning.lagrangian.noise import EDGES
+from ...learning.lagrangian.batches import EDGES
 from ...learning.oracles.oracle import Rule
 from ...tables import keys
 from ..reading.additive import Additive

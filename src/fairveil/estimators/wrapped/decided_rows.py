@@ -40,7 +40,7 @@ from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
 from ..reading.training import Coded
 from ..reading.units import Whose
-from . import bases, decided, elsewhere
+from . import base_columns, bases, decided, elsewhere
 from .people import DecidedRows
 
 GIVEN = "decisions made elsewhere"
@@ -73,7 +73,7 @@ def read(
         return elsewhere.read(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
-    columns, _ = decided.columns_of(X, sensitive_features)
+    columns, _ = base_columns.columns_of(X, sensitive_features)
     given = _given(model)
     if X is None:
         features: Any = None
@@ -84,7 +84,7 @@ def read(
             )
     else:
         decided.refuse_unseen(X)
-        features = decided.without(X, (*columns, *(() if whose is None else whose.columns)))
+        features = base_columns.without(X, (*columns, *(() if whose is None else whose.columns)))
     known = tuple(values_array(getattr(model, "classes_", ())).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)

@@ -31,7 +31,7 @@ from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, named_as_declared, names_in
 from ..reading.inputs import weights_of
 from ..reading.training import Coded, Training, Ways
-from . import decided
+from . import base_columns, copied, decided
 from .decided import DecidedRows
 
 WITHOUT = "Pass sensitive_features=...: columns, or names of columns of X."
@@ -61,7 +61,7 @@ def read_rows(
     decided.refuse_unseen(X)
     origin: Origin = READ_FROM_DATA if schema is None else "schema"
     if schema is None:
-        columns, named = decided.columns_of(X, sensitive_features)
+        columns, named = base_columns.columns_of(X, sensitive_features)
         require_groups(bool(columns))
         count = len(next(iter(columns.values())))
         groups, codes = coded_groups(
@@ -69,17 +69,17 @@ def read_rows(
         )
         names = tuple(columns)
         features, shown = (
-            decided.without(X, (*names, *(() if ways.whose is None else ways.whose.columns))),
-            decided.names_of(X),
+            base_columns.without(X, (*names, *(() if ways.whose is None else ways.whose.columns))),
+            base_columns.names_of(X),
         )
     else:
         names, groups, codes, features, named, shown = _by_schema(X, sensitive_features, schema)
     count = codes.shape[1]
-    same_length({"X": decided.length_of(X), "sensitive_features": count})
+    same_length({"X": base_columns.length_of(X), "sensitive_features": count})
     classes = known_classes(known)
     layout = RowLayout(0, (), classes, groups, names)
     if ways.features_are_public:
-        decided.refuse_copied(features, layout, codes)
+        copied.refuse_copied(features, layout, codes)
     weights = weights_of(sample_weight, count)
     block = RowBlock(
         np.empty((0, count)),
@@ -102,7 +102,7 @@ def read_rows(
             )
         )
     stated = None if schema is None else schema.rows
-    wide = decided.width_of(X) if schema is None else len(shown)
+    wide = base_columns.width_of(X) if schema is None else len(shown)
     training = Training(held, RowsCoding(0), tuple(facts), (), shown, wide, stated, schema=schema)
     return DecidedRows(training, features, None, named)
 
@@ -122,8 +122,8 @@ def _by_schema(X: TableLike, sensitive: ColumnsLike, schema: Schema) -> tuple[An
     codes = np.concatenate(
         [np.asarray(block.sensitive, np.uint16) for block in rows.blocks()], axis=1
     )
-    there = decided.names_of(X)
-    features = decided.without(X, [name for name in there if name not in bare.features])
+    there = base_columns.names_of(X)
+    features = base_columns.without(X, [name for name in there if name not in bare.features])
     return (
         rows.layout.sensitive_names,
         rows.layout.sensitive,

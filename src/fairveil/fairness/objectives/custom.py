@@ -13,7 +13,8 @@ from ... import _checks
 from ..._types import Floats
 from ...errors import InputError, complaint
 from .. import outer
-from ..group_function import GroupFunction, checked, stacked
+from ..group_function import GroupFunction, stacked
+from ..user_functions import checked
 from .objective import Frame, Objective
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ... import _checks
 from ...errors import InputError, complaint
 from ...tables import keys
-from .. import outer
+from .. import outer, outer_welfare
 from ..gap_notion import positive_class
 from ..group_function import GroupFunction, stacked
 from ..notions import names_groups
@@ -137,7 +137,7 @@ class _MeanOfRecalls(Objective):
     """Abstract: 1 less a mean of the recalls P(prediction = y | label = y)."""
 
     decisions_only: ClassVar[bool] = True
-    smoothing: float = outer.SMOOTHING
+    smoothing: float = outer_welfare.SMOOTHING
 
     def __post_init__(self) -> None:
         _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
@@ -173,7 +173,7 @@ class GMean(_MeanOfRecalls):
     kind: ClassVar[str] = "gmean"
 
     def at(self, frame: Frame) -> GroupFunction:
-        return self._of(frame, outer.GeometricShortfall(self.smoothing))
+        return self._of(frame, outer_welfare.GeometricShortfall(self.smoothing))
 
 
 @dataclass(frozen=True)
@@ -184,4 +184,4 @@ class HMean(_MeanOfRecalls):
     kind: ClassVar[str] = "hmean"
 
     def at(self, frame: Frame) -> GroupFunction:
-        return self._of(frame, outer.HarmonicShortfall(self.smoothing))
+        return self._of(frame, outer_welfare.HarmonicShortfall(self.smoothing))

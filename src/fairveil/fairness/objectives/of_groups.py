@@ -13,7 +13,7 @@ from ..._types import Floats
 from ...errors import InputError, complaint
 from ...tables import keys
 from .. import bounds as limits
-from .. import outer
+from .. import outer, outer_welfare
 from ..group_function import GroupFunction, stacked
 from .objective import Bound, Frame, Objective
 from .of_rates import largest
@@ -125,7 +125,7 @@ class Gini(Objective):
         return Bound(self, limits.below_one(bound, "bound"))
 
     def measured(self, frame: Frame, losses: Floats) -> float:
-        return float(outer.gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
+        return float(outer_welfare.gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
 
     def excess(self, frame: Frame, bound: float) -> GroupFunction:
         return self.level_set(frame, bound)
@@ -149,4 +149,4 @@ class Gini(Objective):
             )
         names = tuple(f"mean of group {keys.shown(key)}" for key in frame.cells.keys)
         lines = stacked(frame.losses(payoff), frame.shape)
-        return GroupFunction(frame.shape, lines, outer.Inequality(theta), names=names)
+        return GroupFunction(frame.shape, lines, outer_welfare.Inequality(theta), names=names)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...curator import FULL, Ask, Part, Poisson
-from ...curator.pricing import as_asks, constant_scale, is_free, unit_size
+from ...curator.asks import as_asks
+from ...curator.pricing import constant_scale, is_free, unit_size
 from ...curator.questions.by_cell import inner_of
 from ...curator.totals.public_scale import needs_rows
 from ...facts import RowLayout

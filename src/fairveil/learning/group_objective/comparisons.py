@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Mask
-from ...fairness import outer
+from ...fairness import outer, outer_welfare
 from ...fairness.group_function import GroupFunction
 
 
@@ -78,7 +78,7 @@ def values_of(
                 np.array(
                     [
                         function.outer.theta
-                        if isinstance(function.outer, outer.Inequality)
+                        if isinstance(function.outer, outer_welfare.Inequality)
                         else function.bound
                     ]
                 )
@@ -96,8 +96,8 @@ def measured_values(constraints: Sequence[GroupFunction], losses: Floats) -> Flo
     for function in constraints:
         if isinstance(function.outer, outer.Largest):
             values.append(function.rates(losses))
-        elif isinstance(function.outer, outer.Inequality):
-            values.append([float(outer.gini(np.maximum(function.rates(losses), 0.0)))])
+        elif isinstance(function.outer, outer_welfare.Inequality):
+            values.append([float(outer_welfare.gini(np.maximum(function.rates(losses), 0.0)))])
         else:
             values.append([float(function.value(losses)) + function.bound])
     return np.concatenate(values)

@@ -65,6 +65,7 @@ from ..lagrangian.primal import PrimalState
 from ..likely import likely
 from ..oracles.oracle import LinearRule, count_rows, counting_event
 from ..systems import columns_of
+from .descent_state import Course, State
 from .found import Found
 from .problem import Problem, ReleasedProblem
 
@@ -83,40 +84,6 @@ BEYOND = 1.0  # deviations of a sum of excesses' noise, below which it presses n
 # noise of an excess's mean over all rounds, in units of the loss, that slows no dual
 TOLERATED = 0.005
 FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is next to nothing
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """A model, and the mean of `rounds` releases of its iterates' losses."""
-
-    weights: Floats
-    losses: Floats = field(default_factory=lambda: np.zeros(1))
-    rounds: int = 0
-
-    def heard(self, losses: Floats) -> Course:
-        """One release more."""
-        count = self.rounds + 1
-        return replace(self, losses=self.losses + (losses - self.losses) / count, rounds=count)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`:
-    the sum of its plays; `noise`: the deviation of each excess of one round; `late`: losses of the
-    iterates that are averaged; `alike`: the model that weighs everybody alike, once it is found;
-    `pushed`: the mean of f's weights since."""
-
-    posed: ReleasedProblem
-    walk: PrimalState
-    weights: Floats
-    leaning: ExponentiatedGradientState
-    duals: Floats
-    mean: Floats
-    noise: Floats
-    late: Course
-    alike: Course | None = None
-    pushed: Floats | None = None
-    round: int = 0
 
 
 @dataclass(frozen=True, eq=False)

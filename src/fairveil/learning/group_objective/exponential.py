@@ -47,7 +47,7 @@ from ...fairness.group_function import corollary_4_2, range_of
 from ...privacy import calibrate
 from ...privacy.events import Event, Exponential, compose
 from ..descent import Progress, Reason
-from ..oracles.choosing import Class
+from ..oracles.classes import Class
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited, count_rows, counting_event
 from .found import Found

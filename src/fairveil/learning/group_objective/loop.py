@@ -37,26 +37,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator
+from ...curator import Curator
 from ...fairness.group_function import smoothed, smoothing_adds
-from ...privacy.events import Event, Repeated, compose
 from ..descent import Reason
-from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
-from ..oracles.ground import GameInstance
-from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited
+from ..lagrangian.duals import ExponentiatedGradientState
+from ..oracles.oracle import audited
 from .floor import Stake, shares_of
 from .found import Found
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
-from .played import FREE, Played, State, compared, constants, crowd_of, halves
-from .problem import Problem, ReleasedProblem
+from .planned_loop import PlannedLoop
+from .played import FREE, Played, State, constants, crowd_of
 
 LEAST_STEP = 0.1
 
@@ -68,91 +64,12 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
 BEYOND = 3.0
 
 
-OPENING = 0.4  # of the rounds, where another objective than the error is to be small
-
-
 CLEARLY = 1.0  # deviations by which it has to be smaller than that of the opening's rules
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class Loop(PlannedLoop):
     """A loop that is planned and priced: public values alone. Made by `group_plan.plan_loop`."""
-
-    problem: Problem
-    oracle: Oracle[Any]
-    rounds: int
-    step_by: str
-    penalty: float
-    width: float
-    counts_multiplier: float
-    audit_multiplier: float
-    free_multiplier: float = 0.0
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
-
-    @property
-    def ground(self) -> GameInstance:
-        """The public facts that oracle and loop share."""
-        return self.problem.ground
-
-    def events(self) -> Event:
-        """The whole loop's events."""
-        ground = self.ground
-        parts = self.oracle.first_events(ground, self.counts_multiplier)
-        parts += [ground.event(asks)] if (asks := self.free_asks()) else []
-        audit = ground.event(self.audit_asks())
-        return compose(
-            [*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)]
-        )
-
-    def audit_asks(self) -> list[Ask]:
-        """What a round asks of a rule: for plans, which depend on shapes alone."""
-        return audit_asks(self.ground, self._any_rule, self._multipliers)
-
-    def free_asks(self) -> list[Ask]:
-        """What is asked once of the rule without constraints, for plans."""
-        return (
-            audit_asks(self.ground, self._any_rule, self._free_multipliers) if self.compares else []
-        )
-
-    @property
-    def compares(self) -> bool:
-        """Whether the mixture may give way to the oracle's rule without constraints, which is
-        audited for it."""
-        return compared(self.ground, self.oracle)
-
-    @property
-    def noise_of_counts(self) -> float:
-        """The standard deviation of each released count."""
-        ground = self.ground
-        return 0.0 if ground.is_exact else self.counts_multiplier * ground.move(ground.counts)
-
-    def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
-        """Before there is a mixture: about the standard deviation of each number that will be
-        reported of it, where its losses are like these. Of one block of rounds, of the rules of a
-        list that may weigh most, or of one rule alone."""
-        size, t = self.size_of(posed, losses), self.rounds
-        squares = {"auditor": blocks_of(size, t) / t, "frank-wolfe": 4.0 / (3.0 * t)}.get(
-            self.step_by, 1.0
-        )
-        if self.step_by == "auditor" and self.oracle.in_turn:
-            squares = crowd_of(size, t)
-        return self._noise(self._multipliers[1]) * math.sqrt(min(1.0, squares))
-
-    @property
-    def _any_rule(self) -> Rule:
-        return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
-
-    @property
-    def _multipliers(self) -> tuple[float, float]:
-        """Of one round's release: what steers, what is reported."""
-        return halves(self.audit_multiplier)
-
-    @property
-    def _free_multipliers(self) -> tuple[float, float]:
-        return halves(self.free_multiplier)
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
@@ -198,25 +115,6 @@ class Loop:
             none,
             ear,
         )
-
-    @property
-    def opening(self) -> int:
-        """Rounds at the start whose price is the error's: where linear rules are to make another
-        objective small, and nothing is constrained. What they find is returned unless the others
-        are better by more than noise. None where a rule without constraints is there already."""
-        opens = (
-            self.step_by == "auditor"
-            and self.oracle.any_linear
-            and not self.problem.is_linear
-            and not self.ground.is_exact
-        )
-        opens = opens and not self.compares
-        return int(OPENING * self.rounds) if opens and self.problem.is_free else 0
-
-    @property
-    def auditor(self) -> ExponentiatedGradient:
-        """How the duals are played."""
-        return ExponentiatedGradient(self.penalty)
 
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
@@ -451,11 +349,6 @@ class Loop:
             weights[list(played).index(key)] += share
         return replace(state, played=played, weights=weights), float(shares[0])
 
-    def _noise_after(self, times: float, part: int) -> float:
-        """The deviation of each number of what was released so often: to steer by (0), to measure
-        (1)."""
-        return self._noise(self._multipliers[part]) / math.sqrt(times)
-
     def _in_turn(self, state: State) -> Floats:
         """The best mixture of a list that was looked at, none above a few fair shares, or what
         leaves its noise tolerable."""
@@ -463,13 +356,6 @@ class Loop:
         share = crowd_of(self.size_of(state.posed, state.mean), state.round)
         most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
         return Master(state.posed.h).solve(atoms, most)[0]
-
-    def size_of(self, posed: ReleasedProblem, losses: Floats) -> float:
-        """The noise of what steers, in one round, in the objective or in what is constrained,
-        whichever has more."""
-        noise = self._noise(self._multipliers[0]) / posed.rows
-        of_objective, spread = posed.spread(losses, noise, 0.0)
-        return max(of_objective, float(spread.max(initial=0.0)))
 
     def _pressed(self, state: State) -> Floats:
         """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope
@@ -479,12 +365,3 @@ class Loop:
         excesses = state.posed.excesses(state.mean)
         top = excesses.max(initial=-math.inf)
         return np.where((excesses == top) & (top >= 0.0), self.penalty, 0.0)
-
-    def _noise(self, multiplier: float) -> float:
-        """The standard deviation of each number of an audit."""
-        ground = self.ground
-        return (
-            0.0
-            if ground.is_exact
-            else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
-        )

@@ -16,7 +16,7 @@ import numpy as np
 from ..._types import Floats, Mask
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
-from ...fairness import BoundedGroupLoss, outer, sampling
+from ...fairness import outer, sampling
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.objectives import Constraint, Frame, Objective
 from ...privacy.promise import Promise
@@ -24,6 +24,7 @@ from ..comparison import Constant, Rival
 from ..oracles.ground import GameInstance
 from ..systems import NO_GROUPS
 from .comparisons import above_floor, each_value, measured_values, shown_of, values_of, with_lines
+from .refusals import refuse_bent, require_loss
 
 STEP = 1e-4  # of a share, for the slope of a value in it
 
@@ -71,7 +72,7 @@ class Problem:
                 )
             )
         kept = cells if apart else None
-        _require_loss(constraint, loss)
+        require_loss(constraint, loss)
         ground = GameInstance(
             promise,
             layout,
@@ -128,34 +129,8 @@ class Problem:
         """An error where a search that trusts slopes may end anywhere: f or g is not convex; or, of
         losses that are convex in a model's weights, falls where one grows."""
         f, constraints = self.functions(self._even_shares, TINY)
-        for what, function in [
-            (self.objective, f),
-            *((self.constraint, one) for one in constraints),
-        ]:
-            if not function.convex:
-                remedy = (
-                    "Pass method='exponential', which needs no convexity, or its convex form "
-                    "(smooth='exponential')."
-                )
-                raise InputError(
-                    complaint(
-                        expected="a convex function",
-                        of=str(what),
-                        got="one that is not",
-                        remedy=remedy,
-                    )
-                )
-            if monotone and not function.monotone:
-                remedy = "Bound errors instead: loss='zero_one'."
-                got = "one that falls where a group's loss grows"
-                raise InputError(
-                    complaint(
-                        expected="a function that grows with every loss",
-                        of=str(what),
-                        got=got,
-                        remedy=remedy,
-                    )
-                )
+        named = [(self.objective, f), *((self.constraint, one) for one in constraints)]
+        refuse_bent(named, monotone=monotone)
 
     def pose(self, counts: Floats, multiplier: float, penalty: float) -> ReleasedProblem:
         """The problem at counts (cells, labels) that were released with that multiplier."""
@@ -400,28 +375,3 @@ class ReleasedProblem:
         return lambda losses: np.concatenate(
             [[float(told.value(losses))], measured_values(shown, losses)]
         )
-
-
-def _require_loss(constraint: Constraint, loss: str) -> None:
-    """A bound on another loss than that which is counted is refused."""
-    for notion in constraint.notions:
-        if isinstance(notion, BoundedGroupLoss) and notion.loss != loss:
-            remedy = f"Pass loss={notion.loss!r}, or BoundedGroupLoss(..., loss={loss!r})."
-            raise InputError(
-                complaint(
-                    expected=f"bounds on the {loss} loss",
-                    of="constraint",
-                    got=notion.loss,
-                    remedy=remedy,
-                )
-            )
-        if loss != "zero_one" and not isinstance(notion, BoundedGroupLoss):
-            remedy = "Rates are of decisions: leave loss='zero_one'."
-            raise InputError(
-                complaint(
-                    expected=f"bounds on the {loss} loss",
-                    of="constraint",
-                    got=str(notion),
-                    remedy=remedy,
-                )
-            )

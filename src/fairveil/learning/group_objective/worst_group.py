@@ -33,7 +33,8 @@ from ...fairness.objectives import LargestGroupLoss
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import count_rows
-from .descent import LATE, MOMENTUM, MOST, Course, LossDescent, State, plan_descent
+from .descent import LATE, MOMENTUM, MOST, LossDescent, plan_descent
+from .descent_state import Course, State
 from .problem import Problem, ReleasedProblem
 
 PUSH = 0.1  # of a group's logarithm, a round and unit of mean loss

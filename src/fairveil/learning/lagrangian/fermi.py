@@ -30,7 +30,7 @@ from ...fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Noti
 from ...fairness.dependence import Dependence
 from ...fairness.gap_notion import positive_class
 from ...privacy.promise import Promise
-from . import plan as plans
+from . import planning
 from .linear import LinearDescent
 from .network import NetworkDescent
 from .noise import usual_clip
@@ -149,7 +149,7 @@ def make(
             )
         )
     penalised = cells is not None and any(listed)
-    plan = plans.make(
+    plan = planning.make(
         promise,
         layout,
         cells,

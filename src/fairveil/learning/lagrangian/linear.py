@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,22 +54,14 @@ from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units
-from . import threshold
 from .companion import Companion, compared
-from .linear_state import ARRAYS, WALK, State, restarted, start_of
-from .noise import EDGES
+from .exact_rounds import accelerated, looked, warmed
+from .linear_state import State, frozen, start_of, thawed
+from .moving import moved
 from .plan import Plan
 from .players import Player, constraints_of
 from .primal import PrimalState
 from .settings import Settings
-
-CURVATURE_ROUNDS = 12
-"""Passes of power iteration for the largest curvature, where features are public."""
-
-
-WARM_ROUNDS = 60
-"""Exact rounds without constraints before the first noisy one, where features and labels are
-public: they are free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,10 +180,10 @@ class LinearDescent(Search[State, list[Outcome]]):
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
-            return self._look(state, self._each(answers[0]))
+            return looked(state, self._each(answers[0]), self.planned.outputs)
         s, t, rows = self.settings, state.round, state.rows[:, np.newaxis, np.newaxis]
         if state.warming:
-            return self._warm(state, self._each(answers[0]) / rows)
+            return warmed(state, self._each(answers[0]) / rows)
         gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
         rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(
             t
@@ -204,7 +196,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             momentum = self.planned.momentum_at(state.clip)
             walk = state.walk.step(gradient, rate, momentum, count=self.planned.counts_iterate(t))
             return state.after(walk, play)
-        walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
+        walk, age = accelerated(state, gradient, count=t >= s.most_rounds // 2)
         still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
         if self.player is not None:
             still = still & self.player.rests(state.play, play, histogram, t, s.tolerance)
@@ -250,8 +242,13 @@ class LinearDescent(Search[State, list[Outcome]]):
         if self.system is not None:
             names = self.system.names
             if self.planned.has_thresholds:
-                found, values, spread, sampling, looks = self._moved(
-                    found, [self._each(one) for one in answers], state
+                found, values, spread, sampling, looks = moved(
+                    self.planned,
+                    found,
+                    [self._each(one) for one in answers],
+                    self.bounds,
+                    state.counts,
+                    state.rows,
                 )
             else:
                 values = self._values(self._each(answers[0]), state)
@@ -298,38 +295,11 @@ class LinearDescent(Search[State, list[Outcome]]):
         return identity_of(self, self.settings, self.bounds, self.player)
 
     def freeze(self, state: State) -> Mapping[str, Value]:
-        kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}
-        kept |= {name: value for name in ARRAYS if (value := getattr(state, name)) is not None}
-        if state.standard is not None:
-            kept |= {"centre": state.standard[0], "scale": state.standard[1]}
         play = {} if self.player is None else self.player.freeze(state.play)
-        return {
-            **kept,
-            "step": state.round,
-            "warming": state.warming,
-            **{f"play_{name}": value for name, value in play.items()},
-        }
+        return frozen(state, play)
 
     def thaw(self, values: Mapping[str, Value], round: int) -> State:
-        arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        weights, velocity, total, counted = (arrays[name] for name in WALK)
-        held = {name: arrays.get(name) for name in ARRAYS}
-        counts, rows = arrays["counts"], arrays["rows"]
-        kept = {
-            name.removeprefix("play_"): value
-            for name, value in arrays.items()
-            if name.startswith("play_")
-        }
-        return State(
-            PrimalState(weights, velocity, total, int(counted)),
-            None if self.player is None else self.player.thaw(kept, counts, rows),
-            # rounds that were lost are not asked again
-            round=int(arrays["step"]) + round - int(arrays["frozen_at"]),
-            warming=bool(arrays["warming"]),
-            clip=self.planned.clip_at(float(rows[0])),
-            standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
-            **held,  # type: ignore[arg-type]  # what every state has is there
-        )
+        return thawed(values, round, self.player, self.planned.clip_at)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -342,45 +312,6 @@ class LinearDescent(Search[State, list[Outcome]]):
             answers[-len(asked) :], self.models, self.planned.compare_multiplier
         )
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
-
-    def _moved(
-        self, found: Floats, answers: list[Floats], state: State
-    ) -> tuple[Floats, Floats, Floats, Floats, list[int]]:
-        """Models with their thresholds where the constraints hold, if they do not at zero; their
-        values, their noise and sampling error, and from how many thresholds each was picked by
-        them."""
-        assert self.system is not None
-        shape = self.system.shape[:2]
-        per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
-        weights, values, spread, looks = found.copy(), [], [], []
-        sampling = []
-        for m, counts in enumerate(state.counts):
-            decisions = answers[0][m].reshape(shape)
-            chosen = threshold.choose(
-                EDGES,
-                decisions,
-                answers[1][m],
-                partial(self._values_at, counts),
-                self.bounds[m],
-                self.planned.noise_of(counts, decisions[..., np.newaxis]),
-                self.planned.bin_noise,
-                float(state.rows[m]) * per_row,
-            )
-            weights[m, 0, 0] -= chosen.at
-            values.append(chosen.values)
-            spread.append(
-                self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins)
-            )
-            sampling.append(self.planned.sampling_of(counts, chosen.decisions[..., np.newaxis]))
-            looks.append(chosen.looks)
-        return weights, np.stack(values), np.stack(spread), np.stack(sampling), looks
-
-    def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
-        """Constraint values (thresholds, constraints) of decisions for the second class
-        (thresholds, cells, labels)."""
-        assert self.system is not None
-        histogram = self.planned.by_class(decisions, np.broadcast_to(counts, decisions.shape))
-        return self.system.exact_values(histogram, counts, self.planned.floor)
 
     def _found(self, state: State) -> Floats:
         """The final models: the average of the late iterates; where the search converged,
@@ -442,41 +373,3 @@ class LinearDescent(Search[State, list[Outcome]]):
         return self.system.exact_values(
             self.planned.by_class(answer, state.counts), state.counts, self.planned.floor
         )
-
-    def _accelerate(
-        self, state: State, gradient: Floats, *, count: bool
-    ) -> tuple[PrimalState, Floats]:
-        """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points
-        uphill."""
-        age = np.zeros(self.models) if state.age is None else state.age
-        walk, age = restarted(state.walk, gradient, age)
-        momentum = ((age + 1.0) / (age + 4.0))[:, np.newaxis, np.newaxis]
-        return walk.step(
-            gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count
-        ), age + 1.0
-
-    def _warm(self, state: State, gradient: Floats) -> State:
-        """A round that presses no constraint."""
-        walk, age = self._accelerate(state, gradient, count=False)
-        if state.round + 1 < WARM_ROUNDS:
-            return replace(state, walk=walk, age=age, round=state.round + 1)
-        rested = replace(walk, velocity=np.zeros_like(walk.velocity))
-        return replace(state, walk=rested, age=None, round=0, warming=False, opened=walk.weights)
-
-    def _look(self, state: State, gradient: Floats) -> State:
-        """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public
-        features.
-
-        The gradient of the squared loss at v is X'(Xv - y); at zero it is -X'y. The log loss is at
-        most a quarter as curved (half with several classes).
-        """
-        if state.pull is None:
-            return replace(state, pull=gradient)
-        assert state.probe is not None
-        image = (gradient - state.pull) / state.rows[:, np.newaxis, np.newaxis]
-        size = np.sqrt((image * image).sum(axis=(1, 2)))
-        if state.round + 1 < CURVATURE_ROUNDS:
-            probe = image / np.maximum(size, 1e-300)[:, np.newaxis, np.newaxis]
-            return replace(state, probe=probe, round=state.round + 1)
-        curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
-        return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)

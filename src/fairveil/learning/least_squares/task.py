@@ -30,7 +30,8 @@ from ...fairness.objectives import (
     Objective,
     WeightedError,
 )
-from ...fairness.outer import Inequality, Largest, Total, gini
+from ...fairness.outer import Largest, Total
+from ...fairness.outer_welfare import Inequality, gini
 from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ..comparison import Rival

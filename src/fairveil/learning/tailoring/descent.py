@@ -54,7 +54,8 @@ from ..least_squares.grams import CERTAIN, GroupQuadratics
 from ..least_squares.hull import Ended
 from ..least_squares.task import RegressionOutcome, RegressionTask
 from ..oracles.ground import LEAST_ROWS
-from .description import EXACT_ROUNDS, MOST, ROUNDS, WARMING, DescribedDescent
+from .description import MOST, WARMING, DescribedDescent
+from .shared_budget import EXACT_ROUNDS, ROUNDS
 from .steps import ITERATES, MOMENTUM, REGIONS, SLOPE, STEP_SIZES, UNIT
 
 

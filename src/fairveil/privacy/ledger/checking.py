@@ -25,9 +25,10 @@ from ..statement.checks import Finding
 from ..statement.pricing import UNPRICED
 from .costs import MOST, Cost
 from .lines import terms_of, under
+from .names import checked_columns
 from .spends import Spent, after, standing
 from .stores.entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
-from .terms import Terms, checked_columns
+from .terms import Terms
 
 if TYPE_CHECKING:
     from ..statement.parts import Receipt

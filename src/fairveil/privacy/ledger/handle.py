@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -44,6 +43,7 @@ from ..units import Unit
 from .account import Account
 from .around import around
 from .costs import MOST, Cost
+from .in_memory import IN_MEMORY, kept_in_memory
 from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
 from .overspent import overspent
 from .requirements import named_columns, require, words_in
@@ -53,9 +53,6 @@ from .stores.blocks import within
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .stores.store import MemoryStore, Page, Store, missing
 from .terms import Terms
-
-_IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
-
 
 MOST_SITTINGS = 1 << 62
 
@@ -220,7 +217,7 @@ class Ledger(Account):
             A handle.
         """
         if url is None:
-            store: Store = _in_memory(dataset)
+            store: Store = kept_in_memory(dataset)
         else:
             from .stores.opening import store_of
 
@@ -586,7 +583,7 @@ def _begun(
     if url is None:
         memory = MemoryStore()
         store: Store = memory
-        _IN_MEMORY[dataset] = memory
+        IN_MEMORY[dataset] = memory
     else:
         from .stores.opening import store_of
 
@@ -595,15 +592,6 @@ def _begun(
     ledger = Ledger(store, dataset, who=who)
     ledger._first_hash = first.hash
     return ledger
-
-
-def _in_memory(dataset: str | None) -> MemoryStore:
-    names = sorted(_IN_MEMORY)
-    name = names[0] if dataset is None and len(names) == 1 else dataset
-    store = None if name is None else _IN_MEMORY.get(name)
-    if store is None:
-        raise missing(dataset, names, MemoryStore.shown)
-    return store
 
 
 def _reopened(

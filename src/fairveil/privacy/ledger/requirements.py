@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from ...errors import InputError, LedgerError, complaint
 from ...facts import Schema
 from ..promise import Promise
-from .terms import Terms, checked_columns
+from .names import checked_columns
+from .terms import Terms
 
 MADE_UP = re.compile(r"sensitive_[0-9]+")  # the names of columns that came without
 

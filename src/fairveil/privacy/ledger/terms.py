@@ -37,21 +37,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, cast
 
-import numpy as np
-
 from ... import _checks
-from ..._urls import without_password
 from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
 from ..accounting import inventory as leaves
 from ..accounting.calibration import scaled
 from ..accounting.filters import KINDS, Filter
 from ..events import Event
-from ..promise import Neighbours, Promise
-from ..statement.pricing import UNPRICED
+from ..promise import Promise
+from .charging import cost_of, filter_of
 from .costs import (
     WHOLE,
     Cost,
@@ -59,10 +55,9 @@ from .costs import (
     require_shallow,
     rounded_down,
     samples,
-    several_in_a_row,
     tight_epsilon,
-    units_of,
 )
+from .names import checked_columns, checked_name
 from .stores.entries import malformed
 
 FORMAT_VERSION = 1
@@ -77,9 +72,6 @@ TRIES = 40
 PLANNED_ANEW = 0.002
 """A fit that samples batches shares its noise among their sums and other releases otherwise at
 another epsilon: by no more."""
-
-
-LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -168,7 +160,7 @@ class Terms:
     @property
     def filter(self) -> Filter:
         """The filter, with nothing in it."""
-        return _filter(self)
+        return filter_of(self.promise, self.kind, self.order, self.reserve)
 
     def cost(self, events: Event | Iterable[Event], promise: Promise) -> Cost:
         """What these events add, released under `promise`; a `LedgerError` where the ledger cannot
@@ -176,7 +168,16 @@ class Terms:
         self.require_relation(promise)
         event = leaves.as_event(events)
         require_shallow(event)
-        return _cost(self, event, promise.neighbours, self._in_a_row(promise))
+        return cost_of(
+            self.promise,
+            self.kind,
+            self.order,
+            self.reserve,
+            self.dataset,
+            event,
+            promise.neighbours,
+            self._in_a_row(promise),
+        )
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
         """Whether these events keep the whole promise by themselves: a ledger that nothing was
@@ -368,94 +369,3 @@ class Terms:
             fingerprint,
             columns,
         )
-
-
-def checked_name(dataset: object) -> str:
-    """A name that can be printed on one line. An address, which may hold a password, is none: it
-    came in the wrong place."""
-    if isinstance(dataset, str) and "://" in dataset:
-        remedy = "Pass the address first, and then dataset='credit-2026', for example."
-        got = without_password(dataset)
-        raise InputError(
-            complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy)
-        )
-    if (
-        isinstance(dataset, str)
-        and 0 < len(dataset) <= LONGEST_NAME
-        and dataset.isprintable()
-        and dataset == dataset.strip()
-    ):
-        return dataset
-    remedy = "Pass dataset='credit-2026', for example."
-    expected = f"a name of at most {LONGEST_NAME} printable letters"
-    raise InputError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
-
-
-def checked_columns(columns: object) -> tuple[str, ...]:
-    """Names of sensitive columns, at least one, sorted."""
-    named = (
-        [columns]
-        if isinstance(columns, str)
-        else list(columns)
-        if isinstance(columns, Iterable)
-        else []
-    )
-    if named and all(
-        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
-        for name in named
-    ):
-        return tuple(sorted(set(named)))
-    remedy = "Name the columns that are protected: ['sex'], for example."
-    raise InputError(
-        complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy)
-    )
-
-
-@lru_cache(maxsize=256)
-def _filter(terms: Terms) -> Filter:
-    return Filter.create(terms.promise, terms.kind, order=terms.order, reserve=terms.reserve)
-
-
-@lru_cache(maxsize=4096)
-def _cost(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
-    cap = terms.filter
-    try:
-        with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
-            amount, leak = cap.cost(
-                event if times == 1 else several_in_a_row(event, relation, times)
-            )
-    except InputError as error:
-        if terms.kind != "gaussian":
-            raise
-        remedy = (
-            "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes "
-            "every event."
-        )
-        expected = f"events for a ledger of kind {terms.kind!r}: {str(error).partition(', got')[0]}"
-        raise LedgerError(
-            complaint(
-                expected=expected, of=f"ledger {terms.dataset!r}", got="others", remedy=remedy
-            )
-        ) from None
-    except FairveilError:
-        raise
-    except UNPRICED as error:
-        remedy = "Their numbers are too large, or too small, to work with."
-        raise LedgerError(
-            complaint(
-                expected="events that have a price", of="events", got=str(error), remedy=remedy
-            )
-        ) from None
-    if math.isinf(amount) and leaves.inventory(event, terms.promise.neighbours).private:
-        remedy = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
-        raise LedgerError(
-            complaint(
-                expected="pure releases",
-                of=f"ledger {terms.dataset!r}",
-                got="others",
-                remedy=remedy,
-            )
-        )
-    if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
-        raise no_promise("a release without noise")
-    return Cost(units_of(amount, cap.budget), units_of(leak, cap.allowance))

@@ -247,7 +247,8 @@ class PrivacyStatement(StatementContents):
         str
             Several lines.
         """
-        from .words import MECHANISMS, items, table_lines
+        from .mechanism_words import table_lines
+        from .words import MECHANISMS, items
 
         lines = []
         for heading, words in items(self):

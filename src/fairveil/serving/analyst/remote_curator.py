@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...curator import FULL, Ask, Curator, Entry, Full, Log, Part, Question, pricing
+from ...curator.asks import as_asks
 from ...curator.bounds import cap_of
 from ...curator.budget import Budget
 from ...curator.elsewhere import DescribedRule, RowsElsewhere
@@ -132,7 +133,7 @@ class RemoteCurator(Curator):
         self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
     ) -> list[Floats]:
         """One joint noisy answer of the holder's curator, in one request."""
-        asked = pricing.as_asks(asks)
+        asked = as_asks(asks)
         event = self.describe(asked, batch)
         packing = Packing()
         content = {

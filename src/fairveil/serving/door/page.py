@@ -34,7 +34,7 @@ from ...privacy.statement.statement import PrivacyStatement
 from ...privacy.statement.words import MECHANISMS, items
 from .door import Door
 from .limits import Rates
-from .records import OPEN, OPENING, RunRecord
+from .record_rows import OPEN, OPENING, RunRecord
 from .refusals import Refusal
 
 COOKIE, HOURS = "fairveil-holder", 8.0

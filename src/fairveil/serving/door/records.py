@@ -26,7 +26,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,18 @@ from ...curator import Entry
 from ...errors import PrivacyError, complaint
 from ...privacy.events import from_dict
 from ...privacy.statement.parts import StatedBound
+from .record_rows import (
+    ENDED,
+    NEXT,
+    OPEN,
+    OPENING,
+    SETTLING,
+    TABLES,
+    Reply,
+    RunRecord,
+    reply_of,
+    run_of,
+)
 
 try:
     import fcntl
@@ -42,63 +54,8 @@ except ImportError:  # no such lock on this system
 
 FILE, LOCK = "door.db", "door.lock"
 VERSION = 1
-OPENING, OPEN, SETTLING, ENDED = "opening", "open", "settling", "ended"
-"""Of a run: begun to be opened; reserved, and asked; over, and its ledger to be told; settled for
-good."""
-TABLES = """
-CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL, role TEXT NOT NULL, name TEXT NOT NULL,
-    scope TEXT NOT NULL, created REAL NOT NULL, expires REAL, revoked REAL);
-CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
-    dataset TEXT NOT NULL, request BLOB NOT NULL, state TEXT NOT NULL, how TEXT NOT NULL, epsilon REAL NOT NULL,
-    opened REAL NOT NULL, touched REAL NOT NULL, header TEXT, secure INTEGER NOT NULL DEFAULT 1,
-    sitting INTEGER NOT NULL DEFAULT 0, statement TEXT, UNIQUE (token, key));
-CREATE TABLE IF NOT EXISTS entries (run TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, event TEXT NOT NULL,
-    questions TEXT NOT NULL, batch TEXT NOT NULL, purpose TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place));
-CREATE TABLE IF NOT EXISTS notes (run TEXT NOT NULL, kind TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (run, kind, words));
-CREATE TABLE IF NOT EXISTS replies (run TEXT NOT NULL, place INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
-    act TEXT NOT NULL, request BLOB, body BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place), UNIQUE (run, key));
-CREATE TABLE IF NOT EXISTS divisions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
-    dataset TEXT NOT NULL, share REAL NOT NULL, coins TEXT NOT NULL, root BLOB NOT NULL, secure INTEGER NOT NULL,
-    at REAL NOT NULL, UNIQUE (token, key));
-CREATE TABLE IF NOT EXISTS boots (id TEXT NOT NULL);
-"""
-_NEXT = "(SELECT COALESCE(MAX(place) + 1, 0) FROM {} WHERE run = ?)"
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Where Linux names the time since its machine was started."""
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """One run, as it is written down. `how`: in words, how it ended."""
-
-    id: str
-    token: str
-    key: str
-    digest: bytes
-    dataset: str
-    request: bytes
-    state: str
-    how: str
-    epsilon: float
-    opened: float
-    touched: float
-    header: str | None
-    secure: bool
-    sitting: int
-    statement: str | None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What was answered to a request of this key. `request`: kept where it must be done again
-    later."""
-
-    key: str
-    digest: bytes
-    act: str
-    request: bytes | None
-    body: bytes
 
 
 class Records:
@@ -231,12 +188,12 @@ class Records:
     def run(self, id: str) -> RunRecord | None:
         """A run by its id."""
         found = self.rows("SELECT * FROM runs WHERE id = ?", (id,))
-        return _run(found[0]) if found else None
+        return run_of(found[0]) if found else None
 
     def run_of_key(self, token: str, key: str) -> RunRecord | None:
         """The run that a token opened under this key."""
         found = self.rows("SELECT * FROM runs WHERE token = ? AND key = ?", (token, key))
-        return _run(found[0]) if found else None
+        return run_of(found[0]) if found else None
 
     def runs(
         self, states: Sequence[str] = (OPENING, OPEN, SETTLING, ENDED), most: int = 10_000
@@ -247,7 +204,7 @@ class Records:
             f"SELECT * FROM runs WHERE state IN ({marks}) ORDER BY opened DESC LIMIT ?",
             (*states, most),
         )
-        return [_run(row) for row in found]
+        return [run_of(row) for row in found]
 
     def put(self, run: str, **values: object) -> None:
         """Change a run's state, statement or times."""
@@ -296,12 +253,12 @@ class Records:
     def reply(self, run: str, key: str) -> Reply | None:
         """What was answered to a key before."""
         found = self.rows("SELECT * FROM replies WHERE run = ? AND key = ?", (run, key))
-        return _reply(found[0]) if found else None
+        return reply_of(found[0]) if found else None
 
     def replies(self, run: str) -> list[Reply]:
         """Those of a run that must be done again, in turn."""
         return [
-            _reply(row)
+            reply_of(row)
             for row in self.rows(
                 "SELECT * FROM replies WHERE run = ? AND request IS NOT NULL ORDER BY place", (run,)
             )
@@ -329,14 +286,14 @@ class Records:
                     at,
                 )
                 db.execute(
-                    f"INSERT INTO entries VALUES (?, {_NEXT.format('entries')}, ?, ?, ?, ?, ?, ?)",
+                    f"INSERT INTO entries VALUES (?, {NEXT.format('entries')}, ?, ?, ?, ?, ?, ?)",
                     (run, run, entry.number, *told),
                 )
             if bounds or marks:
                 self._note(db, run, bounds, marks)
             values = (run, run, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
             db.execute(
-                f"INSERT INTO replies VALUES (?, {_NEXT.format('replies')}, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO replies VALUES (?, {NEXT.format('replies')}, ?, ?, ?, ?, ?, ?)",
                 values,
             )
             self._put(db, run, {"touched": at, **changes})
@@ -373,14 +330,6 @@ def _boot() -> str | None:
         return BOOT.read_text("ascii").strip() or None
     except (OSError, UnicodeError):
         return None
-
-
-def _run(row: sqlite3.Row) -> RunRecord:
-    return RunRecord(**{**dict(row), "secure": bool(row["secure"])})
-
-
-def _reply(row: sqlite3.Row) -> Reply:
-    return Reply(row["key"], row["digest"], row["act"], row["request"], row["body"])
 
 
 def _held(path: Path) -> int | None:

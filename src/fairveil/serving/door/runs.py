@@ -18,10 +18,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from ...curator import Attached, AttachedCodes, Curator
+from ...curator import Curator
 from ...errors import FairveilError, LedgerAway
 from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
@@ -29,37 +28,17 @@ from ...privacy.statement.parts import PublicFact
 from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of
-from .data_sets import DataSet, View
+from .data_sets import DataSet
 from .divisions import Divisions, Part
 from .holder import Limits
 from .opening import Opened, opening_of, sources_of
-from .records import ENDED, OPEN, OPENING, SETTLING, Records, Reply, RunRecord
+from .record_rows import ENDED, OPEN, OPENING, SETTLING, Reply, RunRecord
+from .records import Records
 from .refusals import BUSY, ENDED_RUN, REUSED, TOO_MANY, UNKNOWN, Refusal
+from .run import CLOSE, FINISH, FINISHED, KEPT_AFTER, NEVER_BEGAN, REBOOTED, STOP, WHOLE, Run
 from .run_journal import RunJournal
 from .settling import settle
 from .tokens import DAY, Token, Tokens
-
-CLOSE, FINISH, FINISHED = "close", "finish", "finished"
-KEPT_AFTER = 600.0
-"""Seconds for which an ended run's curator is kept, for its statement."""
-NEVER_BEGAN, REBOOTED = "never began", "the machine was started anew"
-STOP = "to be stopped by the holder"
-WHOLE = ", charged whole"
-
-
-@dataclass(eq=False, repr=False)
-class Run:
-    """A run that is held in memory: its curator, and the lock that has one request at a time."""
-
-    id: str
-    token: str
-    dataset: DataSet
-    curator: Curator
-    journal: RunJournal
-    view: View
-    handles: dict[int, Attached | AttachedCodes] = field(default_factory=dict)
-    lock: Any = field(default_factory=threading.RLock)
-    ended: float | None = None
 
 
 class Runs:

@@ -7,7 +7,8 @@ from ...privacy.events import compose
 from ...privacy.ledger import Ledger
 from ...privacy.ledger.spending import Spend
 from ...privacy.ledger.stores.entries import RESERVED
-from .records import Records, RunRecord
+from .record_rows import RunRecord
+from .records import Records
 
 MARK = "ledger "
 

@@ -27,18 +27,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...._urls import scrubbed, without_password
-from ....errors import (
-    DataNotFoundError,
-    FairveilError,
-    InputError,
-    LedgerAway,
-    LedgerError,
-    complaint,
-)
+from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError, complaint
 from . import migrations
 from .blocks import Block, within
 from .connections import Connections, Use
 from .entries import Entry
+from .postgres_driver import PATIENCE, TAKEN, WAYS_OUT, done, driver, is_open, rows_of
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
 from .tables import Ask, Beginning, Lines, TablePage, TableStore
@@ -50,7 +44,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 W = TypeVar("W", bound="_Writer")
-PATIENCE = 60
 IDLE_PATIENCE = 45
 CONNECT_PATIENCE = 10
 
@@ -75,11 +68,11 @@ class PostgresStore(TableStore):
     def __init__(self, url: str, *, create: bool, read_only: bool = False) -> None:
         if create and read_only:
             raise not_for_reading("create")
-        self._driver = _driver()
+        self._driver = driver()
         self._url = url
         self._read_only = read_only
         self._create = create
-        self._connections = Connections(self._opened, _is_open)
+        self._connections = Connections(self._opened, is_open)
         self._blocks: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._connections.lent(lambda link: None)
         self._create = False
@@ -115,7 +108,7 @@ class PostgresStore(TableStore):
         def ask(link: Link) -> list[tuple[Any, ...]]:
             used.append(link)
             try:
-                return self._tried(partial(_rows, link, statement, parameters))
+                return self._tried(partial(rows_of, link, statement, parameters))
             except Exception:
                 raise
             except BaseException:  # interrupted, perhaps before the answer came
@@ -138,12 +131,12 @@ class PostgresStore(TableStore):
 
     def _begin(self, link: Link, dataset: str, turn: str, parameter: object) -> None:
         for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
-            self._tried(partial(_done, link, statement))
-        locked = self._tried(partial(_rows, link, turn, (parameter,)))
+            self._tried(partial(done, link, statement))
+        locked = self._tried(partial(rows_of, link, turn, (parameter,)))
         if turn is _TURN and not locked:
             # No head: the lines say whether there is such a data set.
             Lines(
-                lambda statement, given: self._tried(partial(_rows, link, statement, given)),
+                lambda statement, given: self._tried(partial(rows_of, link, statement, given)),
                 self.shown,
             ).kept_head(dataset)
 
@@ -194,16 +187,16 @@ class PostgresStore(TableStore):
         """Whether a line is there for good: under the locks of the transaction that wrote it, so
         that it has ended."""
         with closing(self._opened()) as link:
-            self._tried(partial(_done, link, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"))
-            self._tried(partial(_done, link, _SETTINGS))
-            self._tried(partial(_rows, link, _CREATING, (migrations.CREATE_LOCK,)))
-            self._tried(partial(_rows, link, _TURN, (dataset,)))
+            self._tried(partial(done, link, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"))
+            self._tried(partial(done, link, _SETTINGS))
+            self._tried(partial(rows_of, link, _CREATING, (migrations.CREATE_LOCK,)))
+            self._tried(partial(rows_of, link, _TURN, (dataset,)))
             query = (
                 "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = "
                 "?"
             )
             return bool(
-                self._tried(partial(_rows, link, query, (dataset, entry.number, entry.hash)))
+                self._tried(partial(rows_of, link, query, (dataset, entry.number, entry.hash)))
             )
 
     def _opened(self) -> Link:
@@ -218,7 +211,7 @@ class PostgresStore(TableStore):
         link: Link = self._tried(lambda: self._driver.connect(self._url, **settings))
         try:
             if self._read_only:
-                self._tried(partial(_done, link, "SET default_transaction_read_only = on"))
+                self._tried(partial(done, link, "SET default_transaction_read_only = on"))
             self._require_tables(link)
             return link
         except BaseException:
@@ -243,22 +236,22 @@ class PostgresStore(TableStore):
         migrations.require_known(version, self.shown, read_only=self._read_only)
         try:
             for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
-                self._tried(partial(_done, link, statement))
-            self._tried(partial(_rows, link, _CREATING, (migrations.CREATE_LOCK,)))
+                self._tried(partial(done, link, statement))
+            self._tried(partial(rows_of, link, _CREATING, (migrations.CREATE_LOCK,)))
             version = self._version(link)  # another process may have been first
             if version < migrations.LATEST:
                 for statement in migrations.postgres_statements(version):
-                    self._tried(partial(_done, link, statement))
-            self._tried(partial(_done, link, "COMMIT"))
+                    self._tried(partial(done, link, statement))
+            self._tried(partial(done, link, "COMMIT"))
         except BaseException:
             self._undo(link)
             raise
 
     def _version(self, link: Link) -> int:
         """0 where there are no tables yet."""
-        if not self._tried(partial(_rows, link, _MADE, ())):
+        if not self._tried(partial(rows_of, link, _MADE, ())):
             return 0
-        version = self._tried(partial(_rows, link, f"SELECT {_VERSION}", ()))[0][0]
+        version = self._tried(partial(rows_of, link, f"SELECT {_VERSION}", ()))[0][0]
         return 0 if version is None else int(version)
 
     def _tried(self, action: Callable[[], T]) -> T:
@@ -274,9 +267,9 @@ class PostgresStore(TableStore):
         """What the driver says, with the way out."""
         text = scrubbed((str(error).strip() or type(error).__name__).splitlines()[0], self._url)
         state = getattr(error, "sqlstate", None)
-        for states, expected, remedy in _WAYS_OUT:
+        for states, expected, remedy in WAYS_OUT:
             if state is not None and state.startswith(states):
-                kind = LedgerAway if states is _TAKEN else LedgerError
+                kind = LedgerAway if states is TAKEN else LedgerError
                 return kind(complaint(expected=expected, of=self.shown, got=text, remedy=remedy))
         if isinstance(error, self._driver.OperationalError) or state is None:
             remedy = (
@@ -351,7 +344,7 @@ class _Transaction(Block[W], Generic[W]):
         if link is None or os.getpid() != self._process:
             raise changed_by_a_child(self._store.shown)
         try:
-            return self._store._tried(partial(_rows, link, statement, parameters))
+            return self._store._tried(partial(rows_of, link, statement, parameters))
         except FairveilError:
             self._failed = True
             raise
@@ -386,63 +379,3 @@ class _Transaction(Block[W], Generic[W]):
 
 def _nobody() -> None:
     """Who writes through a connection that is idle."""
-
-
-_TAKEN = ("55P03", "57014", "40P01")
-_WAYS_OUT: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        _TAKEN,
-        f"its turn within {PATIENCE} seconds",
-        "Another session holds the ledger: find it in pg_stat_activity and end it.",
-    ),
-    (
-        ("42501",),
-        "a user who may do this",
-        "Ask for the rights to the tables whose names begin with fairveil_ledger.",
-    ),
-    (
-        ("25006",),
-        "a server that may be written to",
-        "Name the primary server, not a standby, or open it for reading only.",
-    ),
-    (
-        ("53100", "53200"),
-        "disk space on the server",
-        "Nothing was written. Free space and try again.",
-    ),
-    (
-        ("23",),
-        "a line that keeps the rules of the tables",
-        "Lines are only added, each one number further, and never charge more than all.",
-    ),
-    (
-        ("42P07", "42723", "42710"),
-        "a database without other tables of these names",
-        "Use a database or a schema of its own.",
-    ),
-)
-
-
-def _driver() -> Any:
-    """psycopg, loaded when a server is named."""
-    try:
-        import psycopg
-    except ImportError as error:
-        remedy = "pip install 'fairveil[sql]'"
-        raise InputError(
-            complaint(expected="psycopg 3", of="ledger", got=str(error), remedy=remedy)
-        ) from None
-    return psycopg
-
-
-def _rows(link: Link, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-    cursor = link.execute(statement.replace("?", "%s").encode(), parameters)
-    return cursor.fetchall() if cursor.description else []
-
-
-def _done(link: Link, statement: str) -> None:
-    link.execute(statement.encode())
-
-
-def _is_open(link: Link) -> bool:
-    return not link.closed

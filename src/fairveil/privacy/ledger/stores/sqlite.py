@@ -26,9 +26,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 from . import migrations
 from .blocks import Block, within
 from .connections import Connections
@@ -37,13 +37,13 @@ from .one_name import Name, moved, require_one_link
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .sqlite_connection import (
     LONG_LOG,
-    SHORT_LOG,
     Connection,
     has_transaction,
     is_at,
     nobody,
     size_of,
 )
+from .sqlite_file import linked, made_file, settle, version_of
 from .sqlite_refusals import (
     BUSY,
     PATIENCE,
@@ -164,7 +164,7 @@ class SQLiteStore(TableStore):
         self._require_current(connection)
         # Another program may have changed the tables since this connection was opened.
         migrations.require_known(
-            self._tried(lambda: self._version(link)), self.shown, read_only=False
+            self._tried(lambda: version_of(link, self.shown)), self.shown, read_only=False
         )
         rules = self._tried(lambda: link.execute("PRAGMA schema_version").fetchone()[0])
         if rules != connection.rules:
@@ -185,7 +185,7 @@ class SQLiteStore(TableStore):
         that the next one to write may begin the log anew. A log that a reader holds up is tried
         again when it has grown."""
         # what is not copied now stays in the log
-        with suppress(sqlite3.Error), closing(self._linked("rw")) as beside:
+        with suppress(sqlite3.Error), closing(linked(self._path, "rw")) as beside:
             beside.execute("PRAGMA synchronous = FULL")
             beside.execute("PRAGMA checkpoint_fullfsync = ON")
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -205,7 +205,7 @@ class SQLiteStore(TableStore):
     def _opened_once(self) -> Connection:
         with _making:
             if self._create:
-                self._make_file()
+                self._made = made_file(self._path) or self._made
             require_file(self._path)
         try:
             return self._connected()
@@ -220,13 +220,13 @@ class SQLiteStore(TableStore):
             raise unreachable(error, self._path) from None
         link: sqlite3.Connection | None = None
         try:
-            link = self._tried(lambda: self._linked("ro" if self._read_only else "rw"))
+            link = self._tried(lambda: linked(self._path, "ro" if self._read_only else "rw"))
             if self._read_only:
                 self._patiently(lambda: link.execute("PRAGMA query_only = ON"))
                 self._require_ledger(link)
             else:
                 self._require_ledger(link)
-                self._settle(link)
+                settle(link, self._patiently, self.shown)
             if not is_at(self._path, name.identity):
                 raise _Moved
             return self._tried(lambda: Connection(link, name))
@@ -235,37 +235,6 @@ class SQLiteStore(TableStore):
                 link.close()
             name.release()
             raise
-
-    def _linked(self, mode: str) -> sqlite3.Connection:
-        link = sqlite3.connect(
-            f"{self._path.as_uri()}?mode={mode}",
-            uri=True,
-            timeout=0,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            # No connection copies the log by itself: see above.
-            link.execute("PRAGMA wal_autocheckpoint = 0")
-            link.execute("PRAGMA trusted_schema = OFF")
-        except BaseException:
-            link.close()
-            raise
-        return link
-
-    def _make_file(self) -> None:
-        """An empty file, the owner's alone. SQLite gives its log the same rights."""
-        try:
-            descriptor = os.open(
-                self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600
-            )
-        except FileExistsError:
-            return
-        except OSError as error:
-            raise unreachable(error, self._path) from None
-        status = os.fstat(descriptor)
-        self._made = (status.st_dev, status.st_ino)
-        os.close(descriptor)
 
     def _take_back(self) -> None:
         """Remove the file that was made here if no ledger was begun in it. Whoever is about to
@@ -278,7 +247,7 @@ class SQLiteStore(TableStore):
             with suppress(OSError):
                 os.unlink(self._path)
             return
-        with suppress(Exception), closing(self._linked("rw")) as link:
+        with suppress(Exception), closing(linked(self._path, "rw")) as link:
             # without the log's index beside, for which there may be no room
             link.execute("PRAGMA locking_mode = EXCLUSIVE")
             link.execute("BEGIN EXCLUSIVE")
@@ -292,16 +261,16 @@ class SQLiteStore(TableStore):
 
     def _require_ledger(self, link: sqlite3.Connection) -> None:
         """A ledger of this version: made in an empty file when asked to, migrated if older."""
-        version = self._patiently(lambda: self._version(link))
+        version = self._patiently(lambda: version_of(link, self.shown))
         if version == migrations.LATEST:
             return
         if version == 0 and not self._create:
-            self._refuse("an empty file")
+            raise no_ledger("an empty file", self.shown)
         migrations.require_known(version, self.shown, read_only=self._read_only)
         self._patiently(lambda: link.execute("PRAGMA synchronous = FULL"))
         self._patiently(lambda: link.execute("BEGIN EXCLUSIVE"))
         try:
-            for statement in migrations.sqlite_statements(self._version(link)):
+            for statement in migrations.sqlite_statements(version_of(link, self.shown)):
                 self._tried(lambda statement=statement: link.execute(statement))  # type: ignore[misc]
             self._tried(lambda: link.execute("COMMIT"))
         except BaseException:
@@ -309,41 +278,6 @@ class SQLiteStore(TableStore):
                 with suppress(sqlite3.Error):  # it is closed next, which undoes it too
                     link.execute("ROLLBACK")
             raise
-
-    def _version(self, link: sqlite3.Connection) -> int:
-        """0 for a file with nothing in it; an error for another program's."""
-        application = link.execute("PRAGMA application_id").fetchone()[0]
-        version = int(link.execute("PRAGMA user_version").fetchone()[0])
-        if application == migrations.APPLICATION and version > 0:
-            return version
-        if (
-            application == 0
-            and version == 0
-            and not link.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-        ):
-            return 0
-        self._refuse("another program's database")
-
-    def _settle(self, link: sqlite3.Connection) -> None:
-        """Everybody writes to the log, and to the disk."""
-        mode = self._patiently(lambda: link.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-        if mode != "wal":
-            remedy = "Put it on a disk of this machine; for several machines use PostgreSQL."
-            raise LedgerError(
-                complaint(
-                    expected="a disk that takes a write-ahead log",
-                    of=self.shown,
-                    got=f"the mode {mode}",
-                    remedy=remedy,
-                )
-            )
-        for setting in (
-            "synchronous = FULL",
-            "fullfsync = ON",
-            "checkpoint_fullfsync = ON",
-            f"journal_size_limit = {SHORT_LOG}",
-        ):
-            self._patiently(lambda setting=setting: link.execute(f"PRAGMA {setting}"))  # type: ignore[misc]
 
     def _is_current(self, connection: Connection) -> bool:
         """Not where the file was moved away or replaced: what was written there would be
@@ -366,9 +300,6 @@ class SQLiteStore(TableStore):
             return action()
         except REFUSED as error:
             raise refusal(error, self.shown) from None
-
-    def _refuse(self, found: str) -> NoReturn:
-        raise no_ledger(found, self.shown)
 
 
 class _Writer(Protocol):

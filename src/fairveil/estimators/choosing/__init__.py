@@ -1,0 +1,1 @@
+"""What searches choose by their parameters: oracles, lists of decisions, how numbers are taken."""
