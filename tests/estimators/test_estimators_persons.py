@@ -447,7 +447,7 @@ def test_planted_coins_of_rows_put_persons_on_both_sides(monkeypatch):
     assert len(sides[0] & sides[1]) > 200
 
 
-def test_what_certified_fits_and_networks_refuse_of_persons():
+def test_what_certified_fits_refuse_of_persons():
     X, y = table()
     own = fv.DemographicParity(0.3, confidence=0.9)
     for options in ({"protects": "sensitive_features"}, {"epsilon": math.inf}):
@@ -464,12 +464,33 @@ def test_what_certified_fits_and_networks_refuse_of_persons():
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     clf = made(fv.RateConstrainedClassifier, own, schema=schema, **COMMON).fit({**X, "hired": y})
     assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
+
+
+@pytest.mark.parametrize(
+    ("protects", "neighbours"),
+    [("records", "add-remove"), ("records", "replace-one"), ("sensitive_features", None)],
+)
+def test_a_network_protects_persons_as_a_linear_model_does(protects, neighbours):
     torch = pytest.importorskip("torch")
-    clf = fv.RateConstrainedClassifier(
-        model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3
-    )
-    with pytest.raises(PrivacyError, match="RateConstrainedClassifier with a module"):
-        clf.fit(X, y, sensitive_features="sex")
+    X, y = table()
+
+    def fit(estimator, *given, **options):
+        torch.manual_seed(0)
+        whom = {"unit": "patient", "max_rows_per_unit": 9, "model": torch.nn.Linear(2, 1)}
+        shared = {**COMMON, **whom, "protects": protects, "neighbours": neighbours, **options}
+        return made(estimator, *given, **shared).fit(X, y, sensitive_features="sex")
+
+    for clf in (
+        fit(fv.RateConstrainedClassifier, "demographic_parity:0.1", randomised=False),
+        fit(fv.FermiClassifier, "demographic_parity", 2.0),
+    ):
+        assert clf.privacy_.promise.unit == Unit("patient", 9)
+        assert clf.privacy_.check() == []
+        gradients = [one for one in clf.privacy_.bounds if one.question.startswith("gradient")]
+        # 2 x the fourth root of 9; where loss and features are public, nine clips of a row each
+        norm = 2.0 * math.sqrt(3.0) if protects == "records" else 9 * 2.0
+        both = 1.0 if neighbours == "add-remove" else 2.0
+        assert max(one.sensitivity for one in gradients) == pytest.approx(both * norm, rel=1e-4)
 
 
 def test_a_base_that_protects_persons_is_not_priced_with_rows():

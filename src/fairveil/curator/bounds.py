@@ -18,6 +18,7 @@ from .asks import Ask
 from .books import Books
 from .question import Question, Scale
 from .questions.gradients import GradientSum
+from .questions.networks import NetworkGradient
 from .rows.persons import of_person
 from .rows.rows import Rows
 from .totals import public_scale
@@ -103,7 +104,7 @@ class Bounds:
         rows = self._promise.rows_per_unit
         if rows == 1:
             return question.why
-        if adds_by_person(self._promise) and isinstance(question, GradientSum):
+        if adds_by_person(self._promise) and isinstance(question, GradientSum | NetworkGradient):
             return (
                 f"a person's gradients are added, and the sum is clipped to norm {question.clip:g}"
             )

@@ -44,7 +44,7 @@ from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.gradients import GradientSum
 from .questions.histograms import PredictionHistogram, ScoreHistogram
-from .questions.networks import NetworkGradient, NetworkHistogram
+from .questions.networks import NetworkGradient
 from .questions.of_models import GroupLosses
 from .rows.persons import of_person
 from .rows.sampling import FULL, Batch, Full, Part, Poisson
@@ -171,7 +171,8 @@ def constant_scale(
         return question.free_scale(cap)
     alone = promise.protects == "sensitive_features"
     rows = promise.rows_per_unit
-    if rows > 1 and not alone and isinstance(question, GradientSum) and question.clip is not None:
+    gradients = GradientSum | NetworkGradient
+    if rows > 1 and not alone and isinstance(question, gradients) and question.clip is not None:
         need_order_two(order, question.name)
         return scale_of_gradient(question, layout, cap)
     return of_person(
@@ -196,13 +197,9 @@ def require_unit(ask: Ask, promise: Promise) -> None:
     """Refuse what is not proved for persons with several rows, in as many cells perhaps."""
     if promise.unit is None or not promise.is_private:
         return
-    inner = inner_of(ask.question)
-    network = isinstance(inner, NetworkGradient | NetworkHistogram)
-    if isinstance(ask.question, CellwiseQuestion) or ask.by_cell is not None or network:
-        got = "a network" if network else "noise or weights that differ by cell"
-        remedy = (
-            "Fit a linear or an additive model, with one noise for all; or protect rows: unit=None."
-        )
+    if isinstance(ask.question, CellwiseQuestion) or ask.by_cell is not None:
+        got = "noise or weights that differ by cell"
+        remedy = "Fit a model with one noise for all; or protect rows: unit=None."
         raise PrivacyError(
             complaint(
                 expected="a question that is answered by person",

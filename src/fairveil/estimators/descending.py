@@ -177,8 +177,6 @@ class DescentClassifier(LinearClassifier):
         promise = promises.promise_of(
             self.epsilon, self.delta, self.protects, self.neighbours, whose
         )
-        if whose is not None and self._module is not None:
-            units.refuse(self, " with a module")
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
         unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})

@@ -32,6 +32,7 @@ Guarantee (tests/curator/test_curator_torch_alone.py):
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ import torch
 from ..._types import Floats, Ints, Singles
 from ...models.torch_network import Skeleton
 from ..quiet.calls import Troubles, quietly
+from .persons import close_person
 from .torch_alone import Method, settle, state
 from .torch_parts import Built, Part
 from .torch_wanted import Wanted, factors, slopes
@@ -108,10 +110,10 @@ class Engine:
         self, parameters: Floats, rows: Singles, wanted: Wanted | None, troubles: Troubles
     ) -> tuple[Floats, Ints | None]:
         """Logits (rows, outputs), NaN where user code failed, and the total of clipped gradients in
-        grid steps."""
+        grid steps: of rows, or of persons, where it is wanted by person."""
         skeleton = self.skeleton
         logits = np.full((len(rows), skeleton.outputs), np.nan)
-        total = None if wanted is None else _Total(skeleton)
+        total = None if wanted is None else _total_of(skeleton, wanted)
         with skeleton.lock:
             method, at = self.method, 0
             skeleton.load(parameters)
@@ -130,7 +132,7 @@ class Engine:
         part: slice,
         wanted: Wanted | None,
         logits: Floats,
-        total: _Total | None,
+        total: _Total | _TotalByPerson | None,
         troubles: Troubles,
     ) -> None:
         """A chunk; where user code fails on it, its halves, each filled up: the other rows'
@@ -149,7 +151,7 @@ class Engine:
             return
         logits[part] = found.logits
         if total is not None and found.factors is not None:
-            total.add(found.parts, found.factors, count)
+            total.add(found.parts, found.factors, part)
 
     def _chunk(
         self, method: Method, rows: Singles, wanted: Wanted | None, troubles: Troubles
@@ -176,12 +178,14 @@ class _Total:
         self._steps = torch.zeros(skeleton.size, dtype=torch.int64, device=skeleton.device)
         self._rows = 0
 
-    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: int) -> None:
-        if self._rows + rows > MOST_FLOATS:
+    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: slice) -> None:
+        """What the rows at these places add."""
+        count = rows.stop - rows.start
+        if self._rows + count > MOST_FLOATS:
             self._flush()
         for part in parts:
             part.add(factors, self._sum)
-        self._rows += rows
+        self._rows += count
 
     def steps(self) -> Ints:
         self._flush()
@@ -192,6 +196,52 @@ class _Total:
         self._steps += torch.round(self._sum).to(torch.int64)
         self._sum.zero_()
         self._rows = 0
+
+
+class _TotalByPerson:
+    """The same of persons: a person's rows are added as whole numbers, from chunk to chunk, and only
+    then is their sum clipped.
+
+    Rows stand person by person. A sum of at most 2^12 rows of one chunk is exact in float64, and
+    chunks are added as int64.
+    """
+
+    def __init__(self, skeleton: Skeleton, persons: Ints, limit: float) -> None:
+        self._persons, self._limit = persons, limit
+        self._piece = torch.zeros(skeleton.size, dtype=torch.float64, device=skeleton.device)
+        self._person = np.zeros((1, skeleton.size), np.int64)
+        self._out = np.zeros((1, skeleton.size), np.int64)
+        self._open: int | None = None  # whose rows `_person` is made of
+
+    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: slice) -> None:
+        """What the rows at these places add: they come in their order."""
+        for part in parts:
+            part.scale(factors)
+        mine = self._persons[rows]
+        cuts = [0, *(1 + np.flatnonzero(mine[1:] != mine[:-1])).tolist(), len(mine)]
+        for first, last in itertools.pairwise(cuts):
+            if self._open is not None and self._open != mine[first]:
+                self._close()
+            self._open = int(mine[first])
+            for part in parts:
+                part.add_rows(first, last, self._piece)
+            self._person[0] += self._piece.cpu().numpy().astype(np.int64)
+            self._piece.zero_()
+
+    def steps(self) -> Ints:
+        self._close()
+        found: Ints = self._out[0]
+        return found
+
+    def _close(self) -> None:
+        close_person(self._person, self._limit, self._out)
+        self._open = None
+
+
+def _total_of(skeleton: Skeleton, wanted: Wanted) -> _Total | _TotalByPerson:
+    if wanted.persons is None:
+        return _Total(skeleton)
+    return _TotalByPerson(skeleton, wanted.persons, wanted.most / wanted.unit)
 
 
 def _numbers(logits: torch.Tensor) -> Floats:

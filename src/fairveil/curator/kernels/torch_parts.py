@@ -55,6 +55,15 @@ class Part:
     def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
         """total += sum over rows of factor x piece, each rounded to whole numbers first where the
         part is exact. Once."""
+        self.scale(factors)
+        self.add_rows(0, len(factors), total)
+
+    def scale(self, factors: torch.Tensor) -> None:
+        """Each row's piece x its factor, in whole numbers where the part is exact. Once."""
+        raise NotImplementedError
+
+    def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
+        """total += what is now there of these rows."""
         raise NotImplementedError
 
 
@@ -124,7 +133,7 @@ class Product(Part):
     def drop(self, bad: torch.Tensor) -> None:
         self.a[bad], self.d[bad], self.up[bad] = 0.0, 0.0, 1.0
 
-    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
+    def scale(self, factors: torch.Tensor) -> None:
         by = factors * self.up
         if self.compiled:
             kernels_layers.scaled(self.d.numpy(), by.numpy(), 0, len(by))
@@ -132,7 +141,9 @@ class Product(Part):
             self.d.mul_(by.unsqueeze(1))
             if self.exact:
                 self.d.round_()
-        found = self.d.T @ self.a
+
+    def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
+        found = self.d[first:last].T @ self.a[first:last]
         height, width = found.shape[0], found.shape[1] - (self.bias is not None)
         total[self.weight : self.weight + height * width] += found[:, :width].reshape(-1)
         if self.bias is not None:
@@ -156,14 +167,15 @@ class Built(Part):
     def drop(self, bad: torch.Tensor) -> None:
         self.pieces[bad] = 0.0
 
-    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
-        n = self.pieces.shape[1]
-        if not self.exact:
-            total[self.start : self.start + n] += factors @ self.pieces
-            return
-        total[self.start : self.start + n] += (
-            self.pieces.mul_(factors.unsqueeze(1)).round_().sum(dim=0)
-        )
+    def scale(self, factors: torch.Tensor) -> None:
+        self.by = factors
+        if self.exact:
+            self.pieces.mul_(factors.unsqueeze(1)).round_()
+
+    def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
+        pieces = self.pieces[first:last]
+        found = pieces.sum(dim=0) if self.exact else self.by[first:last] @ pieces
+        total[self.start : self.start + len(found)] += found
 
     @staticmethod
     def error(numbers: int) -> float:
@@ -197,11 +209,14 @@ class Looked(Part):
     def drop(self, bad: torch.Tensor) -> None:
         self.values[bad[self.row]] = 0.0
 
-    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
-        values = self.values * factors[self.row].unsqueeze(1)
-        values = values.round_() if self.exact else values
-        width = values.shape[1]
-        at = (self.start + self.line * width).unsqueeze(1) + torch.arange(
-            width, device=values.device
-        )
-        total.index_add_(0, at.reshape(-1), values.reshape(-1))
+    def scale(self, factors: torch.Tensor) -> None:
+        self.values.mul_(factors[self.row].unsqueeze(1))
+        if self.exact:
+            self.values.round_()
+
+    def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
+        a, b = torch.searchsorted(self.row, self.row.new_tensor([first, last])).tolist()
+        width = self.values.shape[1]
+        within = torch.arange(width, device=self.values.device)
+        at = (self.start + self.line[a:b] * width).unsqueeze(1) + within
+        total.index_add_(0, at.reshape(-1), self.values[a:b].reshape(-1))

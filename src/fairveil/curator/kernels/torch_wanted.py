@@ -32,6 +32,8 @@ class Wanted:
     costs: Floats | None
     weights: Floats | None
     scratch: Scratch | None = None  # of the asking curator's pass
+    persons: Ints | None = None  # whose each row is, where a person's sum is clipped
+    most: float = 0.0  # the norm to which a person's sum is clipped
 
     def of(self, rows: object, shape: int = 0) -> Wanted:
         """The same of some rows; with zeros behind them up to `shape` rows."""

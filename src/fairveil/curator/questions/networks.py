@@ -16,6 +16,8 @@ Guarantees (tests/curator/test_curator_networks.py):
 3. A row whose output or gradient is not finite, or for which the user's code fails, contributes
    zero, and nobody is told before the run has ended.
 4. A question without a clip is answered only where the answer is free.
+5. Under a guarantee for persons the same holds of a person's sum of clipped gradients, in whatever
+   chunks their rows lie (tests/curator/test_curator_person_networks.py).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from ..quiet.calls import Troubles, quietly
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import places
 from ..rows.rows import Rows
+from .person_pass import is_by_person
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ class NetworkPass:
             for question, scale in zip(asked, self.scales, strict=True):
                 if isinstance(question, NetworkGradient):
                     wanted = _wanted(question, scale, whole, index, self.scratch)
+                    if is_by_person(question, rows):
+                        most = wanted.clip * (rows.max_sample_weight if rows.weighted else 1.0)
+                        wanted = replace(wanted, persons=whole.persons[index], most=most)
                     if isinstance(outer, Weighed):
                         wanted = replace(wanted, weights=outer.row_weights(whole, index))
             # tried on made-up rows first: what is heard of that is no row's

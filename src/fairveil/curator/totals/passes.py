@@ -60,11 +60,12 @@ class Passes:
         self._descents: dict[tuple[int, ...], Descent | NetworkPass | PersonPass] = {}
         for at in self._passes:
             asked = [(inner_of(asks[i][0]), asks[i][1]) for i in at]
-            if is_by_person(asked[0][0], rows):
+            if _is_network(asked[0][0]):
+                self._descents[at] = NetworkPass.of(asked, rows)
+            elif is_by_person(asked[0][0], rows):
                 self._descents[at] = PersonPass(asked[0], rows)
             elif _descends(asked[0][0]):
-                of = NetworkPass.of if _is_network(asked[0][0]) else Descent.of
-                self._descents[at] = of(asked, rows)
+                self._descents[at] = Descent.of(asked, rows)
 
     def run(
         self,
@@ -158,12 +159,19 @@ def check_labels(question: Question, rows: Rows) -> None:
 
 def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ...]]:
     """Which asks share a pass: a gradient and a histogram of the same model over the same cells.
-    `apart`: none."""
+    `apart`: of networks alone."""
     free = list(range(len(asks)))
     out: list[tuple[int, ...]] = []
     while free:
         i = free.pop(0)
-        partner = next((j for j in free if not apart and _fuses(asks[i][0], asks[j][0])), None)
+        partner = next(
+            (
+                j
+                for j in free
+                if _fuses(asks[i][0], asks[j][0]) and (not apart or _is_network(asks[i][0]))
+            ),
+            None,
+        )
         if partner is None:
             out.append((i,))
         else:
@@ -196,7 +204,7 @@ def _model_of(question: Question) -> object:
 
 
 def _descends(question: Question) -> bool:
-    return isinstance(question, GradientSum | PredictionHistogram) or _is_network(question)
+    return isinstance(question, GradientSum | PredictionHistogram)
 
 
 def _is_network(question: Question) -> bool:

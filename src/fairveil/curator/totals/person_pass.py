@@ -15,6 +15,7 @@ from ...privacy import sensitivity
 from ..question import Question, Scale, gridded
 from ..questions.cell_weights import by_model
 from ..questions.gradients import GradientSum
+from ..questions.networks import NetworkGradient
 from ..rows.block import Block, Drawn
 from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, DescentJob, units
@@ -25,24 +26,29 @@ _NO_WEIGHTS = np.empty(0)
 
 def is_by_person(question: Question, rows: Rows) -> bool:
     """Whether a person's gradients are to be added before they are clipped."""
-    return rows.adds_by_person and isinstance(question, GradientSum) and question.clip is not None
+    kinds = GradientSum | NetworkGradient
+    return rows.adds_by_person and isinstance(question, kinds) and question.clip is not None
 
 
-def limit_of(question: GradientSum, layout: RowLayout, cap: float | None) -> float:
+def limit_of(question: GradientSum | NetworkGradient, coordinates: int, cap: float | None) -> float:
     """The largest norm of a person's sum, and what rounding of the norm may add to it, far
     above."""
     clip = math.inf if question.clip is None else question.clip
-    return (
-        clip * (cap or 1.0) * (1.0 + (question.model.outputs * (1 + layout.width) + 64) * 2.0**-52)
-    )
+    return clip * (cap or 1.0) * (1.0 + (coordinates + 64) * 2.0**-52)
 
 
-def scale_of_gradient(question: GradientSum, layout: RowLayout, cap: float | None) -> Scale:
+def scale_of_gradient(
+    question: GradientSum | NetworkGradient, layout: RowLayout, cap: float | None
+) -> Scale:
     """Bound and grid of a sum over persons: a person's sum is clipped, whatever the number of their
     rows (theory.md#units)."""
-    question.scale(layout, cap)  # a clip that is missing is said there
-    coordinates = question.model.outputs * (1 + layout.width)
-    return gridded(sensitivity.of_signed(limit_of(question, layout, cap)), coordinates)
+    row = question.scale(layout, cap)  # a clip that is missing is said there
+    coordinates = math.prod(question.shape(layout))
+    bound = sensitivity.of_signed(limit_of(question, coordinates, cap))
+    if isinstance(question, GradientSum):
+        return gridded(bound, coordinates)
+    rounded = sensitivity.on_grid(bound, row.unit, coordinates)  # the grid of rows' whole numbers
+    return Scale(rounded, row.exponent, (rounded.spread - bound.spread) / rounded.norm)
 
 
 class PersonPass:

@@ -45,6 +45,7 @@ from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..systems import columns_of
 from .companion import compared
+from .noise import usual_clip
 from .plan import Plan
 from .players import Player
 from .primal import PrimalState
@@ -241,7 +242,7 @@ def usual_settings(promise: Promise, rows: int | None) -> Settings:
         rounds, rate = 400, 0.05 if rows is None else min(1.0, max(0.05, 256.0 / max(1, rows)))
     return Settings(
         rounds=rounds,
-        clip=2.0,
+        clip=2.0 if promise.protects == "sensitive_features" else usual_clip(promise),
         sampling_rate=rate,
         averaged=0.35,
         dual_ema_nu=0.9,
