@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,20 @@ def test_predictions_are_the_models_in_the_order_of_the_table(
     shown = np.array([[float(line[f"probability[{k}]"]) for k in ("no", "yes")] for line in lines])
     assert np.array_equal(shown, clf.predict_proba(rows))
     assert [line["hired"] for line in lines] == [row[4] for row in applicants(1500, 2)]
+
+
+@pytest.mark.parametrize("at_once", [7, 40])
+def test_what_is_written_run_by_run_is_the_whole(
+    fairveil: Command, model: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, tmp_path: Path
+) -> None:
+    few = write_csv(tmp_path / "few.csv", applicants(40, 3))
+    arguments = ("predict", model, few, "--proba", "--keep", "city", "--seed", 1)
+    whole = fairveil(*arguments).out
+    monkeypatch.setattr(sys.modules["fairveil.cli.predict"], "ROWS_AT_ONCE", at_once)
+    assert fairveil(*arguments).out == whole
+    assert fairveil(*arguments, "--out", "p.csv").code == 0
+    assert (tmp_path / "p.csv").read_text() == whole
+    assert len(whole.splitlines()) == 41
 
 
 def test_rows_to_predict_need_neither_target_nor_groups(

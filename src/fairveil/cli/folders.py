@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import InputError, complaint
@@ -86,12 +87,13 @@ def require_page(page: Path, *, force: bool, of: str = "--html") -> None:
                 )
 
 
-def write_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """A file, whole or not at all. `mode`: at most these rights, from the first moment."""
+def write_file(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o666) -> None:
+    """A file, whole or not at all; of parts that are made one after another, too. `mode`: at most
+    these rights, from the first moment."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
         with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as stream:
-            stream.write(content)
+            stream.writelines([content] if isinstance(content, bytes) else content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(part, path)

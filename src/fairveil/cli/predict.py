@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ Folder = Annotated[
     ),
 ]
 
+ROWS_AT_ONCE = 1 << 16  # of the text that is written: no more of it is held
 DRAWN = "this classifier is randomized: the decisions were drawn from their distribution,"
 ANEW = "anew at every call (--seed N repeats draws, --proba shows the distribution)"
 
@@ -79,9 +81,6 @@ def predict(
     randomized classifier draws each decision anew; --seed repeats the draws, --proba shows the
     distribution. Exit status: 0 written, 2 refused.
     """
-    import csv
-    import io
-
     from .. import _checks
     from .._waiting import waiting
     from ..errors import InputError, complaint
@@ -100,34 +99,47 @@ def predict(
         rows = shown_to(clf, place, sensitive)
         law = rows.law() if proba or by_chance(clf) else None
         decided = rows.drawn(law, seed) if law is not None and by_chance(clf) else rows.decisions()
-    columns: dict[str, list[Any]] = {name: column.tolist() for name, column in kept.items()}
-    added: dict[str, list[Any]] = {"prediction": decided.tolist()}
+    added: dict[str, Any] = {"prediction": decided}
     if proba and law is not None:
         for name, line in zip(clf.classes_.tolist(), law.T, strict=True):
-            added[f"probability[{name}]"] = line.tolist()
-    if set(added) & set(columns):
+            added[f"probability[{name}]"] = line
+    if set(added) & set(kept):
         remedy = "Leave it out of --keep."
         raise InputError(
             complaint(
                 expected="another name",
                 of="--keep",
-                got=sorted(set(added) & set(columns)),
+                got=sorted(set(added) & set(kept)),
                 remedy=remedy,
             )
         )
-    columns |= added
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(columns)
-    lines.writerows(zip(*columns.values(), strict=True))
+    content = _parts({**kept, **added})
     if out is not None:
-        write_file(out, text.getvalue().encode())
+        write_file(out, content)
     if by_chance(clf):
         typer.echo(
             f"fairveil: note: {DRAWN} {ANEW if seed is None else f'by --seed {seed}'}", err=True
         )
     if out is None:
         # in UTF-8, as in a file, whatever a terminal's own letters are
-        typer.echo(text.getvalue().encode(), nl=False)
+        for part in content:
+            typer.echo(part, nl=False)
         return
     typer.echo(f"Written: {out} ({len(added['prediction']):,} rows)")
+
+
+def _parts(columns: dict[str, Any]) -> Iterator[bytes]:
+    """The file: its header, then some rows at a time."""
+    yield _lines([columns])
+    for start in range(0, len(columns["prediction"]), ROWS_AT_ONCE):
+        run = (column[start : start + ROWS_AT_ONCE].tolist() for column in columns.values())
+        yield _lines(zip(*run, strict=True))
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
