@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +182,78 @@ class _Breaking:
             print(PLANTED)
             raise ValueError(f"the row of {PLANTED} years")
         return self._rows.blocks()
+
+
+@dataclass(frozen=True)
+class Halting:
+    """A recipe whose shard stops at the end of a pass, before it answers, where `folder` has a file
+    "halt": one shard takes it, says which process it is, and waits to be killed."""
+
+    folder: str
+    part: int
+    parts: int
+
+    def open(self) -> Any:
+        """Part of the table."""
+        return _Halting(self)
+
+    @staticmethod
+    def recipes(folder: Path, parts: int) -> list[Halting]:
+        """The whole table."""
+        return [Halting(str(folder), part, parts) for part in range(parts)]
+
+
+class _Halting:
+    is_mapped = False
+
+    def __init__(self, of: Halting) -> None:
+        whole = table()
+        rows = len(whole["age"])
+        cut = slice(rows * of.part // of.parts, rows * (of.part + 1) // of.parts)
+        self._of, self._passes = of, 0
+        self._rows = data.encode({name: column[cut] for name, column in whole.items()}, SCHEMA)
+
+    @property
+    def layout(self) -> Any:
+        return self._rows.layout
+
+    def blocks(self) -> Any:
+        return self._rows.blocks()
+
+    def require_same(self) -> None:
+        """Called when a pass begins and when it ends."""
+        self._passes += 1
+        folder = Path(self._of.folder)
+        if self._passes % 2:
+            return
+        try:
+            (folder / "halt").rename(folder / f"halted-{os.getpid()}")
+        except FileNotFoundError:
+            return
+        while True:
+            time.sleep(60)
+
+
+class Killer:
+    """Called after rounds, lets one shard halt in the middle of the next, by chance, and kills its
+    process there."""
+
+    def __init__(self, folder: Path, seed: int, most: int) -> None:
+        self.killed: list[int] = []
+        self._folder, self._chance, self._left = folder, random.Random(seed), most
+
+    def __call__(self) -> None:
+        if self._left and self._chance.random() < 0.5:
+            self._left -= 1
+            (self._folder / "halt").touch()
+            threading.Thread(target=self._kill, daemon=True).start()
+
+    def _kill(self) -> None:
+        while not (found := list(self._folder.glob("halted-*"))):
+            time.sleep(0.01)
+        found[0].unlink()
+        self.killed.append(int(found[0].name.partition("-")[2]))
+        os.kill(self.killed[-1], signal.SIGKILL)
 
 
 def refuses_and_spends_nothing(

@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
+import urllib.request
 import warnings
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,8 @@ from shard_samples import (
     PLANTED,
     SCHEMA,
     SPOILT,
+    Halting,
+    Killer,
     Wrong,
     answers,
     refuses_and_spends_nothing,
@@ -51,7 +54,7 @@ def client() -> Any:
     """Two workers of this machine, which a nanny starts again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cluster = local_cluster(2)
+        cluster = local_cluster(2, dashboard_address="127.0.0.1:0")
         client = distributed.Client(cluster)
         yield client
         client.close()
@@ -64,18 +67,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return written(tmp_path_factory.mktemp("rows"), "store")
 
 
-def test_guarantee_1_the_same_bits_though_workers_are_killed(client: Any, store: Any) -> None:
-    source = DaskRows(client, store, shards=4)
-    shards = source.shards()
-    killed: list[int] = []
-
-    def kill() -> None:
-        if not killed:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    assert same(answers(rows_of(shards), between=kill), answers(Rows(data.encode(table(), SCHEMA))))
-    assert killed
+def test_guarantee_1_the_same_bits_though_workers_are_killed_before_they_answer(
+    client: Any, tmp_path: Path
+) -> None:
+    shards = DaskShards(client, Halting.recipes(tmp_path, 4), threads=1, patience=120.0)
+    killer = Killer(tmp_path, seed=1, most=1)
+    truth = answers(Rows(data.encode(table(), SCHEMA)))
+    assert same(answers(rows_of(shards), between=killer), truth)
+    assert len(killer.killed) == 1
 
 
 def test_guarantee_1_fits_are_those_of_rows_in_memory(client: Any, store: Any) -> None:
@@ -92,9 +91,15 @@ def test_guarantee_1_a_worker_that_hangs_is_replaced(client: Any, store: Any) ->
     processes = client.run(os.getpid)
     hung = processes[shards._actors[0]._address]  # type: ignore[attr-defined]
     os.kill(hung, signal.SIGSTOP)
+    require = shards._require_scheduler  # type: ignore[attr-defined]
+
+    def patiently() -> None:
+        """Once a worker was late: long patience with the one that must be made anew."""
+        shards.patience = 60.0  # type: ignore[attr-defined]
+        require()
+
+    shards._require_scheduler = patiently  # type: ignore[attr-defined]
     shards.patience = 3.0  # type: ignore[attr-defined]
-    # long with the one that must be made anew
-    threading.Timer(3.5, setattr, (shards, "patience", 60.0)).start()
     try:
         assert same(answers(rows), expected)
     finally:
@@ -233,8 +238,34 @@ def test_guarantee_3_nothing_that_the_engine_keeps_shows_a_row(client: Any, tmp_
     seen = [f"{error.value!r} {error.value} {error.value.__context__!r}", heard.getvalue()]
     seen += [str(client.get_scheduler_logs()), str(client.get_worker_logs())]
     seen += [str(client.run_on_scheduler(_state)), str(client.get_events())]
-    assert not any(PLANTED in one for one in seen)
+    pages = _dashboard(client)
+    assert not any(PLANTED in one for one in [*seen, *pages.values()])
     assert "fairveil-shard-0" in seen[-2]  # it was looked at where tasks are
+    shown = client.submit(_shows, pure=False, key="a-task-of-somebody-else")
+    with pytest.raises(ValueError, match=PLANTED):
+        shown.result()
+    assert sum(PLANTED in page for page in _dashboard(client).values()) >= 2  # what shows is found
+
+
+def _shows() -> None:
+    raise ValueError(PLANTED)
+
+
+def _dashboard(client: Any) -> dict[str, str]:
+    """The pages of a cluster's dashboard, as a browser gets them."""
+    info = client.run_on_scheduler(_places)
+    paths = ["main/workers", "main/exceptions", "main/logs", *(f"task/{key}" for key in info[1])]
+    paths += [f"{kind}/{quote(one, '')}" for one in info[2] for kind in ("worker", "logs")]
+    found = {}
+    for path in paths:
+        address = f"http://127.0.0.1:{info[0]}/info/{path}.html"
+        with urllib.request.urlopen(address, timeout=30) as page:
+            found[path] = page.read().decode()
+    return found
+
+
+def _places(dask_scheduler: Any) -> tuple[int, list[str], list[str]]:
+    return dask_scheduler.http_server.port, list(dask_scheduler.tasks), list(dask_scheduler.workers)
 
 
 def _state(dask_scheduler: Any) -> list[str]:

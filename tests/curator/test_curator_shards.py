@@ -15,6 +15,8 @@ from shard_samples import (
     PLANTED,
     SCHEMA,
     SPOILT,
+    Halting,
+    Killer,
     Wrong,
     answers,
     recipes,
@@ -74,6 +76,20 @@ def test_the_same_bits_from_workers_that_are_killed_in_the_middle_of_rounds(
         assert same(answers(rows_of(shards), between=kill), truth)
         assert len(killed) == 2
         assert not killed & set(shards.process_ids)
+    finally:
+        shards.close()
+
+
+def test_the_same_bits_though_workers_are_killed_before_they_answer(
+    tmp_path: Path, truth: Any
+) -> None:
+    """In the middle of a round for certain: the pass is over, and its answer is not sent."""
+    shards = ShardsInProcesses(Halting.recipes(tmp_path, 5), 2, patience=120.0)
+    killer = Killer(tmp_path, seed=1, most=2)
+    try:
+        assert same(answers(rows_of(shards), between=killer), truth)
+        assert len(killer.killed) == 2
+        assert not set(killer.killed) & set(shards.process_ids)
     finally:
         shards.close()
 
