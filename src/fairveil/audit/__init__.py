@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .canaries import OneRunAudit as OneRunAudit
     from .canaries import one_run as one_run
     from .claims import Claim as Claim
     from .claims import EventsClaim as EventsClaim
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from .claims import PointClaim as PointClaim
     from .finding import Planted as Planted
     from .finding import PrivacyAudit as PrivacyAudit
+    from .one_run_result import OneRunAudit as OneRunAudit
     from .pairs import audit_fit as audit_fit
     from .pairs import audit_pair as audit_pair
     from .pairs import audit_scores as audit_scores
@@ -32,7 +32,7 @@ PLACES = {
     "Errors": ".result",
     "EventsClaim": ".claims",
     "GaussianClaim": ".claims",
-    "OneRunAudit": ".canaries",
+    "OneRunAudit": ".one_run_result",
     "Planted": ".finding",
     "PointClaim": ".claims",
     "PrivacyAudit": ".finding",

@@ -1,49 +1,51 @@
-"""An audit in one run: many canaries, each in the table or not by a coin, and guesses of the coins
-from what was released.
+"""An audit in one run: canaries that are there by coins, and guesses of the coins from a release.
 
-For fits that take long, such as networks. Of our own fits the curators are heard: each gradient sum
-is a linear function of the coins, with known noise, so the guesses come from the linear estimate of
-least squared error. A function of the user's returns a score of membership instead.
+For fits that take long, such as networks. Of our own fits the curators are heard. Each gradient sum
+is a linear function of the coins, with known noise, so guesses come from the linear estimate of
+least squared error. The noise itself is tested. A function of the user's returns a score of
+membership.
 
 Guarantees (tests/audit/test_audit_canaries.py):
 1. A true claim is refuted with probability 1 - confidence at most: guesses are functions of
-   releases and of public numbers, and how many there are is fixed in advance.
+   releases and of public numbers, and how many there are is fixed in advance. Where noise is heard,
+   guesses and noise have half of the risk each.
 2. Everything is made up from the schema and the seed: nobody's rows are read, and no ledger is
    charged.
 """
 
 from __future__ import annotations
 
-import json
+import math
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import _checks
 from .._types import Floats, Mask
-from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..curator.journal.listening import heard_by
 from ..curator.rows.rows import Rows
 from ..data import encode
 from ..errors import InputError, complaint
+from ..estimators import load
 from ..facts import Schema
 from ..facts.columns import Number
-from ..privacy.accounting import accountant as accounting
-from ..privacy.events import Gaussian
 from ..privacy.ledger.ambient import paid_for
 from ..privacy.promise import Promise
 from . import canary_bounds as bounds
-from .canary_sums import estimated
+from .bounds import mu_of
+from .canary_estimate import HeardRun, heard_run
 from .claims import Claim, PointClaim, claim_of
 from .corners import OTHERS, Table, ordinary
+from .one_run_result import DISTANCE, GUESSES, NOISE, OneRunAudit
 from .overheard import Overheard
 from .planted import HALF_NOISE, planted
-from .result import is_gaussian_claim
-from .targets import Bug
+from .targets import Bug, schema_of_coding
 
 FEWEST = 20
 GUESSED = 0.25
@@ -52,104 +54,12 @@ ENDS = 0.5
 """Of a canary's numbers: how many lie at an end of their bounds."""
 BUGS = (
     Bug(HALF_NOISE),
+    Bug("1.5-fold epsilon", 1.5),
     Bug("3-fold epsilon", 3.0),
     Bug("10-fold epsilon", 10.0),
     Bug("100-fold epsilon", 100.0),
 )
-"""What is planted, each in a run of its own. One run at a small epsilon shows large leaks alone."""
-NO_PROOF = "An audit is no proof: a larger leak may need more canaries, others, or a better guess."
-
-
-@dataclass(frozen=True)
-class OneRunAudit:
-    """The result of `fairveil.audit.one_run`.
-
-    `right` of `guesses` guesses about `canaries` coins were right. `epsilon_lower`: any mechanism
-    has at least this epsilon at the claim's delta; `gaussian_epsilon_lower`: one of Gaussian noise
-    has. `planted`: bugs, and whether their own run refuted the claim.
-    """
-
-    target: str
-    promise: Promise
-    claim: Claim
-    canaries: int
-    guesses: int
-    right: int
-    confidence: float
-    refuted: bool
-    planted: tuple[tuple[str, bool], ...]
-    seed: int
-
-    @property
-    def verdict(self) -> Verdict:
-        """ "not met", or "cannot be told"."""
-        return NOT_MET if self.refuted else UNCLEAR
-
-    @property
-    def epsilon_lower(self) -> float:
-        """Of any mechanism, at the claim's delta."""
-        return bounds.epsilon_lower(
-            self.canaries, self.guesses, self.right, self.promise.delta, 1.0 - self.confidence
-        )
-
-    @property
-    def gaussian_epsilon_lower(self) -> float:
-        """Of Gaussian noise, at the claim's delta."""
-        mu = bounds.mu_lower(self.canaries, self.guesses, self.right, 1.0 - self.confidence)
-        return (
-            accounting.epsilon(Gaussian(1.0 / mu), self.promise.delta)
-            if mu > 1e-9 and self.promise.delta > 0
-            else 0.0
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every number, as plain JSON values."""
-        return {
-            "target": self.target,
-            "promise": self.promise.to_dict(),
-            "claim": self.claim.words,
-            "verdict": self.verdict,
-            "refuted": self.refuted,
-            "epsilon_lower": self.epsilon_lower,
-            "gaussian_epsilon_lower": self.gaussian_epsilon_lower
-            if is_gaussian_claim(self.claim)
-            else None,
-            "confidence": self.confidence,
-            "canaries": self.canaries,
-            "guesses": self.guesses,
-            "right": self.right,
-            "planted": [{"name": name, "found": found} for name, found in self.planted],
-            "seed": self.seed,
-            "no_proof": NO_PROOF,
-        }
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
-    def summary(self) -> str:
-        """In words, one fact a line."""
-        head = "claim refuted" if self.refuted else "claim not refuted"
-        measured = f"epsilon at least {self.epsilon_lower:.3g}"
-        if is_gaussian_claim(self.claim):
-            measured += f", {self.gaussian_epsilon_lower:.3g} read as Gaussian noise"
-        lines = [
-            ("verdict", f"{self.verdict}: {head}, at {100 * self.confidence:g} % confidence"),
-            ("claimed", f"{self.promise}"),
-            ("measured", measured),
-            (
-                "guesses",
-                f"{self.right} of {self.guesses} right, about {self.canaries} canaries in one run",
-            ),
-            *(
-                ("planted", f"{name}: {'found' if found else 'not found'}, in one run")
-                for name, found in self.planted
-            ),
-            ("note", NO_PROOF),
-        ]
-        return "\n".join(f"{label:<10}  {words}" for label, words in lines)
-
-    __str__ = summary
+"""What is planted, each in a run of its own."""
 
 
 def one_run(
@@ -168,16 +78,17 @@ def one_run(
     """Audit a mechanism in one run with many canaries, such as the fit of a network.
 
     Each canary is a row that is put into the table by a coin. After the run, coins are guessed from
-    what was released. Too many right guesses refute the claim (docs/audit.md). Bugs are planted in
-    further runs, one each.
+    what was released. Too many right guesses refute the claim (docs/audit.md). Of an estimator's
+    full batches all noise is heard, and tested too. Bugs are planted in further runs, one each.
 
     Parameters
     ----------
-    target : estimator or function
+    target : str, path, estimator or function
         A classifier of this library that finds its model by gradients, with records protected under
-        add-remove; linear or a torch module. Or a function ``fit(table, seed)`` of any library:
-        `table` is a dictionary of columns. It returns a function of a table, which gives a number
-        for each row: the larger, the more likely the row was there.
+        add-remove; linear or a torch module. Or a folder that `fairveil.save` wrote of one. Or a
+        function ``fit(table, seed)`` of any library: `table` is a dictionary of columns. It returns
+        a function of a table, which gives a number for each row: the larger, the more likely the
+        row was there.
     schema : Schema, default=None
         Public facts that rows are made of. None: the estimator's own.
     canaries : int, default=200
@@ -206,6 +117,8 @@ def one_run(
     ----------
     .. [1] Steinke, Nasr and Jagielski 2023. "Privacy Auditing with One (1) Training Run."
            arXiv:2305.08846.
+    .. [2] Mahloujifar, Melis and Chaudhuri 2025. "Auditing f-Differential Privacy in One Run."
+           arXiv:2410.22235.
 
     Examples
     --------
@@ -218,6 +131,8 @@ def one_run(
     >>> one_run(kept, schema=schema, epsilon=1.0, delta=1e-6, rows=50).verdict
     'not met'
     """
+    if isinstance(target, str | os.PathLike):
+        target = load(Path(target))
     canaries = _checks.whole(at_least=FEWEST, canaries=canaries)
     guessed = (
         max(2, int(GUESSED * canaries))
@@ -238,22 +153,30 @@ def one_run(
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
     made = _Made.of(target, schema, canaries, rows, seed)
     run = _of_estimator if made.is_estimator else _of_function
-    scores, promise, claim = run(target, made, (epsilon, delta), None)
-    right = made.right(scores, guessed)
-    risk, found = 1.0 - confidence, []
+    first = run(target, made, (epsilon, delta), None)
+    asked = _Asked(made, first.claim, guessed, 1.0 - confidence)
+    found = []
     for bug in BUGS if power and made.is_estimator else ():
-        other = run(target, made, (epsilon, delta), bug)[0]
-        found.append(
-            (bug.name, bounds.refutes(claim, canaries, guessed, made.right(other, guessed), risk))
-        )
-    refuted = bounds.refutes(claim, canaries, guessed, right, risk)
+        other = run(target, made, (epsilon, delta), bug)
+        found.append((bug.name, asked.refuted_by(other.told) != ""))
     name = (
         type(target).__name__
         if made.is_estimator
         else getattr(target, "__name__", type(target).__name__)
     )
     return OneRunAudit(
-        name, promise, claim, canaries, guessed, right, confidence, refuted, tuple(found), seed
+        target=name,
+        promise=first.promise,
+        claim=first.claim,
+        canaries=canaries,
+        guesses=guessed,
+        right=made.right(first.told.coins, guessed),
+        confidence=confidence,
+        refuted_by=asked.refuted_by(first.told),
+        planted=tuple(found),
+        seed=seed,
+        numbers=first.told.noise.size,
+        furthest=asked.share(first.told),
     )
 
 
@@ -271,7 +194,11 @@ class _Made:
     @staticmethod
     def of(target: object, schema: Schema | None, canaries: int, rows: int, seed: int) -> _Made:
         is_estimator = hasattr(target, "get_params") and hasattr(target, "fit")
-        facts = schema if schema is not None else getattr(target, "schema", None)
+        facts = (
+            schema
+            if schema is not None
+            else getattr(target, "schema", None) or schema_of_coding(target)
+        )
         if not isinstance(facts, Schema):
             remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
             got = None if facts is None else type(facts).__name__
@@ -306,8 +233,8 @@ class _Made:
         }
 
     def right(self, scores: Floats, guesses: int) -> int:
-        """How many guesses are right: the largest scores are guessed to be there, the smallest not
-        to be."""
+        """How many guesses are right: of the largest scores that they are there, of the smallest
+        not."""
         order = np.argsort(scores, kind="stable")
         heads = guesses // 2
         return int(
@@ -316,12 +243,43 @@ class _Made:
         )
 
 
-Answer = tuple[Floats, Promise, Claim]
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What a run told, and what was claimed of it."""
+
+    told: HeardRun
+    promise: Promise
+    claim: Claim
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What refutes a claim: guesses, noise or a distance."""
+
+    made: _Made
+    claim: Claim
+    guesses: int
+    risk: float
+
+    def refuted_by(self, told: HeardRun) -> str:
+        """Which of the three refuted it; "" where none did."""
+        risk = self.risk / 2.0 if told.noise.size else self.risk
+        if told.is_too_far(self.claim.gaussian):
+            return DISTANCE
+        if told.has_less_noise(risk):
+            return NOISE
+        right, canaries = self.made.right(told.coins, self.guesses), len(self.made.coins)
+        return GUESSES if bounds.refutes(self.claim, canaries, self.guesses, right, risk) else ""
+
+    def share(self, told: HeardRun) -> float | None:
+        """Of the claimed mu, by how much the furthest canary moved the run."""
+        mu = mu_of(self.claim.total_variation)
+        return None if told.furthest is None or mu <= 0.0 else math.sqrt(told.furthest) / mu
 
 
 def _of_function(
     target: Callable[..., Any], made: _Made, said: tuple[Any, Any], bug: Bug | None
-) -> Answer:
+) -> _Answer:
     epsilon, delta = said
     if epsilon is None or delta is None:
         remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
@@ -338,10 +296,7 @@ def _of_function(
         warnings.simplefilter("ignore")
         scored = target({name: values.copy() for name, values in made.table.items()}, made.seed)
         if not callable(scored):
-            remedy = (
-                "Return a function of a table that gives a number a row: minus the loss, for "
-                "example."
-            )
+            remedy = "Return a function of a table that gives a number a row, as minus the loss."
             got = type(scored).__name__
             raise InputError(
                 complaint(expected="a function", of="what fit returns", got=got, remedy=remedy)
@@ -356,10 +311,13 @@ def _of_function(
                 expected=f"{len(made.coins)} numbers", of="scores", got=scores.shape, remedy=remedy
             )
         )
-    return scores, promise, PointClaim(promise.epsilon, promise.delta)
+    nothing = np.zeros(0)
+    return _Answer(
+        HeardRun(scores, None, nothing), promise, PointClaim(promise.epsilon, promise.delta)
+    )
 
 
-def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | None) -> Answer:
+def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | None) -> _Answer:
     parameters = target.get_params(deep=False)
     if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
         parameters
@@ -410,8 +368,5 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
             )
         )
     others, canaries = (Rows(encode(table, made.schema)) for table in (made.others, made.canaries))
-    return (
-        estimated(heard, others, canaries, promise),
-        promise,
-        claim_of(fitted.privacy_, promise.delta),
-    )
+    told = heard_run(heard, others, canaries, promise)
+    return _Answer(told, promise, claim_of(fitted.privacy_, promise.delta))

@@ -2,16 +2,23 @@
 corner of what it declares.
 
 A corner has every number at one end of its bounds and every category at one end of its list. Under
-each relation there is a pair for each corner, class and group:
+each relation there are pairs for each corner, class and group:
 
 | relation | here | there |
 |---|---|---|
 | add-remove | the ordinary rows | and the person |
-| replace-one | and a person of the same or of the opposite corner, in another class and group | and the person |
+| replace-one | and somebody of another group, of the three kinds below | and the person |
 | sensitive features alone | and the person in another group | and the person |
 
 Most ordinary rows are in another class than the person, so that a model errs about the person in
-every round.
+every round. A person is replaced by somebody of
+
+1. the same corner, in another class: gradients point apart where a model is unsure about both;
+2. the opposite corner, in another class: numbers and their products lie apart;
+3. the opposite corner, in the same class: a model errs about both, and their gradients point apart.
+
+Where sensitive features alone are protected, ordinary rows are of both kinds: most in another class
+than the person, and half of them in each. Constraints are then broken in other rounds.
 
 Guarantees (tests/audit/test_audit_corners.py):
 1. Both tables of a pair are of the schema, and are neighbours under its relation, and nothing else
@@ -41,6 +48,12 @@ AGAINST = 0.9
 person, whose gradients stay at the clip."""
 MOST_PAIRS = 16
 ENDS = ("high", "low")
+REPLACED = (
+    ("the same corner", False, True),
+    ("the opposite corner", True, True),
+    ("the opposite corner in the same class", True, False),
+)
+"""By whom a person is replaced: in words, whether of the opposite corner, and of another class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +92,7 @@ def pairs_of(
         )
     everyone = ordinary(schema, others, seed)
     everybody = list(_people(schema))
-    most = MOST_PAIRS // 2 if (protects, neighbours) == ("records", "replace-one") else MOST_PAIRS
+    most = MOST_PAIRS // _times(protects, neighbours)
     places = np.unique(
         np.linspace(0, len(everybody) - 1, min(most, len(everybody))).round().astype(int)
     )
@@ -89,22 +102,28 @@ def pairs_of(
         there = _and(common, person)
         regrouped = {one: _another(schema.columns[one], person[one]) for one in schema.sensitive}
         if protects == "sensitive_features":
-            found.append(Pair(name, _and(common, {**person, **regrouped}), there, common))
+            for words, rows in (("", common), (", among rows of all classes", everyone)):
+                moved = _and(rows, {**person, **regrouped})
+                found.append(Pair(name + words, moved, _and(rows, person), rows))
         elif neighbours == "add-remove":
             found.append(Pair(name, common, there, common))
         else:
-            # gradients of one corner in two classes point apart; numbers of opposite corners lie
-            # apart
-            for words, at in (("same", end), ("opposite", ENDS[1 - ENDS.index(end)])):
+            for words, is_opposite, is_reclassed in REPLACED:
+                at = ENDS[1 - ENDS.index(end)] if is_opposite else end
                 other = {one: _at(column, at) for one, column in used.items()} | regrouped
                 if schema.target is not None:
-                    other[schema.target] = _another(
-                        schema.columns[schema.target], person[schema.target]
-                    )
-                found.append(
-                    Pair(f"{name}, for the {words} corner", _and(common, other), there, common)
-                )
+                    own = person[schema.target]
+                    again = _another(schema.columns[schema.target], own) if is_reclassed else own
+                    other[schema.target] = again
+                found.append(Pair(f"{name}, for {words}", _and(common, other), there, common))
     return tuple(found)
+
+
+def _times(protects: str, neighbours: str) -> int:
+    """How many pairs there are of one person."""
+    if protects == "sensitive_features":
+        return 2
+    return 1 if neighbours == "add-remove" else len(REPLACED)
 
 
 def ordinary(schema: Schema, rows: int, seed: int) -> Table:

@@ -67,7 +67,7 @@ class Reader:
         self.witnesses: list[Witness | None] = []
         for at, (one, other) in enumerate(zip(here.rows, there.rows, strict=True)):
             shared = None if common is None else common.rows[at]
-            known = _can_be_scored([*here.heard[at], *there.heard[at]], promise, shared is not None)
+            known = can_be_scored([*here.heard[at], *there.heard[at]], promise, shared is not None)
             made = Witness(
                 one, other, promise, common=shared if promise.neighbours == "replace-one" else None
             )
@@ -105,7 +105,7 @@ class Reader:
         return np.concatenate([[ratio], *rest])
 
 
-def _can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
+def can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
     asked = [ask.question for one in heard for ask in one.asks]
     if any(isinstance(inner_of(question), BOUND) or question.models != 1 for question in asked):
         return False

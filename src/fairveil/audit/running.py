@@ -32,7 +32,7 @@ from .attack import Attack, Seeds
 from .claims import Claim, PointClaim, claim_of
 from .corners import OTHERS, Pair, pairs_of
 from .finding import ENOUGH, Planted, PrivacyAudit
-from .targets import FitTarget, FunctionTarget, Target
+from .targets import FitTarget, FunctionTarget, Target, schema_of_coding
 
 PILOT = 40
 FEWEST = 50
@@ -186,7 +186,7 @@ def _made(
                 )
             )
         facts = _schema(
-            schema if schema is not None else parameters["schema"] or _schema_of_coding(target)
+            schema if schema is not None else parameters["schema"] or schema_of_coding(target)
         )
         if parameters.get("unit") is not None or facts.unit is not None:
             remedy = (
@@ -201,6 +201,11 @@ def _made(
         asked = Promise(
             *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
         )
+        if not asked.is_private:
+            remedy = "Audit what is private: a finite epsilon."
+            raise InputError(
+                complaint(expected="a private fit", of="TARGET", got="epsilon inf", remedy=remedy)
+            )
 
         def fits() -> list[tuple[Pair, Target]]:
             pairs = pairs_of(facts, asked.protects, asked.neighbours, others=rows, seed=seed)
@@ -326,11 +331,6 @@ def _planted(
                 break
         found.append(Planted(bug.name, attack.trials, attack.refuted, least, clock.spent - before))
     return found
-
-
-def _schema_of_coding(fitted: object) -> Any:
-    """The schema that coded the rows of a fit; None where there was none."""
-    return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
 
 
 def _schema(schema: object) -> Schema:

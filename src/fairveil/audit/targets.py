@@ -206,6 +206,11 @@ class FunctionTarget(Target):
         return found
 
 
+def schema_of_coding(fitted: object) -> Any:
+    """The schema that coded the rows of a fit; None where there was none."""
+    return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
+
+
 def _takes_epsilon(fit: Callable[..., Any]) -> bool:
     try:
         return "epsilon" in inspect.signature(fit).parameters

@@ -171,7 +171,7 @@ class Witness:
             held = self._held(release.scalings)
             for ask, answer in zip(release.asks, release.answers, strict=True):
                 if (
-                    release.batch != FULL
+                    not _is_whole(release.batch)
                     or ask.noise != "gaussian"
                     or pricing.is_free(ask.question, self.promise)
                 ):
@@ -317,6 +317,10 @@ class Witness:
                 for scale in public_scale.of(question, rows, ask.order)
             ]
         return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
+
+
+def _is_whole(batch: Batch) -> bool:
+    return batch == FULL or (isinstance(batch, Poisson) and batch.rate == 1.0)
 
 
 def _once(matrices: Floats) -> Floats:
