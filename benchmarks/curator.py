@@ -172,6 +172,7 @@ def kernel_only(module: Any, block: Any, rows: Rows, kind: type) -> Callable[[],
             1,
             1.0,
             histogram,
+            np.empty(0),
         )
         module.descend(*fixed, block.cells(cells), block.weights, coef, *tail)
 

@@ -57,7 +57,7 @@ def one_model(
     costs = np.zeros((0, 0)) if costs is None else costs
     pull = (loss, weight, np.empty(0) if cell_weights is None else cell_weights)
     end = (sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram)
-    kernels.descend(*data, coef, start, stop, *pull, *end)
+    kernels.descend(*data, coef, start, stop, *pull, *end, np.empty(0))
     return gradient, histogram
 
 
@@ -246,6 +246,7 @@ def grid_predictions(data, coef, rows):
         1,
         2.0**51,
         histogram,
+        np.empty(0),
     )
     kernels.descend(numbers, a, b, codes, offsets, labels, cells, np.empty(0), coef, *tail)
     return histogram[:, 0]

@@ -128,9 +128,10 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
     by_loss, by_costs = np.zeros((1, WIDTH), np.int64), np.zeros((1, WIDTH), np.int64)
     histogram, moves = np.zeros((cells.count, 1), np.int64), np.zeros(3)
     tail = (by_loss, 1, 1, 1.0, np.zeros((0, 1), np.int64))
-    linear.descend(*fixed, none, coef, 0, n, 0, 0.4, none, 2.0, nothing, 1, 0.9, 2.0**28, *tail)
+    before = (*fixed, none, coef, 0, n)
+    linear.descend(*before, 0, 0.4, none, 2.0, nothing, 1, 0.9, 2.0**28, *tail, none)
     tail = (by_costs, 1, 1, 1.0, histogram)
-    linear.descend(*fixed, none, coef, 0, n, 3, 0.4, none, 2.0, costs, labels, 0.8, 2.0**30, *tail)
+    linear.descend(*before, 3, 0.4, none, 2.0, costs, labels, 0.8, 2.0**30, *tail, none)
     public.largest_moves(
         *head,
         none,
@@ -176,7 +177,7 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
         1,
         1.0,
     )
-    public_descent.descend_public(*fixed, *head, everybody, pair, found)
+    public_descent.descend_public(*fixed, *head, everybody, pair, found, none)
     np.testing.assert_array_equal(pair.T, np.concatenate([by_loss, by_costs]))
     np.testing.assert_array_equal(again, histogram)
     np.testing.assert_array_equal(found[:3], moves)

@@ -160,13 +160,14 @@ def descend(
     hist_labels: int,
     hist_scale: float,
     histogram: Array,
+    sizes: Floats,
 ) -> None:
     """One fused pass for one model: its clipped gradient sum and its histogram of predictions, in
     grid units.
 
     The histogram and the costs see softmax(sharpness x score), the loss softmax(score). `costs`
     (cells x labels, classes), `cell_weights` (cells,) and `histogram` are skipped when empty; so is
-    `gradient`.
+    `gradient`. `sizes`: |row|^2 of each row where it is known, else empty.
     """
     K = coef.shape[0]
     z = np.empty((K, TILE))
@@ -182,6 +183,8 @@ def descend(
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for t in range(min(m, sizes.shape[0])):
+            s2[t] = sizes[lo + t]
         if (wants_gradient and loss == LOG_LOSS) or (
             same and (wants_costs or (wants_histogram and kind == SOFT))
         ):
@@ -245,6 +248,7 @@ def descend_chosen(
     some_cells = np.empty((cells.shape[0], most), cells.dtype)
     some_labels = np.empty(most if labels.shape[0] > 0 else 0, labels.dtype)
     some_weights = np.empty(most if weights.shape[0] > 0 else 0)
+    unknown = np.empty(0)
     for start in range(0, chosen.shape[0], 2 * TILE):
         m = min(2 * TILE, chosen.shape[0] - start)
         at = chosen[start : start + m]
@@ -265,7 +269,7 @@ def descend_chosen(
         descend(
             some_numbers, indptr, indices, some_codes, offsets, some_labels, some_cells, some_weights, coef, 0, m, loss,
             loss_weight, cell_weights, sharpness, costs, cost_labels, clip, scale, gradient, kind, hist_labels, hist_scale,
-            histogram,
+            histogram, unknown,
         )
 
 

@@ -128,12 +128,14 @@ def descend_public(
     total: Floats,
     gradients: Array,
     found: Floats,
+    sizes: Floats,
 ) -> None:
     """Of one model of two classes, log loss with costs, rows without weights:
 
     `gradients` (1 + width, 2): the clipped gradient sums of loss and of costs; `histogram` by cell,
     and `total` of everybody, of predictions, each skipped when empty; `found`: the largest norm and
-    move of the costs' gradient, rows that are not finite, and the largest probability.
+    move of the costs' gradient, rows that are not finite, and the largest probability. `sizes`: |row|^2 of
+    each row where it is known, else empty.
     """
     z, p, soft, u = (
         np.empty((1, TILE)),
@@ -152,6 +154,8 @@ def descend_public(
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for t in range(min(m, sizes.shape[0])):
+            s2[t] = sizes[lo + t]
         sigmoid_into(z[0], 1.0, p[0], a, b, m)
         if not same:
             sigmoid_into(z[0], sharpness, soft[0], a, b, m)

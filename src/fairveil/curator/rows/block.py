@@ -14,6 +14,7 @@ from scipy import sparse
 from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout
+from .one_hot import Repeats
 
 EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT = np.empty(0, np.float64)
@@ -46,6 +47,8 @@ class Block:
     # see `cell_order`: never copied along
     in_order: dict[Cells, Any] = field(default_factory=dict, init=False)
     # whose each row is; none: of rows
+    # of these numbers: never copied along
+    repeats: Repeats = field(default_factory=Repeats, init=False)
     persons: npt.NDArray[np.int64] = field(default_factory=lambda: EMPTY_PERSONS)
 
     @property
@@ -83,6 +86,21 @@ class Block:
                 self._cells[cells] = ids.astype(np.uint16) if cells.count < 1 << 16 else ids
             kept = self._cells[cells]
         return kept
+
+    def passed_again(self) -> None:
+        """Another pass of descent over all rows is about to be made: see `one_hot`."""
+        if not self.is_mapped and not len(self.codes):
+            self.repeats.again(self.numbers, self.indptr, self.indices, self.layout.numbers)
+
+    def features(
+        self, offsets: npt.NDArray[np.int64]
+    ) -> tuple[tuple[Any, ...], npt.NDArray[np.float64]]:
+        """What passes of descent over all rows read of features, and |row|^2 where it is known."""
+        one_hot = self.repeats.coded
+        if one_hot is None:
+            return (self.numbers, self.indptr, self.indices, self.codes, offsets), EMPTY_FLOAT
+        fixed = (one_hot.numbers, EMPTY_INT, EMPTY_INT, one_hot.codes, one_hot.offsets)
+        return fixed, one_hot.sizes
 
     def row_major(self, index: slice | Ints) -> npt.NDArray[np.float32]:
         """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`:

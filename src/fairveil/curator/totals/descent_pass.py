@@ -120,10 +120,13 @@ class Descent:
             if gradient is None or gradient.cell_weights is None
             else by_model(gradient.cell_weights, self.models)
         )
-        pass_over = (
-            self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
-        )
+        pass_over = self._panel if self.is_panel else self._one_by_one
         return pass_over(weights, loss_scale, parts, costs, rows)
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether models share a pass, side by side."""
+        return self.outputs == 1 and self.models >= PANEL_FROM
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
         fixed = (
@@ -151,7 +154,10 @@ class Descent:
             if isinstance(block, Drawn):
                 apart = block.block.is_sparse or self.models > 1
                 chosen, block = (None, block.gathered) if apart else (block.index[a:b], block.block)
-            head = self._head(block, rows)
+            head, sizes = self._head(block, rows), _NO_WEIGHTS
+            if chosen is None:
+                features, sizes = block.features(rows.offsets)
+                head = (*features, *head[len(features) :])
             G = np.zeros((self.models, self.outputs, self.width), np.int64)
             H = np.zeros((self.models, self.buckets, self.outputs), np.int64)
             for m in range(self.models):
@@ -180,7 +186,7 @@ class Descent:
                 if chosen is not None:
                     kernels.descend_chosen(*head, chosen, weights[m], *loss, *end)
                 else:
-                    kernels.descend(*head, weights[m], a, b, *loss, *end)
+                    kernels.descend(*head, weights[m], a, b, *loss, *end, sizes)
             return tuple(G if is_gradient else H for is_gradient in self.order)
 
         return job

@@ -138,6 +138,8 @@ class Passes:
         if isinstance(question, Weighed):
             rows = block.gathered if isinstance(block, Drawn) else block
             return rows.weighed(question.row_weights(rows))
+        if isinstance(block, Block) and isinstance(descent, Descent) and not descent.is_panel:
+            block.passed_again()
         return block.gathered if isinstance(block, Drawn) and descent is None else block
 
 

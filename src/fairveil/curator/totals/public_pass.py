@@ -202,20 +202,24 @@ class PublicPass:
         )
 
         def job(block: Block, a: int, b: int) -> tuple[Ints, Ints, Ints, Floats]:
-            fixed = (
-                block.numbers,
-                block.indptr,
-                block.indices,
-                block.codes,
-                rows.offsets,
-                block.labels,
-            )
+            features, squares = block.features(rows.offsets)
+            fixed = (*features, block.labels)
             made, found = np.zeros((1 + layout.width, 2), np.int64), np.zeros(4)
             histogram, total = (
                 np.zeros((sizes[by], 1), np.int64) if by in sizes else _NOTHING
                 for by in (True, False)
             )
-            tail = (labels.get(True, 1), h, histogram, labels.get(False, 1), t, total, made, found)
+            tail = (
+                labels.get(True, 1),
+                h,
+                histogram,
+                labels.get(False, 1),
+                t,
+                total,
+                made,
+                found,
+                squares,
+            )
             kernels.descend_public(
                 *fixed, block.cells(gradient.cells), model.array[0], a, b, *head, *tail
             )
@@ -223,6 +227,7 @@ class PublicPass:
 
         parts: list[tuple[Ints, Ints, Ints, Floats]] = []
         for block in rows.blocks():
+            block.passed_again()
             alone = threads is None and block.rows < 2 * WORTH_A_THREAD
             run = (
                 [job(block, 0, block.rows)]
