@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import is_
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .question import Question, Scale
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.gradients import GradientSum
+from .questions.histograms import PredictionHistogram
 from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GroupLosses
 from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
@@ -41,6 +43,7 @@ from .totals.public_pass import PublicPass
 
 # what to total for an ask: its place, itself, its grids, its noise
 Job = tuple[int, Ask, list[Scale], Sizes]
+PLAIN = (GradientSum, PredictionHistogram)  # no network, and none inside
 _NOTHING: Floats = np.zeros(0)
 
 
@@ -61,18 +64,24 @@ class Rounds:
         self._rows, self._promise, self._sources = rows, promise, sources
         self._books, self._bounds, self._troubles, self._threads = books, bounds, troubles, threads
         self.ready: dict[tuple[object, ...], Prepared] = {}
+        self._before: tuple[tuple[object, ...], Prepared] | None = (
+            None  # the key that was asked for last
+        )
         self._latest: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def rescaled(self, rows: Rows) -> None:
         """The numbers of the rows have other units from now on."""
         self._rows = rows
+        self._before = None
         self.ready.clear()
         self._latest.clear()
 
     def heard(self, ask: Ask) -> Ask:
         """The ask itself; of a network, which is user code, with its troubles kept here."""
         question = ask.question
-        if not isinstance(inner_of(question), NetworkGradient | NetworkHistogram):
+        if type(question) in PLAIN or not isinstance(
+            inner_of(question), NetworkGradient | NetworkHistogram
+        ):
             return ask
         self._books.trust(singles=True)
         if isinstance(question, CellwiseQuestion):
@@ -82,7 +91,17 @@ class Rounds:
     def prepared(self, asks: list[Ask], batch: Batch) -> Prepared:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
         weights alone: once."""
-        key = (batch, *(ask.key for ask in asks))
+        key = (batch, *[ask.key for ask in asks])
+        if (
+            self._before is not None
+            and len(key) == len(self._before[0])
+            and all(map(is_, key, self._before[0]))
+        ):
+            return self._before[1]  # keys are long, and hashing them takes time
+        self._before = (key, self._prepared(key, asks, batch))
+        return self._before[1]
+
+    def _prepared(self, key: tuple[object, ...], asks: list[Ask], batch: Batch) -> Prepared:
         ready = self.ready.get(key)
         if ready is None and any(isinstance(ask.question, Weighed) for ask in asks):
             self._forget(batch, asks, key)

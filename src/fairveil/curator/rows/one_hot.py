@@ -18,18 +18,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Floats
+from ..._types import Floats, Integers, Ints, Numbers
 
 WORTH_CODING = 8  # passes over a block: so many must have come before, to code it is worth as many
 ROWS = 4096  # looked at together
 MOST_CODES = 1 << 8
-
-Places = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,9 @@ class OneHot:
     """The same rows: `numbers` (columns, rows) before the ones, a code a one, where codes'
     coefficients begin, |row|^2."""
 
-    numbers: npt.NDArray[Any]
+    numbers: Numbers
     codes: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     sizes: Floats
 
 
@@ -52,7 +49,7 @@ class Repeats:
         self.passes = 0
         self.coded: OneHot | None = None
 
-    def again(self, numbers: Any, indptr: Any, indices: Any, columns: int) -> None:
+    def again(self, numbers: Numbers, indptr: Integers, indices: Integers, columns: int) -> None:
         """One more pass is about to be made over these numbers."""
         self.passes += 1
         if self.passes == WORTH_CODING + 1:
@@ -61,7 +58,7 @@ class Repeats:
                 self.coded = one_hot(numbers, indptr, indices, columns)
 
 
-def one_hot(numbers: Any, indptr: Any, indices: Any, columns: int) -> OneHot | None:
+def one_hot(numbers: Numbers, indptr: Integers, indices: Integers, columns: int) -> OneHot | None:
     """Numbers as a block has them, as codes; None where they are of another form."""
     sparse = len(indptr) > 0
     rows = len(indptr) - 1 if sparse else numbers.shape[1]
@@ -95,12 +92,12 @@ def one_hot(numbers: Any, indptr: Any, indices: Any, columns: int) -> OneHot | N
     return OneHot(kept, codes, 1 + low, sizes)
 
 
-def _first_of_stored_ones(data: Any, indices: Any) -> int:
+def _first_of_stored_ones(data: Numbers, indices: Integers) -> int:
     """From which column on all stored values are 1."""
     return int(indices[data != 1.0].max(initial=-1)) + 1
 
 
-def _first_of_ones(numbers: Any) -> int:
+def _first_of_ones(numbers: Numbers) -> int:
     """From which column on all values are 0 or 1."""
     first = 0
     for lo in range(0, numbers.shape[1], ROWS):
@@ -112,9 +109,9 @@ def _first_of_ones(numbers: Any) -> int:
     return first
 
 
-def _places(of: Callable[[int, int], Places | None], rows: int) -> Places | None:
+def _places(of: Callable[[int, int], Integers | None], rows: int) -> Integers | None:
     """The columns of the ones, (rows, ones): None where rows do not have as many."""
-    found = []
+    found: list[Integers] = []
     for lo in range(0, rows, ROWS):
         some = of(lo, min(rows, lo + ROWS))
         if some is None or not some.shape[1] or (found and some.shape[1] != found[0].shape[1]):
@@ -123,7 +120,9 @@ def _places(of: Callable[[int, int], Places | None], rows: int) -> Places | None
     return np.concatenate(found)
 
 
-def _stored_places(indptr: Any, indices: Any, first: int, a: int, b: int) -> Places | None:
+def _stored_places(
+    indptr: Integers, indices: Integers, first: int, a: int, b: int
+) -> Integers | None:
     at = indices[indptr[a] : indptr[b]]
     late = at >= first
     upto = np.zeros(len(at) + 1, np.int64)
@@ -132,10 +131,11 @@ def _stored_places(indptr: Any, indices: Any, first: int, a: int, b: int) -> Pla
     return at[late].reshape(b - a, ones[0]) if (ones == ones[0]).all() else None
 
 
-def _dense_places(numbers: Any, first: int, a: int, b: int) -> Places | None:
+def _dense_places(numbers: Numbers, first: int, a: int, b: int) -> Integers | None:
     bits = np.ascontiguousarray((numbers[first:, a:b] != 0.0).T)
     row, column = divmod(np.flatnonzero(bits), bits.shape[1])
     ones, left = divmod(len(row), b - a)
     if left or (row.reshape(b - a, ones) != np.arange(b - a)[:, np.newaxis]).any():
         return None
-    return first + column.reshape(b - a, ones)
+    places: Integers = first + column.reshape(b - a, ones)
+    return places

@@ -75,32 +75,17 @@ class ProjectedAscent:
 
     def step(self, state: AscentState, excess: Floats, trust: Floats | float = 1.0) -> AscentState:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
-        e = (
-            excess
-            if np.isfinite(excess).all()
-            else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
-        )
-        pressing = (e > 0) | (state.duals > 0)
-        broken = trust * e * e * pressing
-        largest = self.unit == "largest"
-        squares = state.squares + (
-            np.maximum.reduce(broken, axis=-1, initial=0.0)
-            if largest
-            else np.add.reduce(broken, axis=-1)
-        )
+        from . import kernels
+
         rounds = state.rounds + 1
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
-        e = trust * e
-        unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[
-            :, np.newaxis
-        ]
-        integral = self._projected(state.integral + self.ki / self.rounds * unit * e)
-        smooth = self.ema_nu * state.smooth + (1.0 - self.ema_nu) * e
-        duals = self._projected(integral + self.kp * unit * smooth)
+        trusted = trust if isinstance(trust, np.ndarray) else np.full(excess.shape, float(trust))
+        before = (state.duals, state.integral, state.smooth, state.squares, rounds)
+        how = (fading, self.ki / self.rounds, self.kp, self.ema_nu, self.bound, LEAST)
+        largest = self.unit == "largest"
+        found = kernels.pressed(excess, trusted, *before, *how, largest)
+        duals, integral, smooth, squares = found
         return AscentState(duals, integral, smooth, squares, rounds)
-
-    def _projected(self, duals: Floats) -> Floats:
-        return np.asarray(np.minimum(np.maximum(duals, 0.0), self.bound))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -181,21 +181,21 @@ class LinearDescent(Search[State, list[Outcome]]):
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
             return looked(state, self._each(answers[0]), self.planned.outputs)
-        s, t, rows = self.settings, state.round, state.rows[:, np.newaxis, np.newaxis]
+        s, t, answer = self.settings, state.round, self._each(answers[0])
+        share = self.planned.sampling_rate * state.rows
         if state.warming:
-            return warmed(state, self._each(answers[0]) / rows)
-        gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
-        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(
-            t
-        )
+            return warmed(state, answer / state.rows[:, np.newaxis, np.newaxis])
         play = state.play
         if self.player is not None:
             histogram = self._histogram(answers[1:], state)
             play = self.player.step(play, histogram, t)
         if not self.planned.is_exact:
             momentum = self.planned.momentum_at(state.clip)
-            walk = state.walk.step(gradient, rate, momentum, count=self.planned.counts_iterate(t))
+            rate = np.minimum(state.rate, state.reach[:, 0, 0]) * self.planned.fading(t)
+            counts = self.planned.counts_iterate(t)
+            walk = state.walk.along(answer, share, rate, momentum, count=counts)
             return state.after(walk, play)
+        gradient = answer / share[:, np.newaxis, np.newaxis]
         walk, age = accelerated(state, gradient, count=t >= s.most_rounds // 2)
         still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
         if self.player is not None:

@@ -71,7 +71,7 @@ def thawed(
     clip_at: Callable[[float], float],
 ) -> State:
     """The state that was kept; `round`: of the run that goes on."""
-    arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
+    arrays = {name: np.array(value, np.float64) for name, value in values.items()}
     weights, velocity, total, counted = (arrays[name] for name in WALK)
     held = {name: arrays.get(name) for name in ARRAYS}
     counts, rows = arrays["counts"], arrays["rows"]

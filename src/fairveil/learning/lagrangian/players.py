@@ -117,7 +117,12 @@ class Constraints(Player[ConstraintState]):
         )
 
     def costs(self, state: ConstraintState) -> tuple[Floats, Floats]:
-        duals = state.pressure.duals
+        from . import kernels
+
+        duals, pull = state.pressure.duals, state.fixed.pull
+        if pull is not None:
+            costs, eased = kernels.costs_of(pull, duals, state.rows, self.loss_scale)
+            return costs.reshape(len(duals), *self.system.shape), eased
         loss_scale = 1.0 / (1.0 + self.loss_scale * np.add.reduce(duals, axis=1))
         return state.fixed.cell_costs(duals) * (state.rows * loss_scale)[
             :, np.newaxis, np.newaxis, np.newaxis
@@ -178,7 +183,13 @@ class Constraints(Player[ConstraintState]):
         return weights_of(self.blur * slopes / math.sqrt(AVERAGED))
 
     def _excess(self, state: ConstraintState, histogram: Floats) -> Floats:
-        return np.asarray(state.fixed.values(histogram) - self.bounds)
+        from . import kernels
+
+        pull = state.fixed.pull
+        if pull is None:
+            return np.asarray(state.fixed.values(histogram) - self.bounds)
+        flat = np.ascontiguousarray(histogram.reshape(len(pull), -1))
+        return np.asarray(kernels.excesses(pull, flat, self.bounds))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

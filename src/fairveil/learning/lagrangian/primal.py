@@ -51,6 +51,17 @@ class PrimalState:
             weights, velocity, self.total + weights if count else self.total, self.counted + count
         )
 
+    def along(
+        self, answer: Floats, share: Floats, rate: Floats, momentum: float, *, count: bool
+    ) -> PrimalState:
+        """`step` along answer / share, compiled; `share` and `rate` (models,)."""
+        from . import kernels
+
+        now = (self.weights, self.velocity, self.total)
+        moved = kernels.walked(*now, answer, share, rate, momentum, count)
+        weights, velocity, total = moved
+        return PrimalState(weights, velocity, total, self.counted + count)
+
     @property
     def average(self) -> Floats:
         """The mean of the counted iterates; the last one where none was counted."""
