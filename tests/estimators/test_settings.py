@@ -366,6 +366,29 @@ def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> N
     assert np.array_equal(*both)
 
 
+def test_a_way_and_its_settings_may_be_set_in_any_order() -> None:
+    """A value of another way is taken where its knobs that were changed are there."""
+    X, y, group = rows()
+    made = fv.GroupObjectiveClassifier(
+        "gmean", "demographic_parity:0.3", protects="sensitive_features", random_state=0
+    )
+    orders = [
+        lambda: clone(made).set_params(method="exponential").set_params(solver__penalty=2.0),
+        lambda: clone(made).set_params(solver__penalty=2.0).set_params(method="exponential"),
+        lambda: clone(made).set_params(solver=fv.LinearOracle(penalty=2.0), method="exponential"),
+        lambda: clone(made).set_params(solver__penalty=2.0, method="exponential"),
+    ]
+    fits = [order().fit(X, y, sensitive_features=group) for order in orders]
+    assert len({one.objective_ for one in fits}) == 1
+    late = fv.GroupObjectiveClassifier(solver=fv.LinearOracle()).set_params(solver__alpha=0.1)
+    assert late.solver == fv.Exponential(alpha=0.1)
+    assert late.set_params(method="exponential").get_params()["solver__alpha"] == 0.1
+    with pytest.raises(InputError, match="expected a knob of LinearOracle, got .alpha."):
+        made.set_params(solver=fv.LinearOracle(rounds=3)).set_params(solver__alpha=0.1)
+    of_numbers = fv.GroupObjectiveRegressor(solver=fv.Moments()).set_params(method="exponential")
+    assert isinstance(of_numbers._setting("solver", fv.CoefficientGrid), fv.CoefficientGrid)
+
+
 def test_deep_names_of_old_ones() -> None:
     assert placed(fv.RateConstrainedClassifier(), "rounds") == "solver__rounds"
     assert placed(fv.RateConstrainedClassifier(), "epsilon") == "epsilon"

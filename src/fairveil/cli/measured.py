@@ -18,6 +18,7 @@ from ..estimators import (
     GroupObjectiveClassifier,
     TailoredClassifier,
 )
+from ..estimators.settings.grouped import GroupLimits
 from ..facts import Cells
 from ..fairness import Notion
 from ..fairness.notions import uses_groups
@@ -135,7 +136,7 @@ def losses_said(clf: Fitted, held: Sample | None) -> Iterator[str]:
     exact = None if held is None else held_out_losses(clf, held)
     names: Sequence[Hashable] = ("everyone",) if clf.cells_ is None else clf.cells_.keys
     bounds, outcome = clf.group_loss_bound, clf.outcome_
-    of_people = clf.cells_ is None or clf._limits.objective == "people"
+    of_people = clf.cells_ is None or (clf.limits or GroupLimits()).objective == "people"
     small = "mean log loss" if of_people else "mean of the groups' mean log losses"
     yield _said(f"Minimized: the {small}", outcome.value, outcome.value_noise, None)
     for at, key in enumerate(names):

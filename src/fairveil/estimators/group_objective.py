@@ -244,6 +244,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     baselines_: BaselineReport | None
 
     SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
+    DECIDED: ClassVar = {"solver": "method"}
     RENAMED: ClassVar = renamed(
         solver=[*knobs(LinearOracle), *knobs(Exponential)], certify_share=["if_refused"]
     )

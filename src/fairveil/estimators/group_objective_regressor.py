@@ -204,6 +204,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     n_iter_: int
 
     SETTINGS: ClassVar = {"solver": (Moments, CoefficientGrid)}
+    DECIDED: ClassVar = {"solver": "method"}
     RENAMED: ClassVar = renamed(solver=[*knobs(Moments)])
 
     def __init__(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -58,6 +58,9 @@ class Settled:
     SETTINGS: ClassVar[Mapping[str, tuple[type[Setting], ...]]] = {}
     PLAIN: ClassVar[Mapping[str, str]] = {"checkpoint": "folder", "certify_share": "share"}
     """The knob that such a parameter has in its plain form."""
+    DECIDED: ClassVar[Mapping[str, str]] = {}
+    """Parameters whose class another parameter decides, by its name. They may be set in any order:
+    a value of another class is taken where the knobs that were changed are there."""
     RENAMED: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **given: object) -> None:
@@ -160,7 +163,7 @@ class Settled:
         if given is None:
             return kind()
         if isinstance(given, Setting):
-            return checked(_as(given, kind))
+            return checked(_as(given, kind, self._others(slot)))
         return kind(**{self.PLAIN[slot]: given}) if slot in self.PLAIN else given
 
     def _held(self, slot: str) -> Setting | None:
@@ -168,11 +171,21 @@ class Settled:
         given = getattr(self, slot)
         if given is None and slot not in self.PLAIN:
             return self._kinds(slot)[0]()
-        return given if isinstance(given, Setting) else None
+        if not isinstance(given, Setting):
+            return None
+        return _as(given, self._kinds(slot)[0], self._others(slot))
+
+    def _others(self, slot: str) -> tuple[type[Setting], ...]:
+        """Classes whose values are taken for those of another one of this parameter."""
+        return tuple(self.SETTINGS[slot]) if slot in self.DECIDED else ()
 
     def _replaced(self, slot: str, given: Mapping[str, Any]) -> Setting:
         """The settings in a parameter with other knobs."""
         held: Any = self._setting(slot, Setting)
+        kinds = (type(held), *self._others(slot))
+        wanted = {*given, *changed(held)}
+        fitting = next((one for one in kinds if wanted <= set(knobs(one))), type(held))
+        held = _as(held, fitting, kinds)
         known = knobs(type(held))
         for name in given:
             if name not in known:
@@ -241,7 +254,7 @@ class Settled:
             if held is None or (isinstance(held, Setting) and not stated and not changed(held)):
                 held = kind()
             elif isinstance(held, Setting):
-                held = _as(held, kind)
+                held = _as(held, kind, self._others(slot))
             elif slot not in self.PLAIN:
                 return  # the fit refuses it
             else:
@@ -276,11 +289,12 @@ def stated(estimator: Settled, knob: str) -> Any:
     return vars(estimator).get(knob) if found is None else getattr(found, knob)
 
 
-def _as(given: Setting, kind: type[Setting]) -> Setting:
-    """A value of the class that this one widens, as one of this class, if it has the knobs that
-    were changed."""
-    widened = type(given) is kind.widens and set(changed(given)) <= set(knobs(kind))
-    return unchecked(kind(), **changed(given)) if widened else given
+def _as(given: Setting, kind: type[Setting], others: Sequence[type[Setting]] = ()) -> Setting:
+    """A value of the class that this one widens, or of these others, as one of this class, if it
+    has the knobs that were changed."""
+    taken = type(given) is not kind and type(given) in (kind.widens, *others)
+    fits = taken and set(changed(given)) <= set(knobs(kind))
+    return unchecked(kind(), **changed(given)) if fits else given
 
 
 def _typed(value: object) -> str:
