@@ -14,8 +14,9 @@ import pytest
 import typer
 
 import fairveil
-from fairveil.cli import app, completing, method_options, methods, shell_words
+from fairveil.cli import app, completing, method_options, method_reads, methods, shell_words
 from fairveil.data.registry import ENTRIES
+from fairveil.errors import InputError
 from fairveil.fairness import notions, objectives
 from fairveil.learning import allocation as tailoring
 from fairveil.learning.lagrangian import fermi
@@ -97,6 +98,35 @@ def helped(
     with pytest.raises(SystemExit):
         fairveil.cli.main()
     return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["fit", "tune"])
+@pytest.mark.parametrize("method", completing.METHODS)
+def test_help_beside_a_method_has_the_options_that_it_reads(
+    command: str, method: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = helped(command, monkeypatch, capsys)
+    for words in (f"{command} --method {method}", f"{command} --method={method}"):
+        shown = helped(words, monkeypatch, capsys)
+        for name in (option for reads in method_reads.READS.values() for option in reads):
+            option = rf"^  --{name.replace('_', '-')}(?![\w-])"
+            there = re.search(option, shown, re.MULTILINE) is not None
+            known = re.search(option, whole, re.MULTILINE) is not None
+            assert there == (known and name in method_reads.READS[method]), name
+
+
+@pytest.mark.parametrize("method", completing.METHODS)
+def test_an_option_that_a_method_does_not_read_is_refused(method: str) -> None:
+    given = {"strength": 1.0, "confidence": 0.9, "certify_share": 0.3}
+    truths = ("randomised", "group_aware")
+    lists = ("constraint", "allocation", "group_loss_bound", "min_epsilon", "max_epsilon")
+    for name in method_reads.unread(method):
+        value = True if name in truths else given.get(name, "x")
+        wishes = method_options.Wishes(
+            **{name: ["demographic_parity:0.1"] if name in (*lists, "certify") else value}
+        )
+        with pytest.raises(InputError, match=f"--{name.replace('_', '-')}"):
+            methods.METHODS[method].asked(wishes)
 
 
 @pytest.mark.parametrize("command", [name for name, _ in leaves()])

@@ -383,7 +383,7 @@ def test_a_way_and_its_settings_may_be_set_in_any_order() -> None:
     late = fv.GroupObjectiveClassifier(solver=fv.LinearOracle()).set_params(solver__alpha=0.1)
     assert late.solver == fv.Exponential(alpha=0.1)
     assert late.set_params(method="exponential").get_params()["solver__alpha"] == 0.1
-    with pytest.raises(InputError, match="expected a knob of LinearOracle, got .alpha."):
+    with pytest.raises(InputError, match=r"expected a knob of LinearOracle, got .alpha."):
         made.set_params(solver=fv.LinearOracle(rounds=3)).set_params(solver__alpha=0.1)
     of_numbers = fv.GroupObjectiveRegressor(solver=fv.Moments()).set_params(method="exponential")
     assert isinstance(of_numbers._setting("solver", fv.CoefficientGrid), fv.CoefficientGrid)

@@ -51,10 +51,9 @@ Method = Annotated[
     typer.Option(
         metavar="NAME",
         help="fit by rate-constrained, post-processing (thresholds by group), game (randomized), "
-        "group-objective (G-mean "
-        "and the like; randomized), fermi (a penalty) or tailored (a budget shared among groups); "
-        "all are linear, and "
-        "networks are fitted in Python",
+        "group-objective (G-mean and the like; randomized), fermi (a penalty) or tailored (a budget "
+        "shared among groups); all are linear, and networks are fitted in Python. With --help: show "
+        "its options alone",
         rich_help_panel=MODEL,
         autocompletion=out_of(*METHODS),
     ),

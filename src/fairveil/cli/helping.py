@@ -2,19 +2,21 @@
 for layouts is loaded.
 
 An option names its panel by `rich_help_panel=`, as typer calls it; a command has three examples.
+Beside `--method NAME` the help has the options that this method reads, and no others.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from . import colour
+from .method_reads import READS, unread
 
 DATA, FAIRNESS, PRIVACY, OUTPUT, LEDGER = "Data", "Fairness", "Privacy", "Output", "Ledger"
 MEASURED = "Rows to measure on"
@@ -40,25 +42,46 @@ FIRST = 27
 """Letters of the column that names options."""
 
 
+WORDS = "fairveil.words"
+
+
+def method_in(words: Sequence[str]) -> str | None:
+    """The method that was named among the words of a command, if any was."""
+    for word, after in zip(words, (*words[1:], None), strict=True):
+        if word == "--method":
+            return after
+        if word.startswith("--method="):
+            return word.partition("=")[2]
+    return None
+
+
 class Panelled(TyperCommand):
     """A command whose help has a panel a theme, and examples."""
 
     examples: tuple[str, ...] = ()
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[WORDS] = tuple(args)  # `--help` is answered before other options are read
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
+        method = method_in(ctx.meta.get(WORDS, ()))
+        hidden = unread(method)
         for param in self.get_params(ctx):
+            if param.name in hidden:
+                continue
             record = param.get_help_record(ctx)
             if record is not None:
                 usual = "Arguments" if param.param_type_name == "argument" else "Options"
                 head = str(getattr(param, "rich_help_panel", None) or usual)
+                if method in READS and head.startswith(f"{MODEL} "):
+                    head = f"{MODEL} {method}"
                 words = re.sub(r"\[default: \((.*)\)\]$", r"[default: \1]", record[1])
                 panels.setdefault(head, []).append(
                     (record[0].removesuffix(" <str>").removesuffix(" <path>").ljust(FIRST), words)
                 )
-        for head in sorted(
-            panels, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER)
-        ):
+        for head in sorted(panels, key=_place_of):
             with formatter.section(colour.painted(head, "strong", sys.stdout)):
                 formatter.write_dl(panels[head], col_max=FIRST)
 
@@ -86,3 +109,10 @@ def add(
     kind = type("Panelled", (Panelled,), {"examples": examples})
     app.command(name, cls=kind, short_help=short)(function)
     return function
+
+
+def _place_of(head: str) -> float:
+    """Where a panel stands: a method's after that of all methods."""
+    if head in ORDER:
+        return ORDER.index(head)
+    return ORDER.index(MODEL) + 0.5 if head.startswith(f"{MODEL} ") else len(ORDER)

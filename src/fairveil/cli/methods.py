@@ -34,6 +34,7 @@ from .method_options import (
     penalised,
     tailored,
 )
+from .method_reads import READS
 
 NO_GUARANTEE = "Nothing was required that a guarantee could be about."
 
@@ -41,7 +42,7 @@ NO_GUARANTEE = "Nothing was required that a guarantee could be about."
 @dataclass(frozen=True)
 class Method:
     """`name`: on a page; `subject`: what it makes, with the table's name in it; `reads`: how wishes
-    become arguments; `options`: the names of those that it reads beside --constraint; `bounds`:
+    become arguments; `options`: the names of those that it reads, where others do not; `bounds`:
     whether it keeps bounds, or makes gaps expensive."""
 
     name: str
@@ -55,6 +56,8 @@ class Method:
         """What the options ask for; an error where one is not of this method."""
         for owner, method in METHODS.items():
             for option in method.options:
+                if option == "constraint":
+                    continue  # who keeps no bound refuses it in words of its own
                 if option not in self.options and (got := getattr(wishes, option)) is not None:
                     said = f"say --method {owner}."
                     remedy = (
@@ -112,15 +115,13 @@ def _pair(text: str) -> tuple[str, str]:
     return names[0], names[1]
 
 
-CERTIFIES = ("certify", "confidence", "certify_share", "if_refused")
-
 METHODS = {
     "rate-constrained": Method(
         "rate-constrained private descent (RateConstrainedClassifier)",
         "A linear classifier, fitted to {source} by rate-constrained private descent.",
         RateConstrainedClassifier,
         may_be_mixed,
-        ("randomised", "confidence", "certify_share", "if_refused"),
+        READS["rate-constrained"],
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",
@@ -129,14 +130,7 @@ METHODS = {
         "decisions at random instead. Both solve a linear program over private counts.",
         OddsPostProcessor,
         after_a_base,
-        (
-            "randomised",
-            "predict_method",
-            "group_aware",
-            "confidence",
-            "certify_share",
-            "if_refused",
-        ),
+        READS["post-processing"],
     ),
     "parity-post-processing": Method(
         "private post-processing by offsets (ParityPostProcessor)",
@@ -144,7 +138,7 @@ METHODS = {
         "group, from private counts.",
         ParityPostProcessor,
         by_offsets,
-        ("randomised",),
+        READS["parity-post-processing"],
     ),
     "game": Method(
         "private game of learner against auditor (OracleGameClassifier)",
@@ -152,7 +146,7 @@ METHODS = {
         "{source}.",
         OracleGameClassifier,
         bounded,
-        ("confidence", "certify_share", "if_refused"),
+        READS["game"],
     ),
     "group-objective": Method(
         "private optimisation of a group objective (GroupObjectiveClassifier)",
@@ -160,7 +154,7 @@ METHODS = {
         "others.",
         GroupObjectiveClassifier,
         group_objective,
-        ("objective", "search", "decisions", "confidence", "certify_share", "if_refused"),
+        READS["group-objective"],
     ),
     "fermi": Method(
         "private descent against a penalty on dependence (FermiClassifier)",
@@ -169,7 +163,7 @@ METHODS = {
         "prediction and group.",
         FermiClassifier,
         penalised,
-        ("notion", "strength", *CERTIFIES),
+        READS["fermi"],
         bounds=False,
     ),
     "tailored": Method(
@@ -178,16 +172,7 @@ METHODS = {
         "its groups share.",
         TailoredClassifier,
         tailored,
-        (
-            "objective",
-            "allocation",
-            "spend",
-            "group_loss_bound",
-            "min_epsilon",
-            "max_epsilon",
-            "groups",
-            *CERTIFIES,
-        ),
+        READS["tailored"],
     ),
 }
 
