@@ -116,7 +116,7 @@ def write_store(
 
 @contextmanager
 def _cleared(part: Path) -> Iterator[None]:
-    """What was written of a table with a fault is nothing to go on with."""
+    """What was written of a table with a fault cannot be resumed."""
     try:
         yield
     except SchemaError:

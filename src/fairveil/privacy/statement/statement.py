@@ -11,7 +11,7 @@ Guarantees.
    admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a log is no
    bound).
 3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a
-   stated epsilon below the recomputed one is one. Stamps must be those that epsilon, noise, bounds
+   stated epsilon below the recomputed one is one. Its `stamps` must be those that epsilon, noise, bounds
    and user code make; a field changed together with its flag is no contradiction.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown
    version, a number that is not finite or a changed byte in its content is refused.
