@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 import fairveil as fv
 from fairveil.figures import with_dark
 from fairveil.figures.contents import Measure
-from fairveil.figures.scales import Scale, axis_title, number, tick_texts, with_unit
+from fairveil.figures.scales import AxisScale, axis_title, number, tick_texts, with_unit
 from fairveil.figures.styles import AXIS, GRID, OWN_COLOURS, QUIET, Style
 from fairveil.figures.svg import Drawing
 from frontier.methods import dense
@@ -94,7 +94,7 @@ def drawn(lines: Sequence[Numbers]) -> str:
     bottom = TOP + ROW * len(lines)
     drawing = Drawing(WIDTH, bottom + 48, "payoff")
     drawing.add("rect", width=WIDTH, height=drawing.height, fill="#fff")
-    scale = Scale.over(
+    scale = AxisScale.over(
         [rate for line in lines for rate in line[:2]], NAMES, WIDTH - NUMBERS - 14, zero=True
     )
     for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):

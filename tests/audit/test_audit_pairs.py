@@ -227,7 +227,7 @@ def test_malformed_audits_are_refused(change, match):
 def test_guarantee_4_with_a_ledger_every_run_on_either_side_is_recorded():
     def count(rows, seed):
         with Curator(rows, Promise(1.0, 1e-6), noise=NoiseSource.seeded(seed)) as curator:
-            return float(curator.buy_rows(30.0))
+            return float(curator.release_rows(30.0))
 
     book = Ledger.create(None, "people", 9.0, 1e-6)
     data, neighbour = (

@@ -122,7 +122,7 @@ def test_an_option_that_a_method_does_not_read_is_refused(method: str) -> None:
     lists = ("constraint", "allocation", "group_loss_bound", "min_epsilon", "max_epsilon")
     for name in method_reads.unread(method):
         value = True if name in truths else given.get(name, "x")
-        wishes = method_options.Wishes(
+        wishes = method_options.FitOptions(
             **{name: ["demographic_parity:0.1"] if name in (*lists, "certify") else value}
         )
         with pytest.raises(InputError, match=f"--{name.replace('_', '-')}"):

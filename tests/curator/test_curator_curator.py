@@ -300,12 +300,12 @@ def test_epsilon_inf_is_exact_unclipped_unsampled_and_says_so(rows_of):
 
 def test_the_number_of_rows_is_private_under_add_remove(rows_of):
     rows = rows_of()
-    with pytest.raises(PrivacyError, match="buy_rows"):
+    with pytest.raises(PrivacyError, match="release_rows"):
         _ = seeded(rows).public_rows
     assert seeded(rows, public_rows=1000).public_rows == 1000
     assert seeded(rows, Promise(1.0, 1e-6, neighbours="replace-one")).public_rows == 700
     curator = seeded(rows)
-    assert curator.buy_rows(10.0) == curator.public_rows != 700
+    assert curator.release_rows(10.0) == curator.public_rows != 700
     assert curator.log.events == (Gaussian(10.0),)
 
 

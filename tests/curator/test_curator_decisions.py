@@ -75,7 +75,7 @@ def attached_candidates(rows, classes, reads):
 
 def contest_of(questions, rows, costs, promise):
     cap = rows.max_sample_weight if rows.weighted else None
-    table = decisions.Table(tuple(questions), decisions.HistogramCache(), rows, cap)
+    table = decisions.CandidateTable(tuple(questions), decisions.HistogramCache(), rows, cap)
     most = rows.exact_count if promise.rows_are_public else 1 << 33
     return table, decisions.by_decisions(table, costs, promise, most)
 
@@ -238,7 +238,7 @@ def test_guarantee_2_the_same_scores_from_integers_of_any_size(rows_of):
     cells = rows.cells()
     costs = decisions.Costs.of(np.random.default_rng(1).normal(size=(cells.count, 1, 3)) * 2**20,
                                question := PredictionHistogram(linear_candidates(3), cells), rows.layout)  # fmt: skip
-    counts = decisions.Table((question,), decisions.HistogramCache(), rows, None).counts()
+    counts = decisions.CandidateTable((question,), decisions.HistogramCache(), rows, None).counts()
     small, large = (decisions.exact_scores(counts, costs, most) for most in (700, 1 << 40))
     assert small.dtype == np.int64
     assert large.dtype == object

@@ -19,7 +19,7 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.rows.arrays import Table
+from fairveil.curator.rows.arrays import ArrayRows
 from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import FairveilError, InputError, PrivacyError
@@ -352,7 +352,7 @@ def test_number_moments_are_the_sums_of_numbers_and_squares(rows_of, sparse):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_memory):
     rng = np.random.default_rng(0)
-    source = Table(
+    source = ArrayRows(
         rng.uniform(-1, 1, (50, 2)),
         rng.integers(0, 2, 50),
         [],

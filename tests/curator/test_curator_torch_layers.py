@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator.kernels.torch_gradient import Engine, Wanted, engine  # noqa: E402
-from fairveil.curator.kernels.torch_parts import Built, Looked, Part, Product, Scratch  # noqa: E402
+from fairveil.curator.kernels.torch_parts import Built, Looked, GradientPiece, Product, Scratch  # noqa: E402
 from fairveil.curator.quiet.calls import Troubles  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
@@ -318,7 +318,7 @@ def test_splits_and_chunks_agree(name: str) -> None:
         assert np.array_equal(total, whole)
 
 
-def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], Part]]:
+def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], GradientPiece]]:
     a, d = (
         torch.from_numpy(
             rng.normal(size=(rows, k)).astype(np.float32) * 10.0 ** rng.uniform(-8, 3, (rows, 1))
@@ -334,7 +334,7 @@ def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], Part
     }
 
 
-def added(part: Part, clip: float) -> Any:
+def added(part: GradientPiece, clip: float) -> Any:
     total = torch.zeros(80, dtype=torch.float64)
     part.add(torch.clamp(clip / torch.sqrt(part.squares()), max=1.0) * 2.0**36 / clip, total)
     return total

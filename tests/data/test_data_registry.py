@@ -126,7 +126,7 @@ def little(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         carrier=Carrier("no-such-box", "1.0", "box/box.csv", "MIT"),
         notes=("Boxed.",),
     )
-    entry = registry.Entry(schema, (edition, carried), citation="None.", licence="CC0")
+    entry = registry.RegistryEntry(schema, (edition, carried), citation="None.", licence="CC0")
     monkeypatch.setattr(registry, "ENTRIES", {"little": entry})
     folder = nowhere / "files"
     folder.mkdir()

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import InputError, WeakDelta
 from fairveil.estimators.fitting.planning import Planning
-from fairveil.estimators.reading.training import Ways
+from fairveil.estimators.reading.training import ReadOptions
 from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve
@@ -183,7 +183,7 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
     assert plan.figure()
     assert vars(clf) == before
     assert book.is_untouched
-    training = Unread(schema_of(), ROWS).read(Ways())
+    training = Unread(schema_of(), ROWS).read(ReadOptions())
     assert list(training.rows.blocks()) == []
     assert training.rows.exact_count == 0
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tailored_estimator_samples as t
 
-from fairveil.learning.allocation import as_paid
+from fairveil.learning.allocation import as_spent
 from fairveil.privacy.events import PerCell, compose, spelled_out
 from fairveil.report import payments
 
@@ -57,8 +57,8 @@ def test_shares_within_limits_are_those_of_the_noise(kind: str) -> None:
 
 def test_shares_are_the_rules_where_nothing_is_charged_or_everything() -> None:
     shares, columns = np.array([0.75, 0.25, 0.5, 0.5]), [slice(0, 2), slice(2, 4)]
-    assert as_paid(shares, np.full(4, np.inf), columns, "why") == (pytest.approx(shares), "why")
-    assert as_paid(shares, np.zeros(4), columns, "why") == (pytest.approx(shares), "why")
-    found, why = as_paid(shares, np.array([2.0, 2.0, 1.0, 1.0]), columns, "why")
+    assert as_spent(shares, np.full(4, np.inf), columns, "why") == (pytest.approx(shares), "why")
+    assert as_spent(shares, np.zeros(4), columns, "why") == (pytest.approx(shares), "why")
+    found, why = as_spent(shares, np.array([2.0, 2.0, 1.0, 1.0]), columns, "why")
     assert found.tolist() == [0.5, 0.5, 0.5, 0.5]
     assert why.startswith("why; ")

@@ -19,7 +19,7 @@ from fairveil.figures import (
     GapFigure,
     Measure,
     Moment,
-    Part,
+    BudgetPart,
     Point,
     Rate,
     RatePanels,
@@ -63,7 +63,7 @@ def drawings() -> list[str]:
         svg_gaps(GapFigure("parity", 0.05, 0.04, 0.05, 0.04, 0.06, training_noise=0.01), width=330),
         svg_rates(RATES),
         svg_rate_panels(RatePanels("Rates", (RATES, RATES), last_is_everyone=False)),
-        svg_budget(BudgetFigure("d", (Part("a", 0.2), Part("b", 0.1)), 0.7)),
+        svg_budget(BudgetFigure("d", (BudgetPart("a", 0.2), BudgetPart("b", 0.1)), 0.7)),
         svg_course(CourseFigure("d", "2026-01-30T00:00:00Z", (Moment(0.0, 0.0), Moment(2.0, 0.5)))),
         svg_curves(curves),
     ]

@@ -27,7 +27,7 @@ from fairveil.figures import (
 )
 from fairveil.figures.labels import Box, place
 from fairveil.figures.panels import panels
-from fairveil.figures.scales import Scale, number, round_ticks, tick_texts
+from fairveil.figures.scales import AxisScale, number, round_ticks, tick_texts
 from fairveil.figures.styles import AXIS, GRID, styles
 from fairveil.figures.svg import shortened, text_width, wrapped
 
@@ -255,10 +255,10 @@ def test_ticks_are_round_few_and_distinguished(low: float, width: float, most: i
 
 
 def test_axes_hold_all_values_and_gaps_begin_at_zero() -> None:
-    scale = Scale.over([0.03, 0.21], 10, 110, zero=True)
+    scale = AxisScale.over([0.03, 0.21], 10, 110, zero=True)
     assert scale(0.0) == 10
     assert 10 < scale(0.03) < scale(0.21) < 110
-    same = Scale.over([0.2, 0.2], 0, 100)
+    same = AxisScale.over([0.2, 0.2], 0, 100)
     assert same(0.2) == pytest.approx(50)
 
 

@@ -22,7 +22,7 @@ from fairveil.facts import Cells
 from fairveil.fairness.rates import ErrorRate, Event, PredictionRate
 from fairveil.learning.certificates.certificate import Certified, Evidence, certified, rounded_up
 from fairveil.learning.certificates.parts import Layout, layout_of
-from fairveil.learning.counts.laws import law_of_sum
+from fairveil.learning.counts.distributions import distribution_of_sum
 from fairveil.learning.counts.noise import CountNoise
 
 LAPLACE = CountNoise("discrete-laplace", 0.4)
@@ -52,7 +52,7 @@ def test_a_broken_gap_is_certified_too_rarely_by_enumeration() -> None:
     probability."""
     rates, sizes, bound, alpha, reach = (0.1, 0.85), (4, 4), 0.7, 0.2, 2
     layout = layout_of([DemographicParity(bound)], TWO, (0, 1))
-    law = law_of_sum(LAPLACE, 1)
+    law = distribution_of_sum(LAPLACE, 1)
     noise = np.array([law.weights[z - law.low] for z in range(-reach, reach + 1)])
 
     @cache

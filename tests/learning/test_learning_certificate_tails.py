@@ -16,7 +16,7 @@ from fairveil.learning.certificates.tails import (
     lower_bounds,
     upper_bounds,
 )
-from fairveil.learning.counts.laws import law_of_sum
+from fairveil.learning.counts.distributions import distribution_of_sum
 from fairveil.learning.counts.noise import CountNoise
 
 LEVELS = (0.05, 0.3)
@@ -35,7 +35,7 @@ def _table(noise: CountNoise) -> np.ndarray:
 
 def _pmf(count: np.ndarray, noise: CountNoise) -> np.ndarray:
     """Of a count with noise added, on the table's axis; what lies outside is missing."""
-    law = law_of_sum(noise, 1)
+    law = distribution_of_sum(noise, 1)
     weights = np.array(
         [
             law.weights[z - law.low] if abs(z) <= -law.low else 0.0
@@ -72,7 +72,7 @@ def test_a_bound_that_takes_noise_for_people_is_caught() -> None:
     """Wilson's interval of noisy counts, by the same kind of enumeration; the bound of this module
     keeps its level there."""
     noise, n, p, level = CountNoise("gaussian", 4.22), 300, 0.1, 0.025
-    law, k = law_of_sum(noise, 1), np.arange(n + 1)
+    law, k = distribution_of_sum(noise, 1), np.arange(n + 1)
 
     def with_noise(ends: np.ndarray, counts: np.ndarray) -> np.ndarray:
         away = ends[:, np.newaxis] - counts - law.low
@@ -146,7 +146,7 @@ def test_a_tail_is_the_sum_over_all_outcomes(p: float, noise: CountNoise) -> Non
     counted, n = Counted(9, 14, 2, 1), 21
     search = _Search(counted, noise, 0.05)
     found = search._tails(np.array([n]), np.array([n]), p, p)[0]
-    one, other = law_of_sum(noise, 2), law_of_sum(noise, 1)
+    one, other = distribution_of_sum(noise, 2), distribution_of_sum(noise, 1)
     seen, exact = (1 - p) * counted.selected - p * counted.others, 0.0
     for k in range(n + 1):
         moved = (1 - p) * (k + one.values[:, np.newaxis]) - p * (n - k + other.values)
@@ -173,7 +173,7 @@ def test_few_people_are_told_from_none() -> None:
     assert fewest_people(Counted(1, 2), noise, 0.025) == 0
     assert 25 < fewest_people(Counted(10, 30), noise, 0.025) < 40
     assert fewest_people(Counted(1, 0), CountNoise("none", 0.0), 0.025) == 1
-    law = law_of_sum(noise, 2)  # as often as said: a group of nobody is taken for somebody
+    law = distribution_of_sum(noise, 2)  # as often as said: a group of nobody is taken for somebody
     alone = law.weights[
         [fewest_people(Counted(int(z), 0), noise, 0.025) > 0 for z in law.values]
     ].sum()

@@ -9,7 +9,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
 from fairveil.learning import LinearDescent, Settings, constants, descend
-from fairveil.learning.comparison import Comparison, Free, Limits, Table
+from fairveil.learning.comparison import Comparison, Free, Limits, DecisionTable
 from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource
 
@@ -178,7 +178,9 @@ def test_a_constant_that_misses_everybody_is_no_reason_against_a_model() -> None
 
 
 def two(counts, values, bounds, constants, free_counts, free_values):
-    table, free = (Table(np.array(one, float), np.zeros((2, 2))) for one in (counts, free_counts))
+    table, free = (
+        DecisionTable(np.array(one, float), np.zeros((2, 2))) for one in (counts, free_counts)
+    )
     none = np.zeros(len(values))
     limits = Limits(
         np.array(values, float), np.array(bounds, float), none, np.array(constants, float)

@@ -23,7 +23,7 @@ from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
-from fairveil.learning.group_objective.descent_state import State
+from fairveil.learning.group_objective.descent_state import GroupDescentState
 from fairveil.learning.group_objective.found import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
@@ -206,7 +206,7 @@ def test_guarantee_2_weights_and_model_follow_from_what_was_answered(
         rows, g.PROMISES[relation], LARGEST, bounded(0.5, mode), mode=mode, rounds=6
     )
 
-    def states(curator: Any) -> list[State]:
+    def states(curator: Any) -> list[GroupDescentState]:
         found = [descent.init(curator)]
         while descent.stop(found[-1]) is None:
             found.append(descent.step(curator, found[-1]))

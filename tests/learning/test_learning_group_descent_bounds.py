@@ -177,11 +177,13 @@ def test_an_excess_inside_its_noise_presses_nothing_and_a_clear_one_does() -> No
     descent = a_descent(g.rows_from(X, y, A), g.RECORDS, 0.6)
     idle = descent.auditor.duals(ExponentiatedGradientState(np.zeros(2), 1.0))
     noise = np.array([0.1, 2.0])
-    within = descent._pressed(ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0), noise, 100)
+    within = descent._final_duals(
+        ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0), noise, 100
+    )
     assert within == pytest.approx(idle)
-    told = descent._pressed(ExponentiatedGradientState(np.array([3.0, 19.0]), 1.0), noise, 100)
+    told = descent._final_duals(ExponentiatedGradientState(np.array([3.0, 19.0]), 1.0), noise, 100)
     assert told[0] > 2.0 * told[1]
-    exact = descent._pressed(
+    exact = descent._final_duals(
         ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0), np.zeros(2), 100
     )
     assert exact == pytest.approx(

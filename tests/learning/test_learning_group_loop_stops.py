@@ -18,7 +18,7 @@ from fairveil.learning.group_objective import master
 from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.master import NEAR
 from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.played import State
+from fairveil.learning.group_objective.played import PlayedState
 from fairveil.learning.group_objective.running import run
 from fairveil.learning.oracles.choosing import Choice
 from fairveil.learning.oracles.classes import thresholds
@@ -32,11 +32,11 @@ def three_classes(n: int = 600) -> Rows:
     return g.rows_from(X / 4.0, y, [A], classes=3)
 
 
-def searched(constraint: Any, **options: Any) -> tuple[Loop, Any, list[State]]:
+def searched(constraint: Any, **options: Any) -> tuple[Loop, Any, list[PlayedState]]:
     rows = three_classes()
     problem = s.problem_of(rows, g.EXACT, "error", constraint)
     loop = plan_loop(problem, Choice(thresholds(rows.layout)), **options)
-    states: list[State] = []
+    states: list[PlayedState] = []
     return loop, run(s.curator_for(loop, rows), loop, watch=states.append), states
 
 

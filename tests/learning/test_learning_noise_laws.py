@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.learning.counts.laws import NoiseLaw, law_of_sum
+from fairveil.learning.counts.distributions import NoiseLaw, distribution_of_sum
 from fairveil.learning.counts.noise import CountNoise
 from fairveil.privacy.noise.sources import NoiseSource
 
@@ -33,7 +33,7 @@ def _one(noise: CountNoise, value: int) -> float:
 
 @pytest.mark.parametrize("noise", KINDS, ids=str)
 def test_one_noise_is_that_of_the_sampler(noise: CountNoise) -> None:
-    law = law_of_sum(noise, 1)
+    law = distribution_of_sum(noise, 1)
     for value in range(-12, 13):
         if law.low <= value <= -law.low:
             assert law.weights[value - law.low] == pytest.approx(
@@ -55,7 +55,7 @@ def test_one_noise_is_that_of_the_sampler(noise: CountNoise) -> None:
 @pytest.mark.parametrize("noise", [KINDS[0], KINDS[2]], ids=str)
 @pytest.mark.parametrize("count", [2, 3])
 def test_sums_are_those_of_all_tuples(noise: CountNoise, count: int) -> None:
-    law, reach = law_of_sum(noise, count), 9
+    law, reach = distribution_of_sum(noise, count), 9
     exact = dict.fromkeys(range(-reach * count, reach * count + 1), 0.0)
     for values in itertools.product(range(-reach, reach + 1), repeat=count):
         exact[sum(values)] += math.prod(_one(noise, value) for value in values)
@@ -66,9 +66,9 @@ def test_sums_are_those_of_all_tuples(noise: CountNoise, count: int) -> None:
 @pytest.mark.parametrize("noise", KINDS, ids=str)
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_no_probability_is_lost(noise: CountNoise, count: int) -> None:
-    law = law_of_sum(noise, count)
+    law = distribution_of_sum(noise, count)
     assert 1.0 <= law.weights.sum() + law.missed <= 1.0 + 1e-9
-    assert law.variance == pytest.approx(count * law_of_sum(noise, 1).variance, rel=1e-6)
+    assert law.variance == pytest.approx(count * distribution_of_sum(noise, 1).variance, rel=1e-6)
     for share in (0.1, 1e-3, 1e-8):
         cut = law.cut(share)
         assert 1.0 <= cut.weights.sum() + cut.missed <= 1.0 + 1e-9
@@ -80,6 +80,6 @@ def test_no_probability_is_lost(noise: CountNoise, count: int) -> None:
 
 
 def test_no_noise_is_zero() -> None:
-    law = law_of_sum(CountNoise("none", 0.0), 3)
+    law = distribution_of_sum(CountNoise("none", 0.0), 3)
     assert (law.low, law.weights.tolist(), law.missed, law.radius(1e-9)) == (0, [1.0], 0.0, 0)
     assert isinstance(law, NoiseLaw)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairveil._verdicts import deviations
-from fairveil.learning.comparison import Comparison, Free, Limits, Table
+from fairveil.learning.comparison import Comparison, Free, Limits, DecisionTable
 from fairveil.learning.lagrangian import program
 from fairveil.learning.lagrangian.threshold import WORTH
 from fairveil.learning.likely import likely
@@ -19,11 +19,11 @@ from fairveil.learning.likely import likely
 ROWS = 1000.0
 
 
-def table(error: float, noise: float = 0.0, positives: float = 400.0) -> Table:
+def table(error: float, noise: float = 0.0, positives: float = 400.0) -> DecisionTable:
     """Two classes; wrong decisions are shared by the labels in proportion."""
     sizes = np.array([ROWS - positives, positives])
     wrong = sizes * error
-    return Table(
+    return DecisionTable(
         np.array([[sizes[0] - wrong[0], wrong[0]], [wrong[1], sizes[1] - wrong[1]]]),
         np.full((2, 2), noise),
     )

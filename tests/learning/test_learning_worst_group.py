@@ -17,7 +17,7 @@ from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective.descent import LossDescent, plan_descent
-from fairveil.learning.group_objective.descent_state import State
+from fairveil.learning.group_objective.descent_state import GroupDescentState
 from fairveil.learning.group_objective.worst_group import WorstGroupDescent, plan_worst_group
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
@@ -73,7 +73,7 @@ def test_guarantee_2_weights_and_model_follow_from_what_was_answered(
     rows = g.rows_from(*g.sample(1, 400, groups=(2, 2)), groups=(2, 2))
     descent = a_descent(rows, Promise(30.0, 1e-5, **vars_of(relation)), mode, rounds=6)
 
-    def states(curator: Any) -> list[State]:
+    def states(curator: Any) -> list[GroupDescentState]:
         found = [descent.init(curator)]
         while descent.stop(found[-1]) is None:
             found.append(descent.step(curator, found[-1]))

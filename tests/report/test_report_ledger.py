@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.figures import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
+from fairveil.figures import BudgetFigure, CourseFigure, Moment, BudgetPart, svg_budget, svg_course
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
@@ -112,7 +112,9 @@ def test_of_a_long_ledger_the_newest_are_shown_and_all_are_counted(kept: Ledger)
 
 def test_the_budget_is_drawn_part_after_part() -> None:
     figure = BudgetFigure(
-        "census", (Part("records, add-remove", 0.25), Part("sensitive features", 0.125)), 0.625
+        "census",
+        (BudgetPart("records, add-remove", 0.25), BudgetPart("sensitive features", 0.125)),
+        0.625,
     )
     for width in (720, 330):
         drawing = ElementTree.fromstring(svg_budget(figure, width=width))
@@ -147,7 +149,7 @@ def test_each_release_has_a_segment_and_what_was_given_back_has_none(kept: Ledge
 
 
 def test_of_many_releases_the_oldest_are_one_segment() -> None:
-    parts = tuple(Part(f"release {k}", 1 / 512) for k in range(140))
+    parts = tuple(BudgetPart(f"release {k}", 1 / 512) for k in range(140))
     figure = BudgetFigure("census", parts, 1 - 140 / 512)
     assert [part.label for part in figure.segments[:2]] == ["40 older releases", "release 40"]
     assert len(figure.segments) == 101
@@ -202,8 +204,8 @@ def test_times_stand_at_round_places(days: float, texts: tuple[str, ...]) -> Non
         lambda: CourseFigure("c", "yesterday", (Moment(0.0, 0.0),)),
         lambda: CourseFigure("c", "2026-01-30T10:00:00Z", ()),
         lambda: CourseFigure("c", "2026-01-30T10:00:00Z", (Moment(1e9, 0.0),)),
-        lambda: Part("", 0.5),
-        lambda: Part("a", float("nan")),
+        lambda: BudgetPart("", 0.5),
+        lambda: BudgetPart("a", float("nan")),
     ],
 )
 def test_what_is_no_ledger_is_refused(make: Any) -> None:

@@ -18,7 +18,7 @@ from fairveil.data import Encoding
 from fairveil.errors import DoorError, FairveilError, InputError, Overspent, PrivacyError
 from fairveil.privacy.events import Gaussian
 from fairveil.serving import RemoteData
-from fairveil.serving.door.divisions import Divisions, Part
+from fairveil.serving.door.divisions import Divisions, DivisionPart
 from fairveil.serving.door.door import Door
 from fairveil.serving.wire.messages import packed
 
@@ -102,7 +102,7 @@ def test_parts_have_no_row_in_common_and_are_the_same_after_a_restart(tmp_path: 
     place = place_in(tmp_path)
     with served(place) as (opened, url):
         data = fv.remote(url, "applicants", token=opened.tokens.issue("analyst"))
-        parts = [Part(*one.identity[2:]) for one in data.parted(0.4)]  # type: ignore[misc]
+        parts = [DivisionPart(*one.identity[2:]) for one in data.parted(0.4)]  # type: ignore[misc]
         before = [opened.runs.divisions.rows_of(part, 1500) for part in parts]
         data.close()
     again = place.door()
@@ -202,7 +202,7 @@ def test_a_repeated_request_names_the_same_division(door: Opened) -> None:
 def test_old_divisions_are_forgotten_when_no_run_is_open(door: Opened) -> None:
     data, opened, _ = door
     kept, _ = data.parted(0.5)
-    part = Part(*kept.identity[2:])  # type: ignore[arg-type]
+    part = DivisionPart(*kept.identity[2:])  # type: ignore[arg-type]
     divisions = Divisions(opened.records)
     divisions.forget(0.0)
     assert len(divisions.rows_of(part, 100)) <= 100

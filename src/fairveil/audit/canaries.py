@@ -35,7 +35,7 @@ from ..errors import InputError, complaint
 from ..estimators import load
 from ..facts import Schema
 from ..facts.columns import Number
-from ..privacy.ledger.ambient import paid_for
+from ..privacy.ledger.ambient import already_charged
 from ..privacy.promise import Promise
 from . import canary_bounds as bounds
 from .bounds import mu_of
@@ -292,7 +292,7 @@ def _of_function(
             )
         )
     promise = Promise(epsilon, delta)
-    with paid_for(), warnings.catch_warnings():  # of rows that were made up
+    with already_charged(), warnings.catch_warnings():  # of rows that were made up
         warnings.simplefilter("ignore")
         scored = target({name: values.copy() for name, values in made.table.items()}, made.seed)
         if not callable(scored):
@@ -356,7 +356,7 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
         if bug is not None and bug.fold == 1.0:
             stack.enter_context(planted(bug.name))
         stack.enter_context(heard_by(heard))
-        stack.enter_context(paid_for())
+        stack.enter_context(already_charged())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         fitted.fit(encode(made.table, made.schema))

@@ -26,7 +26,7 @@ from ..curator.rows.sampling import Poisson
 from ..data import encode
 from ..errors import InputError, complaint
 from ..facts import Schema
-from ..privacy.ledger.ambient import paid_for
+from ..privacy.ledger.ambient import already_charged
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .claims import Claim, claim_of
@@ -162,7 +162,11 @@ class FitTarget(Target):
         if "checkpoint" in parameters:
             changed["checkpoint"] = None
         one, heard = type(self._estimator)(**{**parameters, **changed}), Overheard()
-        with heard_by(heard), paid_for(), warnings.catch_warnings():  # of rows that were made up
+        with (
+            heard_by(heard),
+            already_charged(),
+            warnings.catch_warnings(),
+        ):  # of rows that were made up
             warnings.simplefilter("ignore")
             one.fit(self._rows[side])
         return one, heard
@@ -193,7 +197,7 @@ class FunctionTarget(Target):
             if _takes_epsilon(self._fit)
             else {}
         )
-        with paid_for(), warnings.catch_warnings():  # of rows that were made up
+        with already_charged(), warnings.catch_warnings():  # of rows that were made up
             warnings.simplefilter("ignore")
             found = np.asarray(_numbers_of(self._fit(table, seed, **more)), np.float64).ravel()
         if not found.size or found.size > MOST_NUMBERS or not np.isfinite(found).all():

@@ -137,7 +137,7 @@ def release(
     from .folders import require_file
     from .ledger_option import opened
     from .printing import Fact, print_facts
-    from .rescue import paid_for
+    from .rescue import already_charged
     from .written import recorded
 
     require_file(out, force=force)
@@ -156,7 +156,7 @@ def release(
         return done[0].privacy if done else None
 
     with (
-        paid_for(out, paid, lambda folder: done[0].save(folder), book),
+        already_charged(out, paid, lambda folder: done[0].save(folder), book),
         options.warnings_as_notes(),
         waiting("Releasing"),
     ):

@@ -268,7 +268,7 @@ def _attacked(
 ) -> Any:
     """An estimator, of a folder or a method, or a function."""
     from ..errors import InputError, complaint
-    from .method_options import Wishes
+    from .method_options import FitOptions
     from .methods import METHODS
 
     if target in METHODS:
@@ -280,7 +280,7 @@ def _attacked(
             raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
         chosen = METHODS[target]
         asked = chosen.with_model(
-            chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None
+            chosen.asked(FitOptions(constraint, None, None, None, None)), "linear", None
         )
         return chosen.built(
             **asked.arguments,

@@ -70,9 +70,9 @@ def resolved(
 
 def _groups(groups: str, sample: Sample) -> dict[str, Hashable]:
     from ..estimators.reading import inputs
-    from ..estimators.reading.training import Ways
+    from ..estimators.reading.training import ReadOptions
 
-    rows = inputs.read(*sample.fit_arguments, None, Ways()).rows
+    rows = inputs.read(*sample.fit_arguments, None, ReadOptions()).rows
     if not rows.layout.sensitive:
         return {}
     listed: Any = rows.cells(groups).keys

@@ -93,10 +93,10 @@ def fit(
     from .certify import certificate_facts
     from .folders import require_free, staged
     from .ledger_option import opened
-    from .method_options import Wishes
+    from .method_options import FitOptions
     from .methods import METHODS
     from .printing import print_facts
-    from .rescue import paid_for
+    from .rescue import already_charged
     from .samples import Roles
     from .scheduled import ScheduledSample
     from .summary import facts
@@ -116,7 +116,7 @@ def fit(
         predict_method,
         group_aware,
     )
-    wishes = Wishes(
+    wishes = FitOptions(
         constraint,
         notion,
         strength,
@@ -198,7 +198,7 @@ def fit(
     # disk.
     with (
         staged(out, force=force, mark=MARK) as made,
-        paid_for(out, done, lambda folder: save(described(clf), folder), book),
+        already_charged(out, done, lambda folder: save(described(clf), folder), book),
     ):
         with options.warnings_as_notes() as notes, waiting("Fitting"):
             clf.fit(X, y, sensitive_features=sensitive_features)

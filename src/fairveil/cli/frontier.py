@@ -107,7 +107,7 @@ def frontier(
     from ..study import frontier as study
     from .folders import require_free, staged
     from .ledger_option import opened
-    from .rescue import paid_for
+    from .rescue import already_charged
     from .samples import Roles, with_rows_from
 
     require_free(out, force=force, mark=MARK)
@@ -141,7 +141,7 @@ def frontier(
     done: list[Frontier] = []
     with (
         staged(out, force=force, mark=MARK) as made,
-        paid_for(
+        already_charged(
             out,
             lambda: done[0].privacy if done else None,
             lambda folder: _numbers(done[0], folder),

@@ -24,7 +24,7 @@ from .by_group import numbers
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FitOptions:
     """The options that say what is asked of a model; each method reads some."""
 
     constraint: list[str] | None = None
@@ -61,7 +61,7 @@ class Asked:
     by_group: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def bounded(wishes: Wishes) -> Asked:
+def bounded(wishes: FitOptions) -> Asked:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
     for option in ("certify_share", "if_refused"):
@@ -91,7 +91,7 @@ def bounded(wishes: Wishes) -> Asked:
     return Asked(tuple(notions), {"constraints": certified, "certify_share": _aside(wishes)})
 
 
-def _aside(wishes: Wishes) -> Any:
+def _aside(wishes: FitOptions) -> Any:
     """What is set aside to certify, and what becomes of a model that is refused."""
     if wishes.if_refused is None:
         return wishes.certify_share
@@ -101,7 +101,7 @@ def _aside(wishes: Wishes) -> Any:
     )
 
 
-def _certified(wishes: Wishes) -> dict[str, Any]:
+def _certified(wishes: FitOptions) -> dict[str, Any]:
     """Of one that keeps no bound on rates: what is certified of its model."""
     if not wishes.certify:
         for option in ("confidence", "certify_share", "if_refused"):
@@ -119,7 +119,7 @@ def _certified(wishes: Wishes) -> dict[str, Any]:
     return {"certify": certified, "certify_share": _aside(wishes)}
 
 
-def may_be_mixed(wishes: Wishes) -> Asked:
+def may_be_mixed(wishes: FitOptions) -> Asked:
     """Of one that keeps bounds, and may publish a mixture of its model and others."""
     asked = bounded(wishes)
     return replace(
@@ -127,7 +127,7 @@ def may_be_mixed(wishes: Wishes) -> Asked:
     )
 
 
-def after_a_base(wishes: Wishes) -> Asked:
+def after_a_base(wishes: FitOptions) -> Asked:
     """Of one that changes what a base answers."""
     asked = may_be_mixed(wishes)
     arguments: dict[str, Any] = {"group_aware": wishes.group_aware is not False}
@@ -147,7 +147,7 @@ def after_a_base(wishes: Wishes) -> Asked:
     return replace(asked, arguments=asked.arguments | arguments)
 
 
-def by_offsets(wishes: Wishes) -> Asked:
+def by_offsets(wishes: FitOptions) -> Asked:
     """Of one that moves probabilities by group, for demographic parity of all classes."""
     notions = notions_of(wishes.constraint)
     max_gap = getattr(notions[0], "max_gap", None) if len(notions) == 1 else None
@@ -166,7 +166,7 @@ def by_offsets(wishes: Wishes) -> Asked:
     return Asked(tuple(notions), arguments)
 
 
-def group_objective(wishes: Wishes) -> Asked:
+def group_objective(wishes: FitOptions) -> Asked:
     """Of one that makes a function of group losses small, with bounds on others."""
     objective, constraint = (
         parse_objective(wishes.objective or "error"),
@@ -195,7 +195,7 @@ def group_objective(wishes: Wishes) -> Asked:
     return Asked(constraint.notions, arguments | beside, constraint.bounds, objective)
 
 
-def penalised(wishes: Wishes) -> Asked:
+def penalised(wishes: FitOptions) -> Asked:
     """Of a method that makes gaps expensive and bounds none."""
     if wishes.constraint:
         remedy = (
@@ -238,7 +238,7 @@ def penalised(wishes: Wishes) -> Asked:
     return Asked((found,), given | _certified(wishes))
 
 
-def tailored(wishes: Wishes) -> Asked:
+def tailored(wishes: FitOptions) -> Asked:
     """Of one that shares a budget among groups."""
     if wishes.constraint:
         remedy = (

@@ -24,7 +24,7 @@ from .completing import MODELS
 from .deciding import Fitted, by_chance, guarantee_of
 from .method_options import (
     Asked,
-    Wishes,
+    FitOptions,
     after_a_base,
     bounded,
     by_offsets,
@@ -48,11 +48,11 @@ class Method:
     name: str
     subject: str
     made: Callable[..., Fitted]
-    reads: Callable[[Wishes], Asked]
+    reads: Callable[[FitOptions], Asked]
     options: tuple[str, ...] = ()
     bounds: bool = True
 
-    def asked(self, wishes: Wishes) -> Asked:
+    def asked(self, wishes: FitOptions) -> Asked:
         """What the options ask for; an error where one is not of this method."""
         for owner, method in METHODS.items():
             for option in method.options:

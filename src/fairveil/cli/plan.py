@@ -87,14 +87,14 @@ def plan(
     one; 2 refused.
     """
     from .. import _checks
-    from .method_options import Wishes
+    from .method_options import FitOptions
     from .methods import METHODS
     from .samples import Roles
 
     _ending(out)
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     asked = chosen.with_model(
-        chosen.asked(Wishes(constraint, notion, None, objective, search)), model, interaction
+        chosen.asked(FitOptions(constraint, notion, None, objective, search)), model, interaction
     )
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     assert roles.schema is not None

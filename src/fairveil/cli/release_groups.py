@@ -61,7 +61,7 @@ def release_groups(
     from .folders import require_free, staged
     from .ledger_option import opened
     from .printing import Fact, print_facts
-    from .rescue import paid_for
+    from .rescue import already_charged
     from .samples import Roles
     from .written import written
 
@@ -77,7 +77,7 @@ def release_groups(
 
     with (
         staged(out, force=force, mark=MARK) as made,
-        paid_for(out, paid, lambda folder: done[0].save(folder), book),
+        already_charged(out, paid, lambda folder: done[0].save(folder), book),
     ):
         with options.warnings_as_notes(), waiting("Releasing"):
             done.append(

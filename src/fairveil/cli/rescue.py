@@ -29,7 +29,7 @@ ELSEWHERE = 3
 
 
 @contextmanager
-def paid_for(
+def already_charged(
     out: Path,
     statement: Callable[[], PrivacyStatement | None],
     save: Callable[[Path], object],

@@ -18,7 +18,7 @@ from ..errors import InputError, complaint
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
-from ..estimators.reading.training import Ways
+from ..estimators.reading.training import ReadOptions
 from ..facts import Schema
 from ..facts.rows import PERSON_BY_PERSON
 from ..privacy.statement.parts import PublicFact
@@ -178,7 +178,7 @@ class ColumnSample(Sample):
         """Without a schema, words, classes and groups are those of the rows to fit: others cannot
         be measured on."""
         assert isinstance(held, ColumnSample)
-        training = inputs.read(*self.fit_arguments, None, Ways())
+        training = inputs.read(*self.fit_arguments, None, ReadOptions())
         assert isinstance(training.coding, TableCoding)
         features, layout = training.coding.features, training.rows.layout
         picked(held.columns, [feature.name for feature in features], "the rows to measure on", of)
@@ -214,7 +214,7 @@ class ColumnSample(Sample):
                         remedy=remedy,
                     )
                 )
-        HeldOut.read(held.fit_arguments, training, Ways())
+        HeldOut.read(held.fit_arguments, training, ReadOptions())
 
     def without(self, name: str) -> ColumnSample:
         """The same rows without a column."""

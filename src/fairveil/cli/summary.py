@@ -21,7 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..report import Report
-from ..report.first_lines import ERROR_NOT_KNOWN, NOT_HELD_OUT, NOTHING_REQUIRED, Part, first_lines
+from ..report.first_lines import (
+    ERROR_NOT_KNOWN,
+    NOT_HELD_OUT,
+    NOTHING_REQUIRED,
+    Clause,
+    first_lines,
+)
 from .printing import Fact
 
 HELD_OUT = "--holdout 0.25 or --test TABLE measures it on rows that the fit has not seen"
@@ -45,7 +51,7 @@ def facts(report: Report) -> Iterator[Fact]:
         yield Fact("other gaps", f"not measured; {HELD_OUT}")
 
 
-def _constraint(paragraph: Sequence[Part]) -> Iterator[Fact]:
+def _constraint(paragraph: Sequence[Clause]) -> Iterator[Fact]:
     """What is required and its verdicts, then what was seen, each on a line."""
     head, *seen = paragraph
     if head.words == NOTHING_REQUIRED:
@@ -89,9 +95,9 @@ def in_short(
     return ", ".join(f"{word} {where}" for word, where in known), tuple(word for word, _ in known)
 
 
-def _words(part: Part) -> str:
+def _words(part: Clause) -> str:
     return str(part).removesuffix(".")
 
 
-def _verdicts(part: Part) -> tuple[str, ...]:
+def _verdicts(part: Clause) -> tuple[str, ...]:
     return () if part.verdict is None else (part.verdict,)

@@ -114,10 +114,10 @@ def tune(
     from . import persons
     from .folders import require_free, staged
     from .ledger_option import opened
-    from .method_options import Wishes
+    from .method_options import FitOptions
     from .methods import METHODS
     from .printing import print_facts
-    from .rescue import paid_for
+    from .rescue import already_charged
     from .samples import Roles
     from .written import written
 
@@ -132,7 +132,7 @@ def tune(
             )
         )
     asked = chosen.with_model(
-        chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None
+        chosen.asked(FitOptions(constraint, None, None, None, None)), "linear", None
     )
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
@@ -173,7 +173,7 @@ def tune(
 
     with (
         staged(out, force=force, mark=MARK) as made,
-        paid_for(out, done, lambda folder: save(search.best_estimator_, folder), book),
+        already_charged(out, done, lambda folder: save(search.best_estimator_, folder), book),
     ):
         with options.warnings_as_notes():
             search.fit(X, y, sensitive_features=sensitive_features)

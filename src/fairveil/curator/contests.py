@@ -66,7 +66,7 @@ def contest_of(
     )
     if not isinstance(question, GroupLosses):
         deciding, cap = cast(tuple[Deciding, ...], asked), context.bounds.cap
-        table = decisions.Table(deciding, context.decided, rows, cap, n)
+        table = decisions.CandidateTable(deciding, context.decided, rows, cap, n)
         if score is not None:
             return decisions.by_score(table, score, context.promise, most, context.troubles)
         return decisions.by_decisions(table, costs, context.promise, most)

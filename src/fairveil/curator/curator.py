@@ -160,7 +160,7 @@ class Curator(PublicSide):
         self.journal, self.log = books.journal, books.log
         listening.open_book(rows)
 
-    def buy_rows(self, multiplier: float) -> int:
+    def release_rows(self, multiplier: float) -> int:
         """One noisy count of the rows (of their weights, where they have weights), at least 1, kept
         as `public_rows`."""
         ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")

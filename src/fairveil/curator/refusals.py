@@ -167,7 +167,7 @@ def no_public_rows() -> PrivacyError:
             expected="a public number of rows",
             of="public_rows",
             got=None,
-            remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) "
+            remedy="Under add-remove it is private: pass public_rows=, or release_rows(multiplier) "
             "first.",
         )
     )

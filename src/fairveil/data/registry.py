@@ -31,7 +31,7 @@ class Edition:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """A line of the catalogue: the schema, and the editions, the fullest first."""
 
     schema: Schema
@@ -72,8 +72,8 @@ class DataSet:
         return len(next(iter(self.table.values())))
 
 
-ENTRIES: dict[str, Entry] = {
-    "adult": Entry(
+ENTRIES: dict[str, RegistryEntry] = {
+    "adult": RegistryEntry(
         catalogue.ADULT,
         (
             Edition(
@@ -120,7 +120,7 @@ ENTRIES: dict[str, Entry] = {
             "sensitive column instead.",
         ),
     ),
-    "credit": Entry(
+    "credit": RegistryEntry(
         catalogue.CREDIT,
         (
             Edition(
@@ -138,7 +138,7 @@ ENTRIES: dict[str, Entry] = {
         "Repository, 350. doi:10.24432/C55S3H",
         licence="CC BY 4.0",
     ),
-    "parkinsons": Entry(
+    "parkinsons": RegistryEntry(
         catalogue.PARKINSONS,
         (
             Edition(
@@ -163,7 +163,7 @@ ENTRIES: dict[str, Entry] = {
             "person here.",
         ),
     ),
-    "communities": Entry(
+    "communities": RegistryEntry(
         catalogue.COMMUNITIES,
         (
             Edition(
@@ -189,7 +189,7 @@ ENTRIES: dict[str, Entry] = {
         licence="CC BY 4.0 (preparation: MIT)",
         notes=("A row is a community, not a person.",),
     ),
-    "law_school": Entry(
+    "law_school": RegistryEntry(
         catalogue.LAW_SCHOOL,
         (
             Edition(
@@ -207,7 +207,7 @@ ENTRIES: dict[str, Entry] = {
         "Admission Council.",
         licence="for research; no open licence is stated",
     ),
-    "mnist": Entry(
+    "mnist": RegistryEntry(
         catalogue.MNIST,
         (
             Edition(
@@ -316,7 +316,7 @@ def find(name: str, path: PathLike | None = None) -> tuple[Edition, Found]:
     raise _nowhere(name, entry, [f"{where} {folder}" for folder, where in looked_in])
 
 
-def _nowhere(name: str, entry: Entry, looked_in: list[str]) -> DataNotFoundError:
+def _nowhere(name: str, entry: RegistryEntry, looked_in: list[str]) -> DataNotFoundError:
     fullest = ", ".join(file.name for file in entry.editions[0].files)
     carriers = [edition for edition in entry.editions if edition.carrier is not None]
     ways = [f"Put {fullest} (gzip or not) into a folder and pass path=, or set {VARIABLE} to it."]

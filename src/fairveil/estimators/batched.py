@@ -37,7 +37,7 @@ from .fitting.intents import Intent
 from .fitting.publish import statement_of
 from .fitting.recorded import require_room
 from .rate_constrained import RateConstrainedClassifier
-from .reading.training import Training, Ways
+from .reading.training import ReadOptions, Training
 
 MOST_MODELS = 75  # side by side: more share a pass that is bound by arithmetic already
 MOST_WEIGHTS = 1 << 22  # of one panel: its states and sums stay far below the rows in size
@@ -56,7 +56,7 @@ class Job:
         return self.intent.search.rounds
 
 
-def intend(estimator: RateConstrainedClassifier, read: Callable[[Ways], Training]) -> Intent:
+def intend(estimator: RateConstrainedClassifier, read: Callable[[ReadOptions], Training]) -> Intent:
     """What this estimator's fit is about to do with the rows that `read` gives."""
     return estimator._intend(read)
 

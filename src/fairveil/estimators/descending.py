@@ -32,7 +32,7 @@ from .fitting.running import run
 from .handed import handed
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
-from .reading.training import Training, Ways
+from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse
 from .settings.descents import Descent
@@ -170,7 +170,7 @@ class DescentClassifier(LinearClassifier):
         """Say what is to be said once the model is there."""
 
     def _intend(
-        self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None
+        self, read: Callable[[ReadOptions], Training], shape: tuple[int, ...] | None = None
     ) -> Intent:
         """Check, read the rows and plan: all that comes before the first question."""
         whose = units.asked(self)

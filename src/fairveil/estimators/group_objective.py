@@ -442,7 +442,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         return self._intend(read, None)[2]
 
     @property
-    def _decides_by_chance(self) -> bool:
+    def _is_randomized(self) -> bool:
         return self.loss == "zero_one"
 
     def predict_proba(self, X: TableLike) -> Floats:
@@ -462,7 +462,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         ndarray of shape (n_rows, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        if self._decides_by_chance:
+        if self._is_randomized:
             return self._law(X)
         check_is_fitted(self, "outcome_")
         return np.concatenate([probabilities(self.model_, block) for block in self._blocks(X)])

@@ -33,7 +33,7 @@ from .reading.cautions import Numbers
 from .reading.coding import SchemaCoding
 from .reading.elsewhere import refuse_functions
 from .reading.targets import NumericTarget
-from .reading.training import Training, Ways
+from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
@@ -376,7 +376,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise, X: TableLike, whose: units.Whose | None) -> Ways:
+    def _ways(self, promise: Promise, X: TableLike, whose: units.Whose | None) -> ReadOptions:
         unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
         as_number = self.method != EXPONENTIAL
         # a grid is of coefficients of numbers in public units

@@ -57,7 +57,7 @@ class MixingClassifier(CodedClassifier):
     sensitive_as_feature: bool
 
     @property
-    def _decides_by_chance(self) -> bool:
+    def _is_randomized(self) -> bool:
         """Whether `predict_proba` is the distribution of `predict`; where it is not, `predict`
         decides without chance."""
         return True
@@ -110,9 +110,9 @@ class MixingClassifier(CodedClassifier):
     def _law(self, X: TableLike) -> Floats:
         check_is_fitted(self, "outcome_")
         return (
-            self._law_of_candidates(X)
+            self._distribution_of_candidates(X)
             if self.model_ is None
-            else self._law_of_model(self._blocks(X))
+            else self._distribution_of_model(self._blocks(X))
         )
 
     def _expected(
@@ -130,11 +130,11 @@ class MixingClassifier(CodedClassifier):
         right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
         return float(np.average(right, weights=weights))
 
-    def _law_of_model(self, blocks: Iterable[RowBlock]) -> Floats:
+    def _distribution_of_model(self, blocks: Iterable[RowBlock]) -> Floats:
         assert self.model_ is not None
         return np.concatenate([self.model_.decision_proba(block) for block in blocks])
 
-    def _law_of_candidates(self, X: TableLike) -> Floats:
+    def _distribution_of_candidates(self, X: TableLike) -> Floats:
         law: Floats = np.zeros((0, 0))
         X = self._features_of_candidates(
             X, self.coding_, () if self.cells_ is None else self.cells_.names

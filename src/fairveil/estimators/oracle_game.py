@@ -439,11 +439,11 @@ class OracleGameClassifier(MixingClassifier):
         """
         check_is_fitted(self, "outcome_")
         if self.model_ is None:
-            return self._law_of_candidates(X)
+            return self._distribution_of_candidates(X)
         blocks: Iterable[RowBlock] = self._blocks(X)
         if self.model_.reads_groups:
             blocks = self._with_groups(list(blocks), X, sensitive_features)
-        return self._law_of_model(blocks)
+        return self._distribution_of_model(blocks)
 
     def _with_groups(self, blocks: list[RowBlock], X: TableLike, given: Any) -> list[RowBlock]:
         """Blocks with the product cell of each row, read from what was given at prediction."""

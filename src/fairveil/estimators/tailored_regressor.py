@@ -32,7 +32,7 @@ from .group_objective_regressor import scales
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.targets import NumericTarget
-from .reading.training import Ways
+from .reading.training import ReadOptions
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
@@ -384,7 +384,7 @@ class TailoredRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise) -> Ways:
+    def _ways(self, promise: Promise) -> ReadOptions:
         unsafe, as_number = (
             bool(self.unsafe_data_dependent_bounds),
             isinstance(self._solver, Moments),

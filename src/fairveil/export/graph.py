@@ -282,10 +282,10 @@ class Graph(Tensors):
         if isinstance(law, GivenDecision):
             return self._one_hot(self._word(law.column), law.classes)
         if isinstance(law, GivenLaw):
-            return self._given_law(law)
+            return self._given_distribution(law)
         return self._tabled(law)
 
-    def _given_law(self, law: GivenLaw) -> str:
+    def _given_distribution(self, law: GivenLaw) -> str:
         shares = self.op("Concat", *(self.input(name) for name in law.names), axis=1)
         total, close = self.sum(shares), law.close
         least = self.op("ReduceMin", shares, self.constant([1], np.int64), keepdims=1)

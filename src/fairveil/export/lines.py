@@ -238,10 +238,10 @@ class Lines:
                 for k in range(law.classes)
             ]
         if isinstance(law, GivenLaw):
-            return self._given_law(law)
+            return self._given_distribution(law)
         return self._tabled(law)
 
-    def _given_law(self, law: GivenLaw) -> list[str]:
+    def _given_distribution(self, law: GivenLaw) -> list[str]:
         d = self.dialect
         names = [self._guarded(d.given(name)) for name in law.names]
         total = self.let(plus(names), *names)

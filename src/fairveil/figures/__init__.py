@@ -1,7 +1,7 @@
 """Ring 1: figures. Plain numbers in, an SVG with its text alternative out; knows nothing of models,
 privacy or files."""
 
-from .budget import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
+from .budget import BudgetFigure, BudgetPart, CourseFigure, Moment, svg_budget, svg_course
 from .contents import (
     ERROR,
     GAP,
@@ -24,6 +24,7 @@ __all__ = [
     "ERROR",
     "GAP",
     "BudgetFigure",
+    "BudgetPart",
     "CourseFigure",
     "Curve",
     "CurvesFigure",
@@ -32,7 +33,6 @@ __all__ = [
     "GapFigure",
     "Measure",
     "Moment",
-    "Part",
     "Point",
     "Rate",
     "RatePanels",

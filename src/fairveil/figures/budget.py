@@ -11,7 +11,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 from .checked import finite, line, several
 from .contents import Measure
-from .scales import Scale, axis_title, round_ticks, tick_texts, with_unit
+from .scales import AxisScale, axis_title, round_ticks, tick_texts, with_unit
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET
 from .svg import Drawing, shortened, text_width
 
@@ -30,7 +30,7 @@ MOST_TICKS = 5
 
 
 @dataclass(frozen=True)
-class Part:
+class BudgetPart:
     """What one release took: a share of the budget."""
 
     label: str
@@ -47,7 +47,7 @@ class BudgetFigure:
     one."""
 
     dataset: str
-    parts: tuple[Part, ...]
+    parts: tuple[BudgetPart, ...]
     left: float
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class BudgetFigure:
         _checks.normalise(
             self,
             left=finite("left", self.left),
-            parts=several(Part, "parts", self.parts) if self.parts else (),
+            parts=several(BudgetPart, "parts", self.parts) if self.parts else (),
         )
 
     @property
@@ -73,12 +73,15 @@ class BudgetFigure:
         return "; ".join(f"{label}: {share}%" for label, share in rows) + "."
 
     @property
-    def segments(self) -> tuple[Part, ...]:
+    def segments(self) -> tuple[BudgetPart, ...]:
         """The releases that have a segment each, and the older ones together."""
         older, own = self.parts[:-MOST_SEGMENTS], self.parts[-MOST_SEGMENTS:]
         if not older:
             return own
-        return (Part(f"{len(older):,} older releases", sum(part.share for part in older)), *own)
+        return (
+            BudgetPart(f"{len(older):,} older releases", sum(part.share for part in older)),
+            *own,
+        )
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") 
     return drawing.whole(figure.title, figure.description)
 
 
-def _segment(drawing: Drawing, number: int, part: Part, left: float, right: float) -> None:
+def _segment(drawing: Drawing, number: int, part: BudgetPart, left: float, right: float) -> None:
     """Neighbours differ in shade, and a line parts them."""
     drawing.open(
         "g", f"{number}. {part.label}: {spent_text(part.share)}%", data_share=repr(part.share)
@@ -242,7 +245,7 @@ def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") 
     drawing = Drawing(width, bottom + UNDER, name)
     drawing.add("rect", width=width, height=drawing.height, fill="#fff")
     low, high = figure.moments[0].days, figure.moments[-1].days
-    across = Scale(low, high if high > low else low + 1.0, LEFT, LEFT + plot, ())
+    across = AxisScale(low, high if high > low else low + 1.0, LEFT, LEFT + plot, ())
     up = share_scale().moved(bottom, OVER)
     for value, text in zip(up.ticks, tick_texts(up.ticks, "percent"), strict=True):
         drawing.line(LEFT, up(value), LEFT + plot, up(value), GRID)
@@ -276,9 +279,9 @@ def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") 
     return drawing.whole(figure.title, figure.description)
 
 
-def share_scale() -> Scale:
+def share_scale() -> AxisScale:
     """From nothing to the whole budget."""
-    return Scale(0.0, 1.0, 0.0, 1.0, round_ticks(0.0, 1.0))
+    return AxisScale(0.0, 1.0, 0.0, 1.0, round_ticks(0.0, 1.0))
 
 
 def spent_text(share: float) -> str:

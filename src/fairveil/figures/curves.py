@@ -11,8 +11,8 @@ from .. import _checks
 from ..errors import InputError, complaint
 from .checked import finite, line, sentences, several
 from .contents import Measure
-from .legend import Entry, draw_legend, legend_height
-from .scales import Scale, axis_title, minus, number, tick_texts, with_unit
+from .legend import LegendEntry, draw_legend, legend_height
+from .scales import AxisScale, axis_title, minus, number, tick_texts, with_unit
 from .styles import AXIS, GRID, INK, OWN_COLOURS, OWN_DASHES, QUIET, SHAPES, Style
 from .svg import Drawing, shortened, wrapped
 
@@ -136,7 +136,7 @@ class CurvesFigure:
 class _Axis:
     """A scale of values or of their powers of ten, with its ticks and their texts."""
 
-    scale: Scale
+    scale: AxisScale
     logarithmic: bool
     measure: Measure
 
@@ -146,7 +146,9 @@ class _Axis:
     ) -> _Axis:
         shown = [math.log10(value) for value in values] if logarithmic else values
         return _Axis(
-            Scale.over(shown, 0, 1, zero=zero and not logarithmic and min(values) >= 0.0, most=7),
+            AxisScale.over(
+                shown, 0, 1, zero=zero and not logarithmic and min(values) >= 0.0, most=7
+            ),
             logarithmic,
             measure,
         )
@@ -184,7 +186,9 @@ def svg_curves(figure: CurvesFigure, *, width: int = 720, name: str = "curves") 
     """
     width = _checks.whole(at_least=320, width=width)
     looks = styles_of(figure)
-    entries = [Entry(look, curve.label) for look, curve in zip(looks, figure.curves, strict=True)]
+    entries = [
+        LegendEntry(look, curve.label) for look, curve in zip(looks, figure.curves, strict=True)
+    ]
     notes = [text for note in figure.notes for text in wrapped(note, SMALL, width - 16)]
     plot = width - LEFT - RIGHT
     bottom = OVER + min(max(0.6 * plot, 200.0), 400.0)

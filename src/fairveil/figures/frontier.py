@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from .. import _checks
 from .contents import Floor, FrontierFigure, Point, Series
 from .labels import Box, Spot, place, trail
-from .legend import Entry, draw_legend, legend_height
+from .legend import LegendEntry, draw_legend, legend_height
 from .panels import Panel, panels
 from .scales import axis_title, tick_texts
 from .styles import AXIS, GRID, QUIET, Style, styles
@@ -44,7 +44,7 @@ def svg_frontier(figure: FrontierFigure, *, width: int = 720, name: str = "front
 
 
 def _legend_place(
-    shown: list[Panel], entries: list[Entry], width: int
+    shown: list[Panel], entries: list[LegendEntry], width: int
 ) -> tuple[float, float, float]:
     """(top, left, width) of the legend: beside the last panel where half a row is free and it fits
     there, else below."""
@@ -62,14 +62,19 @@ def _owner(figure: FrontierFigure, series: Series) -> Hashable:
     return series.label, series.published, series.protects
 
 
-def _entries(figure: FrontierFigure, looks: dict[Hashable, Style]) -> list[Entry]:
-    entries: dict[Hashable, Entry] = {}
+def _entries(figure: FrontierFigure, looks: dict[Hashable, Style]) -> list[LegendEntry]:
+    entries: dict[Hashable, LegendEntry] = {}
     for one in figure.series:
         owner = _owner(figure, one)
-        entries.setdefault(owner, Entry(looks[owner], legend_words(one, split=figure.is_split)))
+        entries.setdefault(
+            owner, LegendEntry(looks[owner], legend_words(one, split=figure.is_split))
+        )
     if figure.floor is None:
         return list(entries.values())
-    return [*entries.values(), Entry(None, figure.floor.label[:1].upper() + figure.floor.label[1:])]
+    return [
+        *entries.values(),
+        LegendEntry(None, figure.floor.label[:1].upper() + figure.floor.label[1:]),
+    ]
 
 
 def _axes(drawing: Drawing, figure: FrontierFigure, panel: Panel) -> None:

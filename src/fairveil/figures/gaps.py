@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .. import _checks
 from .contents import GapFigure, Measure, RatesFigure
-from .scales import Scale, axis_title, number, tick_texts
+from .scales import AxisScale, axis_title, number, tick_texts
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET, Style
 from .svg import Drawing, shortened, text_width
 from .words import gap_description, gap_title, percent, rates_description
@@ -83,10 +83,10 @@ def svg_rates(figure: RatesFigure, *, width: int = 720, name: str = "rates") -> 
     return drawing.whole(f"{figure.name} by group", rates_description(figure))
 
 
-def row_scale(values: Sequence[float | None]) -> Scale:
+def row_scale(values: Sequence[float | None]) -> AxisScale:
     """From 0 to 1 over what is there, from zero on."""
     there = [value for value in values if value is not None and not math.isnan(value)]
-    return Scale.over([*there, 0.0, *([] if any(there) else [1.0])], 0, 1, zero=True)
+    return AxisScale.over([*there, 0.0, *([] if any(there) else [1.0])], 0, 1, zero=True)
 
 
 def _rows(
@@ -134,7 +134,7 @@ def _rows(
     return drawing
 
 
-def _row(drawing: Drawing, row: Row, scale: Scale, middle: float) -> None:
+def _row(drawing: Drawing, row: Row, scale: AxisScale, middle: float) -> None:
     if row.value is None:
         return
     drawing.open("g", data_value=repr(row.value))

@@ -12,21 +12,21 @@ TWO_COLUMNS = 560
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """One line of the legend; no style: the floor."""
 
     style: Style | None
     words: str
 
 
-def legend_height(entries: list[Entry], width: float) -> float:
+def legend_height(entries: list[LegendEntry], width: float) -> float:
     """How tall the legend will be."""
     return _rows(entries, width)[1] + 8
 
 
 def draw_legend(
     drawing: Drawing,
-    entries: list[Entry],
+    entries: list[LegendEntry],
     top: float,
     start: float = 0.0,
     width: float | None = None,
@@ -49,8 +49,8 @@ def draw_legend(
 
 
 def _rows(
-    entries: list[Entry], width: float
-) -> tuple[list[tuple[Entry, list[str], float, float]], float]:
+    entries: list[LegendEntry], width: float
+) -> tuple[list[tuple[LegendEntry, list[str], float, float]], float]:
     """(entry, lines, left, top) each, and the height of all. In two columns the first half stands
     on the left."""
     columns = 2 if width >= TWO_COLUMNS and len(entries) > 1 else 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .contents import FrontierFigure, Series
 from .labels import Box
-from .scales import Scale
+from .scales import AxisScale
 from .words import epsilon_words
 
 TWO_COLUMNS = 560  # from this width on panels stand side by side
@@ -22,8 +22,8 @@ class Panel:
 
     heading: str
     series: tuple[Series, ...]
-    across: Scale
-    up: Scale
+    across: AxisScale
+    up: AxisScale
 
     @property
     def frame(self) -> Box:
@@ -35,7 +35,7 @@ class Panel:
         return self.across(gap), self.up(error)
 
 
-def frontier_scales(figure: FrontierFigure) -> tuple[Scale, Scale]:
+def frontier_scales(figure: FrontierFigure) -> tuple[AxisScale, AxisScale]:
     """(of the gap, of the error), from 0 to 1: gaps begin at 0, errors near the least one."""
     points = [point for one in figure.series for point in one.points]
     gaps = [
@@ -52,7 +52,7 @@ def frontier_scales(figure: FrontierFigure) -> tuple[Scale, Scale]:
     ]
     if figure.floor is not None:
         gaps += [gap for _, gap in figure.floor.points]
-    return Scale.over(gaps, 0, 1, zero=True), Scale.over(errors, 1, 0, most=7)
+    return AxisScale.over(gaps, 0, 1, zero=True), AxisScale.over(errors, 1, 0, most=7)
 
 
 def panels(figure: FrontierFigure, width: int) -> list[Panel]:

@@ -10,7 +10,7 @@ from ..errors import InputError, complaint
 from .checked import line, several
 from .contents import Rate, RatesFigure
 from .gaps import row_scale
-from .scales import Scale, number, round_ticks, tick_texts, with_unit
+from .scales import AxisScale, number, round_ticks, tick_texts, with_unit
 from .styles import AXIS, GRID, OWN_COLOURS, QUIET, Style
 from .svg import Drawing, shortened, text_width, wrapped
 from .words import rates_description
@@ -133,7 +133,7 @@ def _panel(
         _rate(drawing, rate, scale, under + ROW * place + 20)
 
 
-def _rate(drawing: Drawing, rate: Rate, scale: Scale, middle: float) -> None:
+def _rate(drawing: Drawing, rate: Rate, scale: AxisScale, middle: float) -> None:
     if rate.value is None:
         drawing.text(
             scale.start + 3,
@@ -164,8 +164,8 @@ def _rate(drawing: Drawing, rate: Rate, scale: Scale, middle: float) -> None:
     drawing.text(place, middle - 8, text, TINY, "middle")
 
 
-def panel_scale(panel: RatesFigure) -> Scale:
+def panel_scale(panel: RatesFigure) -> AxisScale:
     """From 0 to 1 over what is there, from zero on, with few ticks: panels are small."""
     values = [value for rate in panel.rates for value in (rate.value, rate.low, rate.high)]
     made = row_scale(values)
-    return Scale(made.low, made.high, 0.0, 1.0, round_ticks(made.low, made.high, 3))
+    return AxisScale(made.low, made.high, 0.0, 1.0, round_ticks(made.low, made.high, 3))

@@ -16,7 +16,7 @@ SPACE = 1e-9  # of a step: what rounding may add to an end
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """A straight axis: values from `low` to `high` lie from `start` to `end` (pixels; `end` may be
     the smaller).
 
@@ -34,7 +34,7 @@ class Scale:
     @classmethod
     def over(
         cls, values: list[float], start: float, end: float, *, zero: bool = False, most: int = 6
-    ) -> Scale:
+    ) -> AxisScale:
         """An axis that holds all the values with a margin; `zero`: it begins there."""
         low, high = min(values), max(values)
         if zero:
@@ -49,9 +49,9 @@ class Scale:
     def __call__(self, value: float) -> float:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def moved(self, start: float, end: float) -> Scale:
+    def moved(self, start: float, end: float) -> AxisScale:
         """The same axis elsewhere."""
-        return Scale(self.low, self.high, start, end, self.ticks)
+        return AxisScale(self.low, self.high, start, end, self.ticks)
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:

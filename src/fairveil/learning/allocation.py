@@ -165,7 +165,9 @@ def _held(paid: Floats, low: Floats, high: Floats) -> Floats:
     return np.clip(paid, low, high)
 
 
-def as_paid(shares: Floats, paid: Floats, columns: Sequence[slice], why: str) -> tuple[Floats, str]:
+def as_spent(
+    shares: Floats, paid: Floats, columns: Sequence[slice], why: str
+) -> tuple[Floats, str]:
     """The shares that were used, which add up to 1 in each column, and why: limits by group, and
     the least share that counts, may leave others than the rule's. Where nothing is charged, or
     everything, they are the rule's."""

@@ -35,20 +35,20 @@ CLOSE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class DecisionTables:
     """Rows by (label, decision) of one or many models, and the standard deviation of each number's
     noise (label, decision)."""
 
     counts: Floats
     noise: Floats
 
-    def of(self, model: int) -> Table:
+    def of(self, model: int) -> DecisionTable:
         """That of one of them."""
-        return Table(self.counts[model], self.noise)
+        return DecisionTable(self.counts[model], self.noise)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DecisionTable:
     """Rows by (label, decision), noisy; `noise`: the standard deviation of each number."""
 
     counts: Floats
@@ -86,7 +86,7 @@ class Free:
     noise of their release and their sampling error."""
 
     weights: Floats | None
-    table: Table
+    table: DecisionTable
     values: Floats
     spread: Floats
     sampling: Floats | None = None
@@ -166,7 +166,7 @@ class Comparison:
     """What was released to compare one model: its own table, the rows that errors are divided by,
     what is required, and a free model's table."""
 
-    table: Table
+    table: DecisionTable
     rows: float
     limits: Limits | None = None
     free: Free | None = None

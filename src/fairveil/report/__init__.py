@@ -18,7 +18,7 @@ from .contents import (
     Payments,
     PrivateTableSection,
 )
-from .first_lines import FirstLine, Part, first_lines
+from .first_lines import Clause, FirstLine, first_lines
 from .ledger import ledger
 from .numbers import to_dict
 from .page import render
@@ -35,6 +35,7 @@ __all__ = [
     "Certainty",
     "CertificateLine",
     "CertificateSection",
+    "Clause",
     "Coefficient",
     "FirstLine",
     "Floor",
@@ -44,7 +45,6 @@ __all__ = [
     "GroupSection",
     "LedgerSection",
     "Measure",
-    "Part",
     "Payments",
     "Point",
     "PrivateTableSection",

@@ -37,7 +37,7 @@ MOST_WORDS = 60
 
 
 @dataclass(frozen=True)
-class Part:
+class Clause:
     """Some words, and the verdict that they come to, if any."""
 
     words: str
@@ -52,7 +52,7 @@ class FirstLine:
     """A label, and what is said under it: a paragraph each constraint, or one."""
 
     label: str
-    paragraphs: tuple[tuple[Part, ...], ...]
+    paragraphs: tuple[tuple[Clause, ...], ...]
 
     def __str__(self) -> str:
         return " ".join(str(part) for paragraph in self.paragraphs for part in paragraph)
@@ -70,7 +70,7 @@ class FirstLine:
 class _Lines:
     found: list[FirstLine] = field(default_factory=list)
 
-    def add(self, label: str, paragraphs: list[list[Part]]) -> None:
+    def add(self, label: str, paragraphs: list[list[Clause]]) -> None:
         kept = tuple(tuple(parts) for parts in paragraphs if parts)
         if kept:
             self.found.append(FirstLine(label, kept))
@@ -80,17 +80,17 @@ def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
     """What a reader is told first, in this order; lines about which nothing is known are left out,
     but for a model's error."""
     lines = _Lines()
-    lines.add("Warning", [[Part(sentence)] for sentence in warnings(report)])
+    lines.add("Warning", [[Clause(sentence)] for sentence in warnings(report)])
     fairness = [list(_fairness(figure)) for figure in report.gaps]
     if not fairness and report.method is not None:
-        fairness = [[Part(NOTHING_REQUIRED)]]
+        fairness = [[Clause(NOTHING_REQUIRED)]]
     lines.add("Fairness", fairness)
     lines.add("Privacy", [list(_privacy(report))])
     lines.add("Error", list(_errors(report)))
     lines.add("Other gaps", [list(_other_gaps(report, section)) for section in report.tables])
     if report.ledger is not None:
         lines.add(
-            "Budget", [[Part(ledger_verdict(report.ledger)), Part(ledger_left(report.ledger))]]
+            "Budget", [[Clause(ledger_verdict(report.ledger)), Clause(ledger_left(report.ledger))]]
         )
     lines.add("Frontier", [list(_frontiers(report))])
     return tuple(lines.found)
@@ -127,17 +127,17 @@ def warnings(report: ReportContents) -> tuple[str, ...]:
 # Fairness
 
 
-def _fairness(figure: GapFigure) -> Iterator[Part]:
+def _fairness(figure: GapFigure) -> Iterator[Clause]:
     """What is required, and whether it is met: in training, through the noise, and by the people
     who were held out."""
     unit = figure.measure.unit
     if figure.sentence:
-        yield Part(f"Required: {figure.sentence}.")
+        yield Clause(f"Required: {figure.sentence}.")
     else:
         required = (
             "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
         )
-        yield Part(f"{capital(figure.name)}{required}.")
+        yield Clause(f"{capital(figure.name)}{required}.")
     if figure.population_verdict is not None:
         yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:
@@ -152,7 +152,7 @@ def _fairness(figure: GapFigure) -> Iterator[Part]:
             figure.training_verdict,
         )
     if figure.held_out is None:
-        yield Part(NOT_HELD_OUT)
+        yield Clause(NOT_HELD_OUT)
         return
     shown, low, high = with_unit(figure.held_out, unit), figure.held_out_low, figure.held_out_high
     if low is not None and high is not None:
@@ -160,8 +160,8 @@ def _fairness(figure: GapFigure) -> Iterator[Part]:
     yield _part(f"Held-out people: {shown}", figure.held_out_verdict)
 
 
-def _part(words: str, verdict: str | None) -> Part:
-    return Part(f"{words}.") if verdict is None else Part(words, verdict)
+def _part(words: str, verdict: str | None) -> Clause:
+    return Clause(f"{words}.") if verdict is None else Clause(words, verdict)
 
 
 def _ends(low: float, high: float, unit: Unit) -> str:
@@ -171,25 +171,25 @@ def _ends(low: float, high: float, unit: Unit) -> str:
 # Privacy
 
 
-def _privacy(report: ReportContents) -> Iterator[Part]:
+def _privacy(report: ReportContents) -> Iterator[Clause]:
     if report.all_models is not None:
-        yield Part(_of_all(report, report.all_models))
+        yield Clause(_of_all(report, report.all_models))
         yield from _strength(report.all_models)
     elif report.statement is not None:
-        yield Part(_of_one(report.statement))
+        yield Clause(_of_one(report.statement))
         yield from _strength(report.statement)
     whole = report.all_models or report.statement
     if whole is not None and whole.ledger is not None:
-        yield Part(
+        yield Clause(
             f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}."
         )
 
 
-def _strength(statement: PrivacyStatement) -> Iterator[Part]:
+def _strength(statement: PrivacyStatement) -> Iterator[Clause]:
     """Nothing is rated where the noise can be taken away."""
     if statement.is_private:
         rated = statement.noise == "secure"
-        yield Part(
+        yield Clause(
             strength(statement.epsilon, statement.delta, statement.promise) if rated else NOT_RATED
         )
 
@@ -226,7 +226,7 @@ def _of_one(statement: PrivacyStatement) -> str:
 # Error
 
 
-def _errors(report: ReportContents) -> Iterator[list[Part]]:
+def _errors(report: ReportContents) -> Iterator[list[Clause]]:
     for section in report.tables:
         error = section.table.overall.rates["error"]
         if math.isnan(error.value):
@@ -240,17 +240,17 @@ def _errors(report: ReportContents) -> Iterator[list[Part]]:
             f"are decided wrongly"
         )
         yield [
-            Part(f"{rows} ({ends})."),
+            Clause(f"{rows} ({ends})."),
             *_against(against_constant(section.table)),
             *_small(section),
         ]
     if report.baselines is not None:
         yield list(_in_training(report.baselines))
     elif not report.tables and report.method is not None:
-        yield [Part(ERROR_NOT_KNOWN)]
+        yield [Clause(ERROR_NOT_KNOWN)]
 
 
-def _against(found: AgainstConstant | None) -> Iterator[Part]:
+def _against(found: AgainstConstant | None) -> Iterator[Clause]:
     if found is None:
         return
     constant = (
@@ -258,25 +258,25 @@ def _against(found: AgainstConstant | None) -> Iterator[Part]:
         f"{with_unit(found.error, 'percent')}"
     )
     if found.verdict == SAME:
-        yield Part(f"They are the decisions of {constant}.")
+        yield Clause(f"They are the decisions of {constant}.")
         return
     ends = (
         f"difference {number(found.difference, 'points')} points, "
         f"{_ends(found.low, found.high, 'points')}"
     )
-    yield Part(f"Against {constant} ({ends})", found.verdict)
+    yield Clause(f"Against {constant} ({ends})", found.verdict)
 
 
-def _small(section: GroupSection) -> Iterator[Part]:
+def _small(section: GroupSection) -> Iterator[Clause]:
     small = sum(row.small for row in section.table.rows)
     if small:
         which = "1 group has" if small == 1 else f"{small} groups have"
-        yield Part(
+        yield Clause(
             f"{which} fewer than {section.table.small_below} rows: rates of so few mean little."
         )
 
 
-def _in_training(found: Baselines) -> Iterator[Part]:
+def _in_training(found: Baselines) -> Iterator[Clause]:
     unit: Unit = "percent" if found.unit == "error" else "plain"
     if found.error is not None:
         between = (
@@ -284,16 +284,16 @@ def _in_training(found: Baselines) -> Iterator[Part]:
         )
         what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
         rows = "Of the training rows" if found.unit == "error" else "On the training rows"
-        yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
+        yield Clause(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
     if found.handed_out != "model":
-        yield Part(
+        yield Clause(
             f"Handed out is not the model that was found, but {found.remark or found.handed_out}."
         )
     for one in found.lines:
         told = [f"Against {one.name}", *([one.remark] if one.remark else [])]
         told += [] if one.error is None else [with_unit(one.error, unit)]
         unfair = "" if one.fair else " (it does not keep the constraints as well)"
-        yield Part(f"{', '.join(told)}{unfair}", one.verdict)
+        yield Clause(f"{', '.join(told)}{unfair}", one.verdict)
 
 
 def _between(value: float, noise: float, unit: Unit) -> str:
@@ -335,7 +335,7 @@ def _worse_held_out(section: GroupSection) -> Iterator[str]:
 # Other gaps
 
 
-def _other_gaps(report: ReportContents, section: GroupSection) -> Iterator[Part]:
+def _other_gaps(report: ReportContents, section: GroupSection) -> Iterator[Clause]:
     found = [one for one in gaps_of(section.table, report.gaps) if not one.required]
     if not found:
         return
@@ -356,7 +356,7 @@ def _other_gaps(report: ReportContents, section: GroupSection) -> Iterator[Part]
     beside = (
         "other gaps" if any(one.required for one in gaps_of(section.table, report.gaps)) else "gaps"
     )
-    yield Part(
+    yield Clause(
         f"Largest {beside} on {section.of}, with {percent(section.table.confidence)} intervals: "
         f"{', '.join(told)}."
     )
@@ -369,10 +369,10 @@ def _cut(name: str) -> str:
 # Frontiers
 
 
-def _frontiers(report: ReportContents) -> Iterator[Part]:
+def _frontiers(report: ReportContents) -> Iterator[Clause]:
     if report.frontiers:
         published = sum(one.published for figure in report.frontiers for one in figure.series)
         beside = f", beside {count(published, 'published one')}" if published else ""
-        yield Part(
+        yield Clause(
             f"The frontiers show {count(len(own_curves(report)), 'curve')} of this work{beside}."
         )

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, complaint
-from ..figures import BudgetFigure, CourseFigure, Moment, Part
+from ..figures import BudgetFigure, BudgetPart, CourseFigure, Moment
 from ..figures.budget import share_scale
 from ..privacy.ledger.balance import account_of, is_open
 from ..privacy.ledger.terms_words import (
@@ -80,7 +80,9 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
 def budget_figure(section: LedgerSection) -> BudgetFigure:
     """What each release took, and what is left; what was given back takes nothing."""
     balance = section.balance
-    parts = tuple(Part(_name(one), one.share) for one in section.account.spends if one.share > 0)
+    parts = tuple(
+        BudgetPart(_name(one), one.share) for one in section.account.spends if one.share > 0
+    )
     return BudgetFigure(balance.dataset, parts, balance.left_share)
 
 

@@ -11,7 +11,7 @@ from ..figures import CurvesFigure, FrontierFigure, GapFigure, Measure, Point, S
 from ..figures.gaps import row_scale
 from ..figures.panels import frontier_scales
 from ..figures.rate_panels import panel_scale
-from ..figures.scales import Scale
+from ..figures.scales import AxisScale
 from ..figures.words import (
     PROTECTED,
     frontier_description,
@@ -173,7 +173,7 @@ def _frontier(figure: FrontierFigure) -> dict[str, Any]:
     }
 
 
-def _axis(measure: Measure, scale: Scale) -> dict[str, Any]:
+def _axis(measure: Measure, scale: AxisScale) -> dict[str, Any]:
     return {
         "name": measure.name,
         "unit": measure.unit,

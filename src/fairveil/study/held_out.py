@@ -16,7 +16,7 @@ from ..errors import InputError, complaint
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.columns import read_labels
-from ..estimators.reading.training import Training, Ways
+from ..estimators.reading.training import ReadOptions, Training
 from ..facts import Cells, RowBlock, RowSource
 from ..metrics.inputs import read_groups
 from ..models import Model
@@ -37,7 +37,7 @@ class HeldOut:
     _cell_ids: npt.NDArray[np.intp]
 
     @staticmethod
-    def read(test: TableLike, training: Training, ways: Ways) -> HeldOut:
+    def read(test: TableLike, training: Training, ways: ReadOptions) -> HeldOut:
         """Rows in the form of the training rows, coded as those were; unknown labels and groups are
         errors that name them."""
         X, y, groups = _parts(test)

@@ -36,7 +36,7 @@ from ..estimators.reading import units
 from ..models.model import RandomState
 from ..privacy.events import Repeated
 from ..privacy.ledger import Ledger
-from ..privacy.ledger.ambient import checked, current, paid_for
+from ..privacy.ledger.ambient import already_charged, checked, current
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
@@ -348,7 +348,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 read_from_data=asked.read,
             )
             self._receipt = spend.receipt
-        with paid_for(), waiting("Searching"):
+        with already_charged(), waiting("Searching"):
             try:
                 if price.way == ALL:
                     for at in range(len(asked.candidates)):

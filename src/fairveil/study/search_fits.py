@@ -18,12 +18,12 @@ from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs
-from ..estimators.reading.training import Ways
+from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.settings.face import placed
 from ..estimators.wrapped.bases import derived_seed
 from ..privacy.events import Event, NoOp
-from ..privacy.ledger.ambient import paid_for
+from ..privacy.ledger.ambient import already_charged
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import of_histogram
@@ -133,7 +133,7 @@ class Fits:
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
         """What a fit of each candidate would release: planned by public facts, nothing is asked."""
-        with paid_for(), warnings.catch_warnings():
+        with already_charged(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [
                 self._plan(self.made(at, epsilon, delta)) for at in range(len(self.candidates))
@@ -143,7 +143,7 @@ class Fits:
     def _plan(self, one: BaseEstimator) -> Event:
         X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
 
-        def read(ways: Ways) -> Any:
+        def read(ways: ReadOptions) -> Any:
             training = inputs.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
             cells = (

@@ -46,7 +46,7 @@ from ..estimators.fitting.intents import Intent
 from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
-from ..estimators.reading.training import Training, Ways
+from ..estimators.reading.training import ReadOptions, Training
 from ..fairness import DemographicParity
 from ..figures import Series
 from ..privacy.events import Event, NonPrivate, NoOp
@@ -196,9 +196,9 @@ class _Reader:
     def __init__(self, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike) -> None:
         self._given = X, y, sensitive_features
         self.training: Training | None = None
-        self.ways: Ways | None = None
+        self.ways: ReadOptions | None = None
 
-    def __call__(self, ways: Ways) -> Training:
+    def __call__(self, ways: ReadOptions) -> Training:
         if self.training is None or (ways != self.ways and self.training.rows.weighted):
             self.training, self.ways = inputs.read(*self._given, None, ways), ways
         return self.training

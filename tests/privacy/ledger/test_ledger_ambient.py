@@ -14,7 +14,7 @@ import fairveil
 from fairveil.errors import DataNotFoundError, InputError, LedgerError
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger, current, ledger
-from fairveil.privacy.ledger.ambient import paid_for
+from fairveil.privacy.ledger.ambient import already_charged
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_guarantee_3_what_is_charged_hides_the_block_from_its_own_context_alone(
     one: Ledger,
 ) -> None:
     with ledger(one):
-        with paid_for():
+        with already_charged():
             assert current() is None
             assert in_thread(current) is one
         assert current() is one

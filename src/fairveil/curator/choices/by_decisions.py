@@ -174,7 +174,7 @@ def few(question: Deciding, sums: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CandidateTable:
     """The candidates of questions, in order, and where their histograms come from. `cap`: the
     largest weight, if any."""
 
@@ -229,7 +229,7 @@ class Table:
 
 
 def by_decisions(
-    table: Table, given: object, promise: Promise, most_rows: int
+    table: CandidateTable, given: object, promise: Promise, most_rows: int
 ) -> ExponentialMechanism:
     """The scores of all candidates, and how far one person moves them."""
     check(table.questions)
@@ -251,7 +251,7 @@ def by_decisions(
 
 
 def by_score(
-    table: Table, score: Score, promise: Promise, most_rows: int, troubles: Troubles
+    table: CandidateTable, score: Score, promise: Promise, most_rows: int, troubles: Troubles
 ) -> FunctionContest:
     """The same candidates, by a function of their whole tables."""
     check(table.questions)

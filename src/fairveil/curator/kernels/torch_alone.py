@@ -37,7 +37,7 @@ import torch
 
 from ..._types import Ints, Singles
 from ...models.torch_network import Skeleton, probes
-from .torch_parts import Built, Looked, Part, Product
+from .torch_parts import Built, GradientPiece, Looked, Product
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import ROW_BY_ROW, Way
 
@@ -325,7 +325,7 @@ def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
     return tuple(sorted(found)), int(torch.isfinite(logits).all(dim=1).sum())
 
 
-def print_of(part: Part) -> torch.Tensor:
+def print_of(part: GradientPiece) -> torch.Tensor:
     """One number of 64 bits for what a part holds of each row."""
     if isinstance(part, Product):
         return sum(

@@ -45,7 +45,7 @@ from ...models.torch_network import Skeleton
 from ..quiet.calls import Troubles, quietly
 from .persons import close_person
 from .torch_alone import Method, settle, state
-from .torch_parts import Built, Part
+from .torch_parts import Built, GradientPiece
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import Way, ways_of
 
@@ -67,7 +67,7 @@ class _Chunk:
     """What a pass found of the rows of one chunk, before anything is added."""
 
     logits: Floats
-    parts: tuple[Part, ...]
+    parts: tuple[GradientPiece, ...]
     factors: torch.Tensor | None
 
 
@@ -178,7 +178,7 @@ class _Total:
         self._steps = torch.zeros(skeleton.size, dtype=torch.int64, device=skeleton.device)
         self._rows = 0
 
-    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: slice) -> None:
+    def add(self, parts: tuple[GradientPiece, ...], factors: torch.Tensor, rows: slice) -> None:
         """What the rows at these places add."""
         count = rows.stop - rows.start
         if self._rows + count > MOST_FLOATS:
@@ -213,7 +213,7 @@ class _TotalByPerson:
         self._out = np.zeros((1, skeleton.size), np.int64)
         self._open: int | None = None  # whose rows `_person` is made of
 
-    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: slice) -> None:
+    def add(self, parts: tuple[GradientPiece, ...], factors: torch.Tensor, rows: slice) -> None:
         """What the rows at these places add: they come in their order."""
         for part in parts:
             part.scale(factors)

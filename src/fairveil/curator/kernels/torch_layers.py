@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from ...models.torch_network import Skeleton, probes
-from .torch_parts import Built, Looked, Part, Product, Scratch
+from .torch_parts import Built, GradientPiece, Looked, Product, Scratch
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class Layer:
 
     def parts(
         self, calls: Sequence[Call], rows: int, exact: bool = True, scratch: Scratch | None = None
-    ) -> list[Part]:
+    ) -> list[GradientPiece]:
         """What its calls on a chunk of rows add to their gradients; `exact`: on the grid."""
         if isinstance(self.module, nn.Linear):
             return self._dense([_linear(call, rows) for call in calls], exact, scratch)
@@ -59,14 +59,14 @@ class Layer:
 
     def _dense(
         self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool, scratch: Scratch | None
-    ) -> list[Part]:
+    ) -> list[GradientPiece]:
         """From inputs (rows, groups, positions, in) and slopes (rows, groups, positions, out)."""
         a, d = (
             torch.cat(list(side), dim=2) if len(made) > 1 else side[0]
             for side in zip(*made, strict=True)
         )
         rows, groups, positions, width = a.shape
-        parts: list[Part] = []
+        parts: list[GradientPiece] = []
         if self.weight is not None and groups == positions == 1:
             return [
                 Product(
@@ -89,7 +89,7 @@ class Layer:
             parts.append(Built(d.sum(dim=2).reshape(rows, -1), self.bias, exact))
         return parts
 
-    def _table(self, calls: Sequence[Call], rows: int, exact: bool) -> list[Part]:
+    def _table(self, calls: Sequence[Call], rows: int, exact: bool) -> list[GradientPiece]:
         module = self.module
         assert isinstance(module, nn.Embedding)
         assert self.weight is not None
@@ -105,7 +105,7 @@ class Layer:
             raise ValueError("more lookups a row than on made-up rows")
         return [Looked(index, slopes, module.num_embeddings, self.weight, exact)]
 
-    def _norms(self, calls: Sequence[Call], rows: int, exact: bool) -> list[Part]:
+    def _norms(self, calls: Sequence[Call], rows: int, exact: bool) -> list[GradientPiece]:
         module, scales, shifts = self.module, [], []
         for call in calls:
             assert call.slopes is not None
@@ -210,7 +210,7 @@ def _measure(skeleton: Skeleton, layers: list[Layer]) -> bool:
     return False
 
 
-def _error(part: Part, layer: Layer) -> float:
+def _error(part: GradientPiece, layer: Layer) -> float:
     if isinstance(part, Product):
         return Product.error(part.a.shape[1], part.d.shape[1])
     if isinstance(part, Looked):

@@ -41,7 +41,7 @@ class Scratch:
         return held[: rows * width].view(rows, width)
 
 
-class Part:
+class GradientPiece:
     """A piece of every row's gradient, at some place of the flat vector. Abstract."""
 
     def squares(self) -> torch.Tensor:
@@ -67,7 +67,7 @@ class Part:
         raise NotImplementedError
 
 
-class Product(Part):
+class Product(GradientPiece):
     """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input,
     which is always 1.
 
@@ -155,7 +155,7 @@ class Product(Part):
         return math.sqrt(width * height) * 2.0 ** (A_BITS - 1)
 
 
-class Built(Part):
+class Built(GradientPiece):
     """Pieces that are there: (rows, numbers)."""
 
     def __init__(self, pieces: torch.Tensor, start: int, exact: bool = True) -> None:
@@ -183,7 +183,7 @@ class Built(Part):
         return math.sqrt(numbers) / 2.0
 
 
-class Looked(Part):
+class Looked(GradientPiece):
     """Lines of a table that rows looked up, each line's slopes of a row added up: a row's gradient
     is zero elsewhere."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..._types import Array, Floats, Ints
-from .torch_parts import Part, Scratch
+from .torch_parts import GradientPiece, Scratch
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def slopes(logits: torch.Tensor, wanted: Wanted) -> torch.Tensor:
 
 
 def factors(
-    parts: Sequence[Part], logits: torch.Tensor, wanted: Wanted
+    parts: Sequence[GradientPiece], logits: torch.Tensor, wanted: Wanted
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """By what each row's whole gradient is multiplied, in grid steps, and which rows hold numbers;
     others become zero."""

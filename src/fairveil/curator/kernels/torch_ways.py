@@ -20,7 +20,7 @@ import torch
 from ...models.torch_network import Skeleton, probes
 from .torch_aligned import Aligned
 from .torch_layers import Call, Layer, captured, layers_of
-from .torch_parts import Built, Part, Scratch
+from .torch_parts import Built, GradientPiece, Scratch
 
 AGREE = 1e-3  # relative, of float32 gradients found in two ways
 ROW_BY_ROW = "row by row"
@@ -33,7 +33,7 @@ class Pieces:
     and slopes."""
 
     logits: torch.Tensor
-    parts: Sequence[Part]
+    parts: Sequence[GradientPiece]
     calls: Sequence[Call] = ()
 
 
@@ -100,7 +100,7 @@ class Way:
         )
         for call in calls:
             call.slopes = next(back) if call.edge is not None else None
-        parts: list[Part] = []
+        parts: list[GradientPiece] = []
         for layer in self.layers:
             made = [call for call in calls if call.layer is layer and call.slopes is not None]
             if made:

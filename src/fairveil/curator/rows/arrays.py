@@ -16,7 +16,7 @@ from ...facts import Cells, RowBlock, RowLayout
 BLOCK_ROWS = 1 << 18
 
 
-class Table:
+class ArrayRows:
     """Arrays in memory as a `RowSource`."""
 
     def __init__(

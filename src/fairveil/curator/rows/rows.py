@@ -21,7 +21,7 @@ from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.noise.samplers import Stream
 from . import persons
-from .arrays import Table
+from .arrays import ArrayRows
 from .block import Block, Drawn, prepare
 from .layouts import cells_of, offsets_of
 from .mapping import mapped
@@ -129,7 +129,7 @@ class Rows:
 
         Classes and groups that are not given are read from the data, and `read_from_data` says so.
         """
-        table = Table(
+        table = ArrayRows(
             X,
             y,
             sensitive,

@@ -58,7 +58,7 @@ from ...learning.certificates.plan import PartsPlan, beside, plan
 from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
 from ...privacy.events import compose
-from ...privacy.ledger.ambient import current, paid_for
+from ...privacy.ledger.ambient import already_charged, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ..descending import DescentClassifier
@@ -198,7 +198,7 @@ class Both:
         by_group = strongest < estimator.epsilon
         paid = self._paid(inner, strongest)
         said = [self.aside, *([BY_GROUP] if by_group else []), *([] if paid is None else [PAID])]
-        with cautions.said_around(), nullcontext() if paid is None else paid_for():
+        with cautions.said_around(), nullcontext() if paid is None else already_charged():
             return certify_beside(
                 inner,
                 X,

@@ -97,7 +97,7 @@ class LinearClassifier(CodedClassifier):
         return np.asarray(self.classes_[codes])
 
     @property
-    def _decides_by_chance(self) -> bool:
+    def _is_randomized(self) -> bool:
         return isinstance(getattr(self, "model_", None), MixtureModel)
 
     def _codes(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:

@@ -23,7 +23,7 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ..reading.additive import Additive
 from ..reading.coding import SchemaCoding
-from ..reading.training import Training, Ways
+from ..reading.training import ReadOptions, Training
 from ..reading.units import Whose
 from .recorded import remembered
 
@@ -63,7 +63,7 @@ def ways_of(
     additive: Additive | None = None,
     public_rows: object = None,
     whose: Whose | None = None,
-) -> Ways:
+) -> ReadOptions:
     """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
     if sensitive_as_feature and promise.protects == "sensitive_features":
         raise PrivacyError(
@@ -76,7 +76,7 @@ def ways_of(
             )
         )
     cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
-    return Ways(
+    return ReadOptions(
         schema,
         bool(sensitive_as_feature),
         bool(standardise),

@@ -15,7 +15,7 @@ from ...facts import Cells, RowSource
 from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
-from ..reading.training import Ways
+from ..reading.training import ReadOptions
 from ..reading.units import Whose
 from ..wrapped import base_columns, bases, decided, unlabelled
 from ..wrapped.bases import Base, BaseOptions
@@ -38,7 +38,7 @@ def read(
     post-processor. `labelled`: else nobody needs labels, and a base that is fitted says the
     classes. `groups`: where they are public. `whose`: each row is."""
     base = estimator.estimator
-    ways: Ways = promises.ways_of(
+    ways: ReadOptions = promises.ways_of(
         estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose
     )
     fitted = base is not None and bases.is_fitted(base)

@@ -16,7 +16,7 @@ from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from . import shapes_json, units
 from .columns import names_in
-from .training import Training, Ways
+from .training import ReadOptions, Training
 from .unread import Unread
 
 
@@ -25,7 +25,7 @@ def training_of(
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
     sample_weight: ColumnsLike,
-    ways: Ways,
+    ways: ReadOptions,
 ) -> Training:
     """What `inputs.read` makes of rows that are here."""
     names = names_in(sensitive_features)
@@ -101,7 +101,7 @@ def refuse_functions(X: TableLike, method: str) -> None:
         )
 
 
-def _require_unit(data: Elsewhere, ways: Ways) -> None:
+def _require_unit(data: Elsewhere, ways: ReadOptions) -> None:
     """Whose each row is, is the holder's to say."""
     own, told = data.schema.unit, ways.whose
     units.require_heeded(data.schema, told)

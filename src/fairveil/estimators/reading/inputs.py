@@ -34,14 +34,18 @@ from .elsewhere import training_of
 from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
 from .targets import beside
-from .training import Coded, Training, Ways, need_classes, with_steps
+from .training import Coded, ReadOptions, Training, need_classes, with_steps
 
 THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
 
 
 def read(
-    X: Any, y: ColumnsLike, sensitive_features: ColumnsLike, sample_weight: ColumnsLike, ways: Ways
+    X: Any,
+    y: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnsLike,
+    ways: ReadOptions,
 ) -> Training:
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):

@@ -53,7 +53,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Ways:
+class ReadOptions:
     """How rows are to be read: the arguments of an estimator that say so.
 
     `features_are_public`: sensitive features alone are protected, so no feature may be one of them.
@@ -95,7 +95,7 @@ class Coded:
 
 
 def with_steps(
-    ways: Ways,
+    ways: ReadOptions,
     facts: list[PublicFact],
     coding: Coding,
     layout: RowLayout,

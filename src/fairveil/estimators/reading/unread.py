@@ -24,9 +24,9 @@ from .coding import Coding, SchemaCoding
 from .read_as import facts_of_schema
 from .standard import Standard
 from .targets import need_number, scale_of
-from .training import Coded, Training, Ways, need_classes, with_steps
+from .training import Coded, ReadOptions, Training, need_classes, with_steps
 
-Read = Callable[[Ways], Training]
+Read = Callable[[ReadOptions], Training]
 HOW = 'Schema.load("schema.toml"), say'
 
 
@@ -70,7 +70,7 @@ class Unread:
             )
         return Unread(found, _checks.whole(at_least=1, rows=known))
 
-    def read(self, ways: Ways) -> Training:
+    def read(self, ways: ReadOptions) -> Training:
         """What `inputs.read` would make of rows of this schema, without any."""
         encoding = Encoding(self.schema, ways.sensitive_as_feature)
         layout, target = encoding.layout, None

@@ -60,7 +60,7 @@ def labels_in(X: TableLike, y: ColumnsLike, classes: tuple[Hashable, ...]) -> np
     )
 
 
-def law_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) -> Floats:
+def distribution_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) -> Floats:
     """Decisions as probabilities (rows, classes): of classes, or as given."""
     given = np.asarray(predictions)
     same_length({"y": rows, "predictions": len(given) if given.ndim else 0})

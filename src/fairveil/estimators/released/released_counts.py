@@ -24,7 +24,7 @@ from ..faces.coded import as_array
 from ..fitting import promises
 from ..reading.coding import Coding
 from ..wrapped.decided import codes_of
-from .public_features import Ints, dealt, features_of, labels_in, law_given
+from .public_features import Ints, dealt, distribution_given, features_of, labels_in
 
 LEAST = 1e-12  # a membership below has no row
 
@@ -112,7 +112,7 @@ class ReleasedCounts:
         probability = 1.0 - _checks.fraction(confidence=confidence, low_open=True, high_open=True)
         system = resolve(promises.notions_of(constraints), self.cells, self.classes)
         at = self.own_codes(X, y)
-        law = law_given(predictions, self.classes, len(at))
+        law = distribution_given(predictions, self.classes, len(at))
         return tuple(
             soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability)
         )

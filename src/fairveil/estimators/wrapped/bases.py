@@ -118,7 +118,7 @@ def is_randomised(estimator: object) -> bool:
     draws = (
         carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
     )
-    return draws and getattr(inside, "_decides_by_chance", True)
+    return draws and getattr(inside, "_is_randomized", True)
 
 
 def is_fitted(estimator: object) -> bool:

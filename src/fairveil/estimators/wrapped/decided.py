@@ -33,7 +33,7 @@ from ..reading.carried import require_few_classes
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, read_labels
 from ..reading.inputs import read, weights_of
-from ..reading.training import Coded, Training, Ways
+from ..reading.training import Coded, ReadOptions, Training
 from ..reading.units import Whose, require_apart
 from . import bases
 from .base_columns import columns_of, length_of, names_of, width_of, without
@@ -62,7 +62,7 @@ def read_rows(
     y: ColumnsLike,
     sensitive_features: ColumnsLike,
     sample_weight: ColumnsLike,
-    ways: Ways,
+    ways: ReadOptions,
     known: Sequence[Hashable],
 ) -> DecidedRows:
     """The rows of a fit. `known`: the classes of a base that is fitted, none where it is not."""

@@ -30,7 +30,7 @@ from ...tables.raw import Plain
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, named_as_declared, names_in
 from ..reading.inputs import weights_of
-from ..reading.training import Coded, Training, Ways
+from ..reading.training import Coded, ReadOptions, Training
 from . import base_columns, copied, decided
 from .decided import DecidedRows
 
@@ -41,7 +41,7 @@ def read_rows(
     X: TableLike,
     sensitive_features: ColumnsLike,
     sample_weight: ColumnsLike,
-    ways: Ways,
+    ways: ReadOptions,
     known: Sequence[Hashable],
 ) -> DecidedRows:
     """The rows of a fit. `known`: the classes of the base. Rows that were coded before have labels,

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from ..._types import Floats
-from ..counts.laws import law_of_sum
+from ..counts.distributions import distribution_of_sum
 from ..counts.noise import CountNoise
 from .levels import shares
 from .parts import CountedRate, Line
@@ -301,7 +301,7 @@ def deviation(one: Counted, noise: CountNoise, factor: float) -> float:
     n = max((one.selected + one.others) * factor, 1.0)
     p = (max(one.selected, 0.0) * factor + 1.0) / (n + 2.0)
     p = min(max(p, 0.0), 1.0)
-    each = law_of_sum(noise, 1).variance
+    each = distribution_of_sum(noise, 1).variance
     return (
         math.sqrt(
             n * p * (1 - p) + each * ((1 - p) ** 2 * one.selected_noises + p**2 * one.others_noises)

@@ -34,7 +34,7 @@ import numpy as np
 from scipy import special
 
 from ..._types import Floats, Ints
-from ..counts.laws import NoiseLaw, law_of_sum
+from ..counts.distributions import NoiseLaw, distribution_of_sum
 from ..counts.noise import CountNoise
 
 FOR_SIZE = 0.02
@@ -84,7 +84,7 @@ def lower_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -
 def fewest_people(counted: Counted, noise: CountNoise, level: float) -> int:
     """A number that the people counted fall below with at most this probability; 0 where there may
     be none."""
-    law = law_of_sum(noise, counted.selected_noises + counted.others_noises)
+    law = distribution_of_sum(noise, counted.selected_noises + counted.others_noises)
     return max(0, math.ceil(counted.selected + counted.others) - law.radius(2.0 * level))
 
 
@@ -95,11 +95,13 @@ class _Search:
         self.seen, self.rest = float(counted.selected), float(counted.others)
         self.total = self.seen + self.rest
         spare = FOR_TABLES * smallest / 2.0
-        laws = [law_of_sum(noise, k) for k in (counted.selected_noises, counted.others_noises)]
+        laws = [
+            distribution_of_sum(noise, k) for k in (counted.selected_noises, counted.others_noises)
+        ]
         (self.first, one_missed), (self.second, other_missed) = (
             Steps.of(law.cut(spare)) for law in laws
         )
-        whole = law_of_sum(noise, counted.selected_noises + counted.others_noises)
+        whole = distribution_of_sum(noise, counted.selected_noises + counted.others_noises)
         share = 0.0 if noise.kind == "none" else FOR_SIZE * smallest
         radius = whole.radius(share) if share else 0
         self.added = one_missed + other_missed + share

@@ -61,7 +61,7 @@ class Equilibrium:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class EquilibriumState:
     """Between rounds: released values only. `noise`: of each value in one audit, where the oracle
     settles. `free`: the rule without constraints and how it decides, (cells, labels, classes)."""
 

@@ -38,7 +38,7 @@ from ..._types import Floats
 from ...curator import Curator
 from ...fairness.systems import FixedCounts
 from .. import constants
-from ..comparison import Comparison, Free, Limits, Table
+from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Progress, Reason
 from ..lagrangian import program
 from ..lagrangian.duals import ExponentiatedGradientState
@@ -47,7 +47,7 @@ from ..oracles.oracle import LinearRule, Rule, audited, constant_rule
 from ..oracles.settled import counted
 from .bounds import PARTS, ROUNDING, Guarantee, Seen
 from .description import COMPARING, DescribedGame
-from .equilibrium import Equilibrium, State
+from .equilibrium import Equilibrium, EquilibriumState
 
 TINY = 1e-9  # of a number of rows that divides
 
@@ -63,7 +63,7 @@ class Game(DescribedGame):
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
-    def init(self, curator: Curator) -> State:
+    def init(self, curator: Curator) -> EquilibriumState:
         """Counts, and what the oracle needs."""
         counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
@@ -74,7 +74,7 @@ class Game(DescribedGame):
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
         noise = self._audit_noise(counts) if self.settles else None
-        return State(
+        return EquilibriumState(
             prepared, counts, rows, fixed, ExponentiatedGradientState(none), {}, seen, noise=noise
         )
 
@@ -87,7 +87,7 @@ class Game(DescribedGame):
         unit, _ = self.oracle.regret(self.ground, self.ground.costs(fixed.cell_costs(duals), rows))
         return unit if math.isfinite(unit) else 1.0
 
-    def step(self, curator: Curator, state: State) -> State:
+    def step(self, curator: Curator, state: EquilibriumState) -> EquilibriumState:
         """One round."""
         duals = self._duals(state)
         none = np.zeros((*state.counts.shape, self.ground.classes))
@@ -121,7 +121,7 @@ class Game(DescribedGame):
         heard = values - self.system.bounds
         return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
 
-    def _duals(self, state: State) -> Floats:
+    def _duals(self, state: EquilibriumState) -> Floats:
         """The auditor's play, or prices that the oracle would rather answer: of what was released
         before this round."""
         wished = None
@@ -129,7 +129,7 @@ class Game(DescribedGame):
             wished = self.oracle.prices(state.prepared, state.fixed, state.noise)
         return self.auditor.duals(state.leaning) if wished is None else wished
 
-    def settle(self, curator: Curator, state: State) -> State:
+    def settle(self, curator: Curator, state: EquilibriumState) -> EquilibriumState:
         """The mixture that the oracle makes, if it does, and how it decides, or the rule without
         constraints does: after the last round."""
         if self.compares:
@@ -142,7 +142,7 @@ class Game(DescribedGame):
         found = counted(curator, self.ground, rules, duals, self.settled_multiplier, state.counts)
         return replace(state, settled=found)
 
-    def _played(self, state: State, rule: Rule) -> State:
+    def _played(self, state: EquilibriumState, rule: Rule) -> EquilibriumState:
         if state.round <= self.oracle.burn_in * self.rounds:
             return state
         return replace(
@@ -150,14 +150,16 @@ class Game(DescribedGame):
             played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)},
         )
 
-    def _audited(self, curator: Curator, state: State, rule: Rule) -> tuple[Floats, Floats]:
+    def _audited(
+        self, curator: Curator, state: EquilibriumState, rule: Rule
+    ) -> tuple[Floats, Floats]:
         """How the rule decides, (cells, labels, classes), with noise: to compare, and to
         measure."""
         shown = audited(curator, self.ground, rule, self._multipliers, state.counts)
         return shown[0], shown[-1]
 
     def _better(
-        self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats
+        self, state: EquilibriumState, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats
     ) -> tuple[Rule, Floats]:
         """The rule, or the cheapest indicator of a group if released values say that it costs less:
         how those decide is in the counts, and costs nothing (Theorem 4.6 needs them in the
@@ -191,11 +193,11 @@ class Game(DescribedGame):
             audit + counts, 2.0 * counts
         )
 
-    def stop(self, state: State) -> Reason | None:
+    def stop(self, state: EquilibriumState) -> Reason | None:
         """When the rounds of the plan are done."""
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def finish(self, state: State, reason: Reason) -> Equilibrium:
+    def finish(self, state: EquilibriumState, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
         settled = state.settled
         parts = (
@@ -253,7 +255,7 @@ class Game(DescribedGame):
         )
 
     def _guarantee(
-        self, state: State, values: Floats, choice: Choice | None, looks: int
+        self, state: EquilibriumState, values: Floats, choice: Choice | None, looks: int
     ) -> Guarantee:
         """What theory says of these values: of the mean plays, of a mixture that was counted by
         itself, or of a choice."""
@@ -287,7 +289,7 @@ class Game(DescribedGame):
             looks=looks,
         )
 
-    def _parts(self, state: State, choice: Choice) -> tuple[tuple[Rule, int], ...]:
+    def _parts(self, state: EquilibriumState, choice: Choice) -> tuple[tuple[Rule, int], ...]:
         """The rules of a choice, and how many of about `PARTS_OF_MIXTURE` parts each is."""
         assert state.free is not None
         played = sum(plays for _, plays in state.played.values())
@@ -301,11 +303,13 @@ class Game(DescribedGame):
         return tuple((rule, whole) for rule, whole in told if whole)
 
     @staticmethod
-    def _found(state: State) -> Floats:
+    def _found(state: EquilibriumState) -> Floats:
         """How the mixture decides, as it was released."""
         return state.seen.mean_histogram if state.settled is None else state.settled.histogram
 
-    def _compared(self, state: State, values: Floats, spread: Floats) -> Comparison | None:
+    def _compared(
+        self, state: EquilibriumState, values: Floats, spread: Floats
+    ) -> Comparison | None:
         """The mixture beside constants, where decisions were counted by label."""
         if self.system is None or not self.ground.by_label or not state.rows > 0:
             return None
@@ -320,11 +324,11 @@ class Game(DescribedGame):
         audit = 0.0 if totals else scale * of_one
         heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
 
-        def table_of(histogram: Floats, audit: float) -> Table:
+        def table_of(histogram: Floats, audit: float) -> DecisionTable:
             noise = np.full((self.ground.classes, self.ground.classes), audit)
             if self.ground.outputs == 1 and state.settled is None:
                 noise[:, 0] = math.hypot(audit, heard_of)
-            return Table(histogram.sum(axis=0) / per_row, noise)
+            return DecisionTable(histogram.sum(axis=0) / per_row, noise)
 
         table = table_of(self._found(state), audit)
         known = (self.system, state.counts, self.floor)
@@ -335,7 +339,9 @@ class Game(DescribedGame):
         )
         return Comparison(table, state.rows, limits, self._free_of(state, table_of))
 
-    def _free_of(self, state: State, table_of: Callable[[Floats, float], Table]) -> Free | None:
+    def _free_of(
+        self, state: EquilibriumState, table_of: Callable[[Floats, float], DecisionTable]
+    ) -> Free | None:
         """The rule without constraints, as it was released."""
         if state.free is None or self.system is None:
             return None
@@ -350,7 +356,7 @@ class Game(DescribedGame):
         table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
         return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
 
-    def _rows_off(self, state: State) -> tuple[float, float]:
+    def _rows_off(self, state: EquilibriumState) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""
         g = self.ground
         per_row = 1 if g.cells is None else g.cells.per_row
@@ -376,7 +382,7 @@ def play(
     game: Game,
     progress: Progress | None = None,
     *,
-    watch: Callable[[State], None] | None = None,
+    watch: Callable[[EquilibriumState], None] | None = None,
 ) -> Equilibrium:
     """Play a game to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""

@@ -65,7 +65,7 @@ from ..lagrangian.primal import PrimalState
 from ..likely import likely
 from ..oracles.oracle import LinearRule, count_rows, counting_event
 from ..systems import columns_of
-from .descent_state import Course, State
+from .descent_state import Course, GroupDescentState
 from .found import Found
 from .problem import Problem, ReleasedProblem
 
@@ -136,7 +136,7 @@ class LossDescent:
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
-    def init(self, curator: Curator) -> State:
+    def init(self, curator: Curator) -> GroupDescentState:
         """Counts."""
         ground = self.problem.ground
         counts = count_rows(curator, ground, self.counts_multiplier)
@@ -145,7 +145,7 @@ class LossDescent:
         none = np.zeros(len(posed.excesses(chance)))
         walk = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width))
         noise = self._noise_of_excesses(posed, chance)
-        return State(
+        return GroupDescentState(
             posed,
             walk,
             self._alike,
@@ -173,7 +173,7 @@ class LossDescent:
         alone = np.eye(len(posed.excesses(losses)))
         return np.array([moved * float(np.linalg.norm(posed.pull(one, losses))) for one in alone])
 
-    def _pressed(self, leaning: ExponentiatedGradientState, noise: Floats, t: int) -> Floats:
+    def _final_duals(self, leaning: ExponentiatedGradientState, noise: Floats, t: int) -> Floats:
         """The duals of sums of excesses, less what may be noise in them."""
         beyond = np.maximum(leaning.sums - BEYOND * math.sqrt(t) * noise, 0.0)
         return self.auditor.duals(
@@ -185,7 +185,7 @@ class LossDescent:
         """How the duals are played."""
         return ExponentiatedGradient(self.penalty)
 
-    def step(self, curator: Curator, state: State) -> State:
+    def step(self, curator: Curator, state: GroupDescentState) -> GroupDescentState:
         """One round."""
         posed, v = state.posed, state.walk.weights[0]
         gradient, sums = curator.answer(
@@ -223,14 +223,14 @@ class LossDescent:
             return t - alike > (1.0 - LATE_APART) * (self.rounds - alike)
         return t > (1.0 - LATE) * (alike or self.rounds)
 
-    def _weighed(self, state: State, losses: Floats, heard: int) -> State:
+    def _weighed(self, state: GroupDescentState, losses: Floats, heard: int) -> GroupDescentState:
         """With the weights that follow from the losses of a round, the `heard`th from which duals
         follow."""
         posed, duals, leaning = state.posed, np.zeros_like(state.duals), state.leaning
         if heard > 0:
             slowed = 1.0 / np.maximum(1.0, state.noise / math.sqrt(self.rounds) / TOLERATED)
             leaning = self.auditor.step(leaning, slowed * posed.excesses(losses))
-            duals = self._pressed(leaning, slowed * state.noise, heard)
+            duals = self._final_duals(leaning, slowed * state.noise, heard)
         noise = self._noise_of_losses(posed) * math.sqrt(
             max(1.0 / state.round, (1.0 - MOMENTUM) / (1.0 + MOMENTUM))
         )
@@ -287,11 +287,11 @@ class LossDescent:
         usual = RATE / max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
         return min(usual, STEADY / max(FAINT, self._wandering(posed, self._room(weights))))
 
-    def stop(self, state: State) -> Reason | None:
+    def stop(self, state: GroupDescentState) -> Reason | None:
         """When the rounds of the plan are done."""
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def finish(self, curator: Curator, state: State, reason: Reason) -> Found:
+    def finish(self, curator: Curator, state: GroupDescentState, reason: Reason) -> Found:
         """The mean of the late models, or the one that weighs everybody alike, and its losses,
         released once."""
         ground, posed = self.problem.ground, state.posed
@@ -312,7 +312,7 @@ class LossDescent:
             rounds=state.round,
         )
 
-    def _chosen(self, state: State) -> Floats:
+    def _chosen(self, state: GroupDescentState) -> Floats:
         """The weights of the model whose h is less, by what was released of late iterates."""
         posed, noise = state.posed, self._noise_of_losses(state.posed)
         apart = replace(state.late, weights=state.walk.average[0])

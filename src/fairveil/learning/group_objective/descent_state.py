@@ -27,7 +27,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class GroupDescentState:
     """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`:
     the sum of its plays; `noise`: the deviation of each excess of one round; `late`: losses of the
     iterates that are averaged; `alike`: the model that weighs everybody alike, once it is found;

@@ -52,7 +52,7 @@ from .found import Found
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
 from .planned_loop import PlannedLoop
-from .played import FREE, Played, State, constants, crowd_of
+from .played import FREE, Played, PlayedState, constants, crowd_of
 
 LEAST_STEP = 0.1
 
@@ -73,7 +73,7 @@ class Loop(PlannedLoop):
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
-    def init(self, curator: Curator) -> State:
+    def init(self, curator: Curator) -> PlayedState:
         """Counts, and what the oracle needs; the first price is that of decisions by chance."""
         counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
@@ -102,7 +102,7 @@ class Loop(PlannedLoop):
                 rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times
             )
         zeros = np.zeros(len(played))
-        return State(
+        return PlayedState(
             posed,
             prepared,
             master,
@@ -116,7 +116,7 @@ class Loop(PlannedLoop):
             ear,
         )
 
-    def step(self, curator: Curator, state: State) -> State:
+    def step(self, curator: Curator, state: PlayedState) -> PlayedState:
         """One round."""
         posed = state.posed
         costs = state.price / posed.rows - self.ground.costs(np.zeros_like(state.price), posed.rows)
@@ -155,7 +155,7 @@ class Loop(PlannedLoop):
             return self._leading(state)
         return self._averaging(state, place, steering)
 
-    def _leading(self, state: State) -> State:
+    def _leading(self, state: PlayedState) -> PlayedState:
         """The best mixture of what was released, and its prices. Without noise a rule that comes
         again closes the program."""
         atoms = np.array([one.steering for one in state.played.values()])
@@ -169,7 +169,7 @@ class Loop(PlannedLoop):
             base=base,
         )
 
-    def _averaging(self, state: State, place: int, steering: Floats) -> State:
+    def _averaging(self, state: PlayedState, place: int, steering: Floats) -> PlayedState:
         """The mean of what was released moves to the new decision's losses, and prices with it."""
         if self.step_by == "frank-wolfe":
             place, steering = self._cheapest(state, place, steering)
@@ -186,7 +186,7 @@ class Loop(PlannedLoop):
         price = h.gradient(mean)
         return replace(state, price=price, base=float(h.value(mean)) - float((price * mean).sum()))
 
-    def _cheapest(self, state: State, place: int, steering: Floats) -> tuple[int, Floats]:
+    def _cheapest(self, state: PlayedState, place: int, steering: Floats) -> tuple[int, Floats]:
         """The oracle's answer, or a constant that costs less by what was released; in the first
         round, at which h is less."""
 
@@ -203,7 +203,7 @@ class Loop(PlannedLoop):
                 least, found = cost(one.steering), (j, one.steering)
         return found
 
-    def _share(self, state: State, steering: Floats) -> float:
+    def _share(self, state: PlayedState, steering: Floats) -> float:
         """How far Frank-Wolfe moves: 2/(t + 1), or what is better for the released losses; no less
         than `LEAST_STEP` / t where these have noise, which a mean of many damps."""
         usual = 2.0 / (state.round + 1)
@@ -217,7 +217,7 @@ class Loop(PlannedLoop):
             shares[state.master.h.value((1.0 - across) * state.mean + across * steering).argmin()]
         )
 
-    def _pressing(self, state: State) -> State:
+    def _pressing(self, state: PlayedState) -> PlayedState:
         """The auditor hears what this round added to the sum of excesses, as far as it is no
         noise."""
         posed, t = state.posed, state.round
@@ -233,7 +233,7 @@ class Loop(PlannedLoop):
         )
         return replace(state, leaning=leaning, duals=state.duals + duals, price=price, base=base)
 
-    def stop(self, state: State) -> Reason | None:
+    def stop(self, state: PlayedState) -> Reason | None:
         """When the rounds of the plan are done; without noise, when no decision is better: to
         `ENOUGH` of h's scale, or to `NEAR` where the leader's oracle can name no other decision
         than those that are mixed."""
@@ -244,7 +244,7 @@ class Loop(PlannedLoop):
                 return Reason.BEST
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def finish(self, state: State, reason: Reason) -> Found:
+    def finish(self, state: PlayedState, reason: Reason) -> Found:
         """The mixture, with its losses from the releases that took no part in choosing it."""
         if self.step_by == "auditor":
             state = replace(
@@ -272,7 +272,7 @@ class Loop(PlannedLoop):
             np.array([one.measuring for one, _ in kept]),
             noise=self._noise(self._multipliers[1]) * math.sqrt(float((weights**2 / times).sum())),
             count_noise=self.noise_of_counts,
-            duals=self._pressed(state),
+            duals=self._final_duals(state),
             reason=reason,
             rounds=state.round,
             constant=constant,
@@ -283,7 +283,7 @@ class Loop(PlannedLoop):
             kept=kept_share,
         )
 
-    def _excess(self, state: State, weights: Floats, atoms: Floats) -> float | None:
+    def _excess(self, state: PlayedState, weights: Floats, atoms: Floats) -> float | None:
         """How far h is above what no mixture is below, which smoothing may have raised."""
         if not self.oracle.looks_for_the_least:
             return None
@@ -291,7 +291,7 @@ class Loop(PlannedLoop):
         over = smoothing_adds(h, self.width) if self.step_by == "frank-wolfe" else 0.0
         return float(h.value(np.tensordot(weights, atoms, axes=1))) - state.least + over
 
-    def _by_blocks(self, state: State) -> Floats:
+    def _by_blocks(self, state: PlayedState) -> Floats:
         """The best mixture of blocks of rounds that followed each other, whose prices and so whose
         rules are alike; with constants, where these leave g above 0 by more than noise. Rule by
         rule the best would be the luckiest."""
@@ -324,7 +324,7 @@ class Loop(PlannedLoop):
             weights[free] += shares[len(blocks) :]
         return weights
 
-    def _floored(self, state: State) -> tuple[State, float]:
+    def _floored(self, state: PlayedState) -> tuple[PlayedState, float]:
         """With the weights of the final model: of the mixture, the rule without constraints, and
         constants; and the share of the mixture."""
         fixed = constants(state.posed)
@@ -349,7 +349,7 @@ class Loop(PlannedLoop):
             weights[list(played).index(key)] += share
         return replace(state, played=played, weights=weights), float(shares[0])
 
-    def _in_turn(self, state: State) -> Floats:
+    def _in_turn(self, state: PlayedState) -> Floats:
         """The best mixture of a list that was looked at, none above a few fair shares, or what
         leaves its noise tolerable."""
         atoms = np.array([one.steering for one in state.played.values()])
@@ -357,7 +357,7 @@ class Loop(PlannedLoop):
         most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
         return Master(state.posed.h).solve(atoms, most)[0]
 
-    def _pressed(self, state: State) -> Floats:
+    def _final_duals(self, state: PlayedState) -> Floats:
         """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope
         at the end."""
         if self.step_by == "auditor":

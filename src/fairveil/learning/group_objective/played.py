@@ -63,7 +63,7 @@ class Played:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class PlayedState:
     """Between rounds: released values only.
 
     `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of

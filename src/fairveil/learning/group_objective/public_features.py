@@ -55,7 +55,7 @@ FEWEST_PARTS = 5  # of PARTS: a rule that weighs less than that is left out of t
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class PublicFeaturesState:
     """Between rounds: released values and public rows. `price`: what the next rule is asked to be
     cheap at; `master`: tangents of what is aimed at."""
 
@@ -133,7 +133,7 @@ class PublicSearch:
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
-    def init(self, curator: Curator) -> State:
+    def init(self, curator: Curator) -> PublicFeaturesState:
         """Counts, and what the oracle needs; the first price is that of the rule without
         constraints and the constants."""
         counts, told = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
@@ -141,12 +141,12 @@ class PublicSearch:
         noise = noise_of_excesses(
             posed, posed.chance, self._noise(self.audit_asks()) / math.sqrt(self.rounds)
         )
-        state = State(
+        state = PublicFeaturesState(
             posed, told, Master(aimed(posed, posed.chance, noise)), np.zeros_like(posed.chance)
         )
         return self._priced(state)
 
-    def step(self, curator: Curator, state: State) -> State:
+    def step(self, curator: Curator, state: PublicFeaturesState) -> PublicFeaturesState:
         """One round."""
         posed, ground = state.posed, self.ground
         costs = state.price / posed.rows - ground.costs(np.zeros_like(state.price), posed.rows)
@@ -156,13 +156,13 @@ class PublicSearch:
             replace(state, told=self.oracle.heard(told, rule, shown), round=state.round + 1)
         )
 
-    def _priced(self, state: State) -> State:
+    def _priced(self, state: PublicFeaturesState) -> PublicFeaturesState:
         """Prices of the best mixture so far."""
         return replace(
             state, price=state.master.solve(np.array(list(self.foretold(state).values())))[1]
         )
 
-    def foretold(self, state: State) -> dict[Hashable, Floats]:
+    def foretold(self, state: PublicFeaturesState) -> dict[Hashable, Floats]:
         """About how each rule that was met decides, as shares of all rows."""
         told, posed = state.told, state.posed
         off = np.zeros_like(posed.chance)
@@ -178,11 +178,11 @@ class PublicSearch:
             for key, atom in told.atoms.items()
         }
 
-    def stop(self, state: State) -> Reason | None:
+    def stop(self, state: PublicFeaturesState) -> Reason | None:
         """When the rounds of the plan are done."""
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def settle(self, state: State) -> list[tuple[Rule, int]]:
+    def settle(self, state: PublicFeaturesState) -> list[tuple[Rule, int]]:
         """The best mixture: each rule, and how many of `PARTS` it has."""
         losses = np.array(list(self.foretold(state).values()))
         weights = state.master.solve(losses, passes=LAST_PASSES)[0]
@@ -195,7 +195,7 @@ class PublicSearch:
             if part > 0
         ]
 
-    def finish(self, curator: Curator, state: State, reason: Reason) -> Found:
+    def finish(self, curator: Curator, state: PublicFeaturesState, reason: Reason) -> Found:
         """The mixture, and how it decides, released once."""
         posed, ground = state.posed, self.ground
         rules = self.settle(state)
@@ -213,12 +213,12 @@ class PublicSearch:
             np.broadcast_to(table / posed.rows, (len(rules), *table.shape)),
             noise=self._noise(self.last_asks()),
             count_noise=self.noise_of_counts,
-            duals=self._pressed(state),
+            duals=self._final_duals(state),
             reason=reason,
             rounds=state.round,
         )
 
-    def _pressed(self, state: State) -> Floats:
+    def _final_duals(self, state: PublicFeaturesState) -> Floats:
         """How hard each comparison was pressed, about: of the last prices, what each excess's slope
         explains."""
         posed = state.posed

@@ -8,7 +8,7 @@ from typing import Any
 from ...curator import Curator
 from ..descent import Progress
 from .found import Found
-from .played import State
+from .played import PlayedState
 
 
 def run(
@@ -16,7 +16,7 @@ def run(
     search: Any,
     progress: Progress | None = None,
     *,
-    watch: Callable[[State], None] | None = None,
+    watch: Callable[[PlayedState], None] | None = None,
 ) -> Found:
     """Run a loop to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""

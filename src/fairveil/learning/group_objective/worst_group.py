@@ -34,7 +34,7 @@ from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import count_rows
 from .descent import LATE, MOMENTUM, MOST, LossDescent, plan_descent
-from .descent_state import Course, State
+from .descent_state import Course, GroupDescentState
 from .problem import Problem, ReleasedProblem
 
 PUSH = 0.1  # of a group's logarithm, a round and unit of mean loss
@@ -52,7 +52,7 @@ class WorstGroupDescent(LossDescent):
         largest weight has it."""
         return super()._room(weights) if self.problem.ground.is_exact else 1.0
 
-    def init(self, curator: Curator) -> State:
+    def init(self, curator: Curator) -> GroupDescentState:
         """Counts; the first weights are those of all rows alike."""
         ground = self.problem.ground
         counts = count_rows(curator, ground, self.counts_multiplier)
@@ -62,9 +62,11 @@ class WorstGroupDescent(LossDescent):
         leaning = ExponentiatedGradientState(start)
         noise, losses = self._noise_of_losses(posed) / _sizes(posed), np.zeros(ground.groups)
         late = Course(walk.average[0], losses)
-        return State(posed, walk, _weights(posed, start), leaning, none, losses, noise, late)
+        return GroupDescentState(
+            posed, walk, _weights(posed, start), leaning, none, losses, noise, late
+        )
 
-    def step(self, curator: Curator, state: State) -> State:
+    def step(self, curator: Curator, state: GroupDescentState) -> GroupDescentState:
         """One round."""
         posed, v, t = state.posed, state.walk.weights[0], state.round + 1
         gradient, sums = curator.answer(

@@ -24,7 +24,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import FULL, Ask, Linear
 from .. import constants
-from ..comparison import Comparison, Free, Limits, Table
+from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units, in_inner_units
@@ -143,7 +143,7 @@ class Companion(Search[Course, list[Outcome]]):
         return np.asarray(answer if self.many else answer[np.newaxis])
 
 
-def compared(planned: Plan, found: Outcome, table: Table) -> Outcome:
+def compared(planned: Plan, found: Outcome, table: DecisionTable) -> Outcome:
     """An outcome with what was released to compare it."""
     if not found.rows > 0:
         return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._types import Floats
-from .linear_state import State, restarted
+from .linear_state import LinearState, restarted
 from .primal import PrimalState
 
 CURVATURE_ROUNDS = 12
@@ -17,7 +17,7 @@ WARM_ROUNDS = 60
 public: they are free."""
 
 
-def accelerated(state: State, gradient: Floats, *, count: bool) -> tuple[PrimalState, Floats]:
+def accelerated(state: LinearState, gradient: Floats, *, count: bool) -> tuple[PrimalState, Floats]:
     """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points
     uphill."""
     age = np.zeros(len(state.rows)) if state.age is None else state.age
@@ -28,7 +28,7 @@ def accelerated(state: State, gradient: Floats, *, count: bool) -> tuple[PrimalS
     ), age + 1.0
 
 
-def warmed(state: State, gradient: Floats) -> State:
+def warmed(state: LinearState, gradient: Floats) -> LinearState:
     """A round that presses no constraint."""
     walk, age = accelerated(state, gradient, count=False)
     if state.round + 1 < WARM_ROUNDS:
@@ -37,7 +37,7 @@ def warmed(state: State, gradient: Floats) -> State:
     return replace(state, walk=rested, age=None, round=0, warming=False, opened=walk.weights)
 
 
-def looked(state: State, gradient: Floats, outputs: int) -> State:
+def looked(state: LinearState, gradient: Floats, outputs: int) -> LinearState:
     """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public
     features.
 

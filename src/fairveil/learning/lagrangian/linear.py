@@ -56,7 +56,7 @@ from ..outcome import Outcome
 from ..units import in_coded_units
 from .companion import Companion, compared
 from .exact_rounds import accelerated, looked, warmed
-from .linear_state import State, frozen, start_of, thawed
+from .linear_state import LinearState, frozen, start_of, thawed
 from .moving import moved
 from .plan import Plan
 from .players import Player, constraints_of
@@ -65,7 +65,7 @@ from .settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
-class LinearDescent(Search[State, list[Outcome]]):
+class LinearDescent(Search[LinearState, list[Outcome]]):
     """The search for one model, or for many that differ in the bounds of their constraints or in
     their noise alone.
 
@@ -129,7 +129,7 @@ class LinearDescent(Search[State, list[Outcome]]):
     def first(self) -> list[Ask]:
         return self.planned.first(self.models if self.many else None)
 
-    def init(self, answers: Answers) -> State:
+    def init(self, answers: Answers) -> LinearState:
         counts, rows = self.planned.read_counts(answers, self.models)
         standard = self.planned.standard(answers, counts, rows)
         walk, play = (
@@ -138,7 +138,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         )
         rate = self.planned.rate(rows)
         clip = self.planned.clip_at(float(rows[0]))  # the same of all models
-        state = State(
+        state = LinearState(
             walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard
         )
         if self.planned.sees_features:
@@ -146,16 +146,16 @@ class LinearDescent(Search[State, list[Outcome]]):
             state = replace(state, probe=start_of(self._shape[2], self.models), warming=warming)
         return state
 
-    def scaling(self, state: State) -> tuple[Floats, Floats] | None:
+    def scaling(self, state: LinearState) -> tuple[Floats, Floats] | None:
         if state.standard is None:
             return None
         centre, scale = state.standard
         return 1.0 / scale, -centre / scale
 
-    def batch_for(self, state: State) -> Batch:
+    def batch_for(self, state: LinearState) -> Batch:
         return FULL if state.probe is not None or state.warming else self.batch
 
-    def asks(self, state: State) -> list[Ask]:
+    def asks(self, state: LinearState) -> list[Ask]:
         if state.probe is not None:
             zero = np.zeros_like(state.probe)
             return [
@@ -178,7 +178,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             costs = costs if self.many else costs[0]
         return [self._again(ask, model, costs, loss_scale) for ask in self._round(state.clip)]
 
-    def step(self, state: State, answers: Answers) -> State:
+    def step(self, state: LinearState, answers: Answers) -> LinearState:
         if state.probe is not None:
             return looked(state, self._each(answers[0]), self.planned.outputs)
         s, t, answer = self.settings, state.round, self._each(answers[0])
@@ -211,17 +211,17 @@ class LinearDescent(Search[State, list[Outcome]]):
         stopped = np.where(~before & still, t + 1.0, stopped)
         return replace(state, walk=walk, play=play, round=t + 1, age=age, stopped=stopped)
 
-    def stop(self, state: State) -> Reason | None:
+    def stop(self, state: LinearState) -> Reason | None:
         if state.stopped is not None and state.stopped.all():
             return Reason.CONVERGED
         if state.probe is not None or state.warming or state.round < self.rounds:
             return None
         return Reason.LIMIT if self.planned.is_exact else Reason.ROUNDS
 
-    def last(self, state: State) -> list[Ask]:
+    def last(self, state: LinearState) -> list[Ask]:
         return self.planned.last(self._linear(self._found(state)))
 
-    def sequel(self, state: State, result: list[Outcome]) -> Companion | None:
+    def sequel(self, state: LinearState, result: list[Outcome]) -> Companion | None:
         if not self.planned.follows:
             return None
         begin, rounds = (
@@ -233,7 +233,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             rate = self.planned.rate_of(state.rows, free=True)
         return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many)
 
-    def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
+    def finish(self, state: LinearState, reason: Reason, answers: Answers) -> list[Outcome]:
         found = self._found(state)
         names: tuple[str, ...] = ()
         values = np.zeros((self.models, 0))
@@ -294,16 +294,18 @@ class LinearDescent(Search[State, list[Outcome]]):
     def identity(self) -> str:
         return identity_of(self, self.settings, self.bounds, self.player)
 
-    def freeze(self, state: State) -> Mapping[str, Value]:
+    def freeze(self, state: LinearState) -> Mapping[str, Value]:
         play = {} if self.player is None else self.player.freeze(state.play)
         return frozen(state, play)
 
-    def thaw(self, values: Mapping[str, Value], round: int) -> State:
+    def thaw(self, values: Mapping[str, Value], round: int) -> LinearState:
         return thawed(values, round, self.player, self.planned.clip_at)
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _compared(self, found: list[Outcome], answers: Answers, state: State) -> list[Outcome]:
+    def _compared(
+        self, found: list[Outcome], answers: Answers, state: LinearState
+    ) -> list[Outcome]:
         """With what was released to compare models whose thresholds stay."""
         asked = self.planned.compare_asks(self._linear(state.walk.weights), 0.0)
         if not asked or self.planned.has_thresholds:
@@ -313,7 +315,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         )
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
 
-    def _found(self, state: State) -> Floats:
+    def _found(self, state: LinearState) -> Floats:
         """The final models: the average of the late iterates; where the search converged,
         where it stands."""
         if state.stopped is None:
@@ -357,7 +359,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         """An answer with the leading model axis that one model's answer has not."""
         return answer if self.many else answer[np.newaxis]
 
-    def _histogram(self, answers: Answers, state: State) -> Floats:
+    def _histogram(self, answers: Answers, state: LinearState) -> Floats:
         """A round's histogram by class, in units of all rows; put onto its exact totals where they
         were asked for."""
         histogram = self._each(answers[0]) / self.planned.sampling_rate
@@ -367,7 +369,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             )
         return self.planned.by_class(histogram, state.counts)
 
-    def _values(self, answer: Floats, state: State) -> Floats:
+    def _values(self, answer: Floats, state: LinearState) -> Floats:
         """Each constraint's value from a histogram of the decisions of all rows."""
         assert self.system is not None
         return self.system.exact_values(

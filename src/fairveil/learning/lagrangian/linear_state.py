@@ -21,7 +21,7 @@ WALK = ("weights", "velocity", "total", "counted")
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class LinearState:
     """Between two rounds. Released or public values only; a leading axis for the models."""
 
     walk: PrimalState
@@ -43,14 +43,14 @@ class State:
     # the models that the opening rounds found, which know no constraint
     opened: Floats | None = None
 
-    def after(self, walk: PrimalState, play: object) -> State:
+    def after(self, walk: PrimalState, play: object) -> LinearState:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
-        other = object.__new__(State)
+        other = object.__new__(LinearState)
         other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
         return other
 
 
-def frozen(state: State, play: Mapping[str, Value]) -> dict[str, Value]:
+def frozen(state: LinearState, play: Mapping[str, Value]) -> dict[str, Value]:
     """A state as plain values, beside those of its max player."""
     kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}
     kept |= {name: value for name in ARRAYS if (value := getattr(state, name)) is not None}
@@ -69,7 +69,7 @@ def thawed(
     round: int,
     player: Player[Any] | None,
     clip_at: Callable[[float], float],
-) -> State:
+) -> LinearState:
     """The state that was kept; `round`: of the run that goes on."""
     arrays = {name: np.array(value, np.float64) for name, value in values.items()}
     weights, velocity, total, counted = (arrays[name] for name in WALK)
@@ -80,7 +80,7 @@ def thawed(
         for name, value in arrays.items()
         if name.startswith("play_")
     }
-    return State(
+    return LinearState(
         PrimalState(weights, velocity, total, int(counted)),
         None if player is None else player.thaw(kept, counts, rows),
         # rounds that were lost are not asked again

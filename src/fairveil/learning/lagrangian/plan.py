@@ -33,7 +33,7 @@ from ...curator import (
     describe,
 )
 from ...privacy.events import Composed, Event, Repeated, compose
-from ..comparison import Tables
+from ..comparison import DecisionTables
 from ..descent import Answers, Batch
 from .batches import Form
 from .noise import PlannedNoise
@@ -161,7 +161,7 @@ class Plan(PlannedNoise):
         counts = [Ask(CellCounts(None, by_label=True), multiplier)] if self.outputs == 1 else []
         return [Ask(asked, multiplier), *counts]
 
-    def read_compare(self, answers: Answers, models: int, multiplier: float) -> Tables:
+    def read_compare(self, answers: Answers, models: int, multiplier: float) -> DecisionTables:
         """What `compare_asks` were answered: tables (models, labels, classes), and the noise of
         each number of them."""
         classes = len(self.layout.classes or ())
@@ -171,9 +171,9 @@ class Plan(PlannedNoise):
             noise = multiplier * self._unit(self.compare_asks(model, multiplier)[0].question)
         table = np.asarray(answers[0], np.float64).reshape(models, classes, -1)
         if table.shape[-1] == classes:
-            return Tables(table, np.full((classes, classes), noise))
+            return DecisionTables(table, np.full((classes, classes), noise))
         totals = np.asarray(answers[1], np.float64).reshape(1, classes, 1)
-        return Tables(
+        return DecisionTables(
             np.concatenate([totals - table, table], axis=-1),
             np.array([[math.sqrt(2.0) * noise, noise]] * classes),
         )

@@ -44,7 +44,7 @@ from scipy.optimize import linprog
 
 from ... import _verdicts as verdicts
 from ..._types import Floats
-from ..comparison import Comparison, Limits, Table
+from ..comparison import Comparison, DecisionTable, Limits
 from ..likely import likely
 from .threshold import WORTH
 
@@ -192,7 +192,7 @@ def comparison_of(
         drawn = drawn + choice.free * of_free
     if drawn is not None and found.limits is not None and found.limits.drawn is not None:
         drawn = drawn + choice.constants @ found.limits.drawn
-    return Comparison(Table(counts, np.sqrt(squares)), found.rows, limits, free), drawn
+    return Comparison(DecisionTable(counts, np.sqrt(squares)), found.rows, limits, free), drawn
 
 
 def _breaks(found: Comparison, choice: Choice, sampling: Floats | None) -> bool:

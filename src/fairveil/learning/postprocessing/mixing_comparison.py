@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...fairness import ConstraintSystem
-from ..comparison import Comparison, Free, Limits, Table
+from ..comparison import Comparison, DecisionTable, Free, Limits
 from .counting import Released
 from .mixing import Program
 from .mixing_bounds import value_noise
@@ -39,7 +39,7 @@ def compared(released: Released, system: ConstraintSystem, table: Floats) -> Com
     )
 
 
-def _table(released: Released, table: Floats) -> Table:
+def _table(released: Released, table: Floats) -> DecisionTable:
     """How rows fall by label and decision. Where totals over groups are public, noise is in how
     rows divide among them."""
     counts = np.einsum("cyj,cjk->yk", released.counts, table)
@@ -47,4 +47,4 @@ def _table(released: Released, table: Floats) -> Table:
     if released.one_group:
         pulls = (table[0] - table[1])[np.newaxis]
     sizes = released.noise.sd * np.sqrt((pulls**2).sum(axis=(0, 1)))
-    return Table(counts, np.broadcast_to(sizes, (len(counts), table.shape[-1])))
+    return DecisionTable(counts, np.broadcast_to(sizes, (len(counts), table.shape[-1])))

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ..._types import Floats
 from ..certificates.tails import Counted, fewest_people, upper_bounds
 from ..counts.consistent import consistent
-from ..counts.laws import law_of_sum
+from ..counts.distributions import distribution_of_sum
 from ..counts.noise import CountNoise
 from .layout import EVERYONE, TableLayout, counted
 
@@ -165,7 +165,7 @@ class TableEvidence:
         everyone = self.layout.groups[group].columns == EVERYONE
         if everyone and self.known is not None and np.ndim(self.known) == 0 and kinds.all():
             return TableCount(*(float(self.known),) * 3)
-        away = law_of_sum(self.noise, noises * int(kinds.sum())).radius(self.level)
+        away = distribution_of_sum(self.noise, noises * int(kinds.sum())).radius(self.level)
         seen = float(sums[kinds].sum())
         value = float(self.consistent[list(self.layout.groups[group].cells)][:, kinds].sum())
         return TableCount(value, min(max(seen - away, 0.0), value), max(seen + away, value))
@@ -188,7 +188,7 @@ def _upper_bounds(one: Counted, noise: CountNoise, levels: tuple[float, ...]) ->
     Each count is within its radius but for 1 % of the level; P(p > bound) <= level - 2 x 1 % + 2 x
     1 %.
     """
-    laws = [law_of_sum(noise, count) for count in (one.selected_noises, one.others_noises)]
+    laws = [distribution_of_sum(noise, count) for count in (one.selected_noises, one.others_noises)]
     if max(len(law.weights) for law in laws) <= MOST_TAILS:
         return upper_bounds(one, noise, levels)
     out = []

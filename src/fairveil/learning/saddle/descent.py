@@ -54,7 +54,7 @@ from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
-from .plan import Price, batch_of, handed_of, steps_of
+from .plan import RunPricing, batch_of, handed_of, steps_of
 from .problem import SaddleProblem, Smoothness, bound_to, read_only
 
 
@@ -159,7 +159,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         questions = problem.questions()
         for question in questions if rehearse else ():
             question.rehearse(layout, unlike=(problem.theta.size, problem.w.size))
-        price = Price(
+        price = RunPricing(
             promise, layout, questions, rounds, batch, parts, public_rows is None, max_sample_weight
         )
         weight = problem.theta.size * problem.clip_theta**2, problem.w.size * problem.clip_w**2

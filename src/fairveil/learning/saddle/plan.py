@@ -26,7 +26,7 @@ COUNT_SHARE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Price:
+class RunPricing:
     """From the public choices of a run to its events and multipliers."""
 
     promise: Promise
@@ -67,7 +67,7 @@ class Price:
         if not isinstance(self.batch, Poisson) and self.rounds % (self.parts or 1) == 0:
             beside = (
                 [Gaussian(self.count.multiplier)]
-                if self._pays_for_count and self.count is not None
+                if self._releases_count and self.count is not None
                 else []
             )
             found = at(full_batch(self.promise, self.rounds // (self.parts or 1), beside))
@@ -80,12 +80,12 @@ class Price:
         """The number of rows, released or, where it is public, read; None where it was given."""
         if not self.buys:
             return None
-        if not self._pays_for_count:
+        if not self._releases_count:
             return Ask(RowCount(), 0.0)
         return Ask(RowCount(), 1.0 / (budget_of(self.promise) * math.sqrt(COUNT_SHARE)))
 
     @property
-    def _pays_for_count(self) -> bool:
+    def _releases_count(self) -> bool:
         return self.promise.is_private and not self.promise.rows_are_public
 
     def _free(self, question: RowFunction) -> bool:

@@ -60,7 +60,7 @@ from .steps import ITERATES, MOMENTUM, REGIONS, SLOPE, STEP_SIZES, UNIT
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TailoredState:
     """Between rounds: released values only."""
 
     walk: PrimalState
@@ -196,14 +196,16 @@ class TailoredDescent(DescribedDescent):
             rows,
         )
 
-    def _initial(self, posed: PosedTask) -> State:
-        return State(
+    def _initial(self, posed: PosedTask) -> TailoredState:
+        return TailoredState(
             PrimalState.at(self.start),
             AscentState.begin(1, len(posed.bounds)),
             np.zeros(self.cells.count),
         )
 
-    def _step(self, curator: Curator, state: State, posed: PosedTask, shares: Shares) -> State:
+    def _step(
+        self, curator: Curator, state: TailoredState, posed: PosedTask, shares: Shares
+    ) -> TailoredState:
         """One round."""
         weights = posed.weights(state.losses, state.pressure.duals[0])
         factors = self._factors(posed.counts) if self.adds_groups else None
@@ -229,10 +231,15 @@ class TailoredDescent(DescribedDescent):
         heavy = float(weights @ posed.counts) / posed.rows
         noise = self._noise * loudest * scale
         walk = self.steps.walked(state.walk, gradient * scale, noise, heavy, loudest, t)
-        return State(walk, pressure, losses, t)
+        return TailoredState(walk, pressure, losses, t)
 
     def _concluded(
-        self, curator: Curator, v: Floats, state: State, posed: PosedTask, reason: Reason | Ended
+        self,
+        curator: Curator,
+        v: Floats,
+        state: TailoredState,
+        posed: PosedTask,
+        reason: Reason | Ended,
     ) -> RegressionOutcome:
         asks = self._reported(v)
         answers, task, half = (

@@ -21,7 +21,7 @@ from ..allocation import (
     Allocation,
     Shares,
     afforded,
-    as_paid,
+    as_spent,
     by_column,
     each_column,
     share_out,
@@ -257,7 +257,7 @@ class DescribedRegression:
             budget = self.last_part / self.z**2 / len(columns)
             terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
             paid[column] = afforded(shares[column], budget, promise, self._within, **terms)
-        shares, why = as_paid(shares, paid, columns, why)
+        shares, why = as_spent(shares, paid, columns, why)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     @property

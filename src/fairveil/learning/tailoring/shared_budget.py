@@ -20,7 +20,7 @@ from ..allocation import (
     Allocation,
     Shares,
     afforded,
-    as_paid,
+    as_spent,
     each_column,
     factors_of,
     share_out,
@@ -211,7 +211,7 @@ class SharedBudget:
             paid[column] = afforded(
                 shares[column], 1.0, promise, within, spend=allocation.spend, least=low, most=high
             )
-        shares, why = as_paid(shares, paid, columns, why)
+        shares, why = as_spent(shares, paid, columns, why)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     def _within_rounds(self, limit: Floats) -> Floats:

@@ -11,7 +11,7 @@ Guarantees (tests/privacy/ledger/test_ledger_ambient.py):
 1. Inside the block `current()` is its ledger in every thread; after it, what it was before, also
    when it raised.
 2. Two threads never have blocks of different ledgers at the same time.
-3. `paid_for` hides the block from its own context alone: no other thread's fit goes unrecorded.
+3. `already_charged` hides the block from its own context alone: no other thread's fit goes unrecorded.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
 
 
 @contextmanager
-def paid_for() -> Iterator[None]:
+def already_charged() -> Iterator[None]:
     """Fits of the block, in this context alone, are part of a release that was reserved as a whole
     (a private search's), or are of rows that were made up (an audit's)."""
     token = _PAID_FOR.set(True)

@@ -33,7 +33,7 @@ from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
-from .divisions import Divisions, Part
+from .divisions import DivisionPart, Divisions
 from .holder import Served
 from .weights import weights_of
 
@@ -55,7 +55,7 @@ class View:
     steps: str | None = None
     weight_cap: float | None = None
     target_as_number: bool = False
-    part: Part | None = None
+    part: DivisionPart | None = None
 
     @staticmethod
     def of(node: Node) -> View:
@@ -73,7 +73,7 @@ class View:
             else _checks.positive(weight_cap=node["weight_cap"].number())
         )
         number = node["target_as_number"].truth() if "target_as_number" in told else False
-        part = None if told.get("part") is None else Part.of(node["part"])
+        part = None if told.get("part") is None else DivisionPart.of(node["part"])
         return View(names, node["sensitive_as_feature"].truth(), steps, cap, number, part)
 
 

@@ -39,17 +39,17 @@ MOST_DIVISIONS = 1000
 
 
 @dataclass(frozen=True)
-class Part:
+class DivisionPart:
     """One of the two parts of a division: 0 stays, 1 is set aside."""
 
     division: str
     number: int
 
     @staticmethod
-    def of(node: Node) -> Part:
+    def of(node: Node) -> DivisionPart:
         """As a run names it."""
         node.only(("division", "number"))
-        return Part(node["division"].text(), node["number"].whole(at_least=0, at_most=1))
+        return DivisionPart(node["division"].text(), node["number"].whole(at_least=0, at_most=1))
 
 
 class Divisions:
@@ -94,13 +94,13 @@ class Divisions:
             db.execute("INSERT INTO divisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         return id
 
-    def require(self, token: str, part: Part, dataset: str) -> None:
+    def require(self, token: str, part: DivisionPart, dataset: str) -> None:
         """An error unless the division is this token's, of this data set: guarantee 2."""
         found = self._found(part)
         if found is None or found["token"] != token or found["dataset"] != dataset:
             raise Refusal(*UNKNOWN)
 
-    def rows_of(self, part: Part, rows: int) -> npt.NDArray[np.intp]:
+    def rows_of(self, part: DivisionPart, rows: int) -> npt.NDArray[np.intp]:
         """The places of the rows of a part: guarantee 1."""
         found = self._found(part)
         if found is None:
@@ -110,7 +110,7 @@ class Divisions:
             aside_of(source, rows, float(found["share"]), found["coins"]) == bool(part.number)
         )
 
-    def share_of(self, part: Part) -> float:
+    def share_of(self, part: DivisionPart) -> float:
         """The share of rows in a part, in the mean."""
         found = self._found(part)
         share = 0.0 if found is None else float(found["share"])
@@ -125,7 +125,7 @@ class Divisions:
                 (before,),
             )
 
-    def _found(self, part: Part) -> Any:
+    def _found(self, part: DivisionPart) -> Any:
         found = self._records.rows("SELECT * FROM divisions WHERE id = ?", (part.division,))
         return found[0] if found else None
 

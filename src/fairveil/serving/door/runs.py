@@ -29,7 +29,7 @@ from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of
 from .data_sets import DataSet
-from .divisions import Divisions, Part
+from .divisions import DivisionPart, Divisions
 from .holder import Limits
 from .opening import Opened, opening_of, sources_of
 from .record_rows import ENDED, OPEN, OPENING, SETTLING, Reply, RunRecord
@@ -180,7 +180,7 @@ class Runs:
         counts = (
             None
             if whole is None
-            else [len(self.divisions.rows_of(Part(id, part), whole)) for part in (0, 1)]
+            else [len(self.divisions.rows_of(DivisionPart(id, part), whole)) for part in (0, 1)]
         )
         return packed({"division": id, "rows": counts})
 

@@ -66,7 +66,7 @@ class NoiseLaw:
         )
 
 
-def law_of_sum(noise: CountNoise, count: int) -> NoiseLaw:
+def distribution_of_sum(noise: CountNoise, count: int) -> NoiseLaw:
     """The distribution of the sum of `count` independent noises."""
     return _sum(noise.kind, noise.scale, count)
 
