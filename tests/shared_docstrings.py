@@ -99,13 +99,12 @@ COUNTED_BY_PERSON = {
         "many of them drawn. Noise of counts and of other sums over rows grows with it.",
     ),
 }
-NO_PERSONS = {
+IN_ONE_GROUP = {
+    **PERSONS,
     "unit": (
-        "str, mapping of one name, or one value a row",
-        "Must be None: this estimator does not yet protect persons with several rows. See "
-        "docs/persons.md.",
+        PERSONS["unit"][0],
+        f"{PERSONS['unit'][1]} All rows of a person count in one group, where most of them are.",
     ),
-    "max_rows_per_unit": ("int", "Must be None, like `unit`."),
 }
 
 CONSTRAINTS = {

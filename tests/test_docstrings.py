@@ -259,7 +259,7 @@ def texts_of(name: str) -> list[dict[str, tuple[str, str]]]:
         shared.EVERY_FIT,
         shared.PERSONS
         if name in PERSONS
-        else shared.NO_PERSONS
+        else shared.IN_ONE_GROUP
         if tailored
         else shared.COUNTED_BY_PERSON,
     ]

@@ -21,7 +21,6 @@ from fairveil.audit import EventsClaim, audit_scores
 from fairveil.curator import (
     Ask,
     AttachedHistogram,
-    ByCell,
     CellCounts,
     CodeHistogram,
     Curator,
@@ -316,19 +315,6 @@ def test_promise_and_rows_must_agree_on_who_is_protected():
             Unit("patient", wrong)
     with pytest.raises(InputError, match="unit"):
         Unit("")
-
-
-def test_what_is_not_proved_for_persons_is_refused():
-    X, y, a, ids = table(30, 10)
-    curator = Curator(rows_of(X, y, a, ids), ADDED)
-    cells, model = curator.cells(), Linear(np.zeros(3))
-    for ask in (
-        Ask(CellCounts(cells), [5.0, 6.0, 7.0]),
-        Ask(ByCell(GradientSum(model, 1.0), cells), 5.0),
-    ):
-        with pytest.raises(PrivacyError, match="answered by person"):
-            curator.describe([ask])
-    assert curator.log.events == ()
 
 
 @pytest.mark.parametrize("promise", RELATIONS)

@@ -165,6 +165,7 @@ def sources() -> dict[str, Any]:
     [
         (fv.RateConstrainedClassifier, {"epsilon": 3.0}),
         (fv.FermiClassifier, {"epsilon": 3.0}),
+        (fv.TailoredClassifier, {"epsilon": 3.0}),
         (
             fv.RateConstrainedClassifier,
             {"epsilon": 3.0, "protects": "sensitive_features", "max_rows_per_unit": 60},
@@ -175,9 +176,11 @@ def test_estimators_give_the_bits_of_the_table_from_every_source(
     monkeypatch, kind, options
 ) -> None:
     people = table()
-    asked = (
-        "demographic_parity:0.1" if kind is fv.RateConstrainedClassifier else "demographic_parity"
-    )
+    asked = {
+        fv.RateConstrainedClassifier: "demographic_parity:0.1",
+        fv.FermiClassifier: "demographic_parity",
+        fv.TailoredClassifier: "least-noise",
+    }[kind]
 
     def fitted(X: Any, *rest: Any, **more: Any) -> Any:
         clf = kind(asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options).fit(

@@ -20,7 +20,7 @@ from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import Unit
 from knobs import made
 
-OTHERS = (fv.TailoredRegressor, fv.TailoredClassifier)
+TAILORED = (fv.TailoredRegressor, fv.TailoredClassifier)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "rounds": 6}
 
 
@@ -214,19 +214,28 @@ def test_a_schema_without_a_unit_is_written_as_before():
     assert "max_rows_per_unit" not in plain.to_json()
 
 
-@pytest.mark.parametrize("estimator", OTHERS, ids=lambda one: one.__name__)
-def test_estimators_that_protect_rows_alone_say_so(estimator):
-    X, y = table()
-    for options in (
-        {"unit": "patient", "max_rows_per_unit": 3},
-        {"unit": X["patient"], "max_rows_per_unit": 3},
-    ):
-        with pytest.raises(PrivacyError, match=f"{estimator.__name__}: expected unit=None"):
-            estimator(epsilon=1.0, delta=1e-5, **options).fit(X, y, sensitive_features="sex")
-    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
-    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
-    with pytest.raises(PrivacyError, match=f"{estimator.__name__}: expected unit=None"):
-        estimator(epsilon=1.0, delta=1e-5, schema=schema).fit(X, y)
+@pytest.mark.parametrize("estimator", TAILORED, ids=lambda one: one.__name__)
+def test_budgets_by_group_are_of_persons_who_are_in_one_group(estimator):
+    """Of some persons one of three rows says another group: all of them count where two are. A
+    group's epsilon is told of persons."""
+    X, y = table(most=3)
+    _, number = np.unique(X["patient"], return_inverse=True)
+    options = {"unit": "patient", "max_rows_per_unit": 3, "epsilon": 3.0, "delta": 1e-5}
+    options |= {"solver": fv.GroupDescent(rounds=5), "random_state": 0}
+    options |= {"target_bounds": (0, 1)} if estimator is fv.TailoredRegressor else {}
+    sex = np.array(["f", "m"])[number % 2]
+    clf = estimator(**options).fit({**X, "sex": sex}, y, sensitive_features="sex")
+    assert clf.privacy_.check() == []
+    assert clf.privacy_.promise.unit == Unit("patient", 3)
+    assert "one person, at most 3 of their rows" in clf.privacy_.summary()
+    assert len(clf.tailoring_.epsilons) == 2
+    assert max(clf.tailoring_.epsilons) == pytest.approx(clf.privacy_.epsilon)
+    odd = sex.copy()
+    for person in np.flatnonzero(np.bincount(number) == 3):  # one of three rows
+        odd[np.flatnonzero(number == person)[1]] = "m" if person % 2 == 0 else "f"
+    again = estimator(**options).fit({**X, "sex": odd}, y, sensitive_features="sex")
+    assert (again.coef_ == clf.coef_).all()
+    assert again.tailoring_.to_json() == clf.tailoring_.to_json()
 
 
 def test_a_schema_of_persons_is_not_read_as_one_of_rows():
@@ -383,9 +392,9 @@ def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkey
     read, parts = [], {}
     kept = Rows.by_person
 
-    def watched(self, most, coins, *, adds_by_person):
+    def watched(self, most, coins, **more):
         read.append((most, set(parts[len(self.persons)][self.persons])))
-        return kept(self, most, coins, adds_by_person=adds_by_person)
+        return kept(self, most, coins, **more)
 
     rows_at = certified_run.rows_at
 
@@ -473,6 +482,10 @@ def test_what_certified_fits_refuse_of_persons():
 def test_a_network_protects_persons_as_a_linear_model_does(protects, neighbours):
     torch = pytest.importorskip("torch")
     X, y = table()
+
+    clf = fv.TailoredClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
+    with pytest.raises(PrivacyError, match="TailoredClassifier with a module"):
+        clf.fit(X, y, sensitive_features="sex")
 
     def fit(estimator, *given, **options):
         torch.manual_seed(0)
@@ -616,8 +629,8 @@ def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(mo
     ).contradicts(statement)
     kept = Rows.by_person
 
-    def by_row(self, most, coins, *, adds_by_person):
-        return kept(self, most, coins, adds_by_person=False)
+    def by_row(self, most, coins, *, adds_by_person, **more):
+        return kept(self, most, coins, adds_by_person=False, **more)
 
     monkeypatch.setattr(Rows, "by_person", by_row)
     there, _ = scores(n, 1000)

@@ -211,6 +211,9 @@ OF_PERSONS: dict[str, Any] = {
     "fermi": lambda **how: made(
         fv.FermiClassifier, solver=fv.Descent(rounds=5), public_rows=1500, random_state=4, **how
     ),
+    "tailored": lambda **how: fv.TailoredClassifier(
+        solver=fv.GroupDescent(rounds=5), random_state=5, **how
+    ),
 }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .journal.log import Log as Log
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
+    from .pricing import largest_of_one as largest_of_one
     from .pricing import moved_by_one as moved_by_one
     from .question import Linear as Linear
     from .question import Question as Question
@@ -87,6 +88,7 @@ PLACES = {
     "Weighed": ".questions.by_cell",
     "describe": ".pricing",
     "describe_choice": ".pricing",
+    "largest_of_one": ".pricing",
     "moved_by_one": ".pricing",
 }
 
@@ -129,6 +131,7 @@ __all__ = [
     "Weighed",
     "describe",
     "describe_choice",
+    "largest_of_one",
     "moved_by_one",
 ]
 

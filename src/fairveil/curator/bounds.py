@@ -17,6 +17,7 @@ from . import pricing
 from .asks import Ask
 from .books import Books
 from .question import Question, Scale
+from .questions.by_cell import inner_of
 from .questions.gradients import GradientSum
 from .questions.networks import NetworkGradient
 from .rows.persons import of_person
@@ -104,11 +105,11 @@ class Bounds:
         rows = self._promise.rows_per_unit
         if rows == 1:
             return question.why
-        if adds_by_person(self._promise) and isinstance(question, GradientSum | NetworkGradient):
-            return (
-                f"a person's gradients are added, and the sum is clipped to norm {question.clip:g}"
-            )
-        return f"{question.why}; a person has at most {rows} rows"
+        one = ", all counted in one group" if self._rows.one_group else ""
+        inner = inner_of(question)
+        if adds_by_person(self._promise) and isinstance(inner, GradientSum | NetworkGradient):
+            return f"a person's gradients are added, and the sum is clipped to norm {inner.clip:g}"
+        return f"{question.why}; a person has at most {rows} rows{one}"
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:
         """For the statement: the largest over an ask's models."""

@@ -91,7 +91,9 @@ class Curator(PublicSide):
     then written on (or begun, where it is new). `bounds`: of what was done to the rows before, for
     the statement. `ledger`: where the run is recorded, for `purpose`; None: in that of a
     `with fairveil.ledger(...)` block, if there is one. A plan is reserved there now, and settled by
-    `finish()`, or by `close()`, which the end of a `with` block calls, too.
+    `finish()`, or by `close()`, which the end of a `with` block calls, too. `one_group`: all rows
+    of a person count in the group that most of those that are read are in; noise or weights that
+    differ by cell need that of persons (theory.md#units).
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Curator(PublicSide):
         ledger: Ledger | None = None,
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
+        one_group: bool = False,
     ) -> None:
         require_kinds(rows, promise)
         self.promise = promise
@@ -147,8 +150,9 @@ class Curator(PublicSide):
         )
         if promise.unit is not None and promise.is_private:
             coins = self._sources[0].stream("units")
+            by_person = adds_by_person(promise)
             self._rows = rows.by_person(
-                promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise)
+                promise.rows_per_unit, coins, adds_by_person=by_person, one_group=one_group
             )
             require_all_kept(self._rows, promise)
         self._bounds = Bounds(self._rows, promise, books, stated_clips, self._threads)
@@ -158,7 +162,7 @@ class Curator(PublicSide):
         counted = promise.rows_are_public or not promise.is_private
         books.open(journal, earlier, self._rows.exact_count if counted else None)
         self.journal, self.log = books.journal, books.log
-        listening.open_book(rows)
+        listening.open_book(self._rows)
 
     def release_rows(self, multiplier: float) -> int:
         """One noisy count of the rows (of their weights, where they have weights), at least 1, kept

@@ -48,7 +48,7 @@ from .questions.networks import NetworkGradient
 from .questions.of_models import GroupLosses
 from .rows.persons import of_person
 from .rows.sampling import FULL, Batch, Full, Part, Poisson
-from .totals.person_pass import scale_of_gradient
+from .totals.person_pass import scale_by_person
 from .totals.public_scale import needs_rows
 
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
@@ -171,13 +171,20 @@ def constant_scale(
         return question.free_scale(cap)
     alone = promise.protects == "sensitive_features"
     rows = promise.rows_per_unit
-    gradients = GradientSum | NetworkGradient
-    if rows > 1 and not alone and isinstance(question, gradients) and question.clip is not None:
+    if added_by_person(question, promise):
         need_order_two(order, question.name)
-        return scale_of_gradient(question, layout, cap)
+        return scale_by_person(question, layout, cap)
     return of_person(
         (question.scale_of_change if alone else question.scale)(layout, cap, order), rows
     )
+
+
+def added_by_person(question: Question, promise: Promise) -> bool:
+    """Whether a person's contributions are added, and then clipped: gradients, also those told
+    apart or weighed by cell."""
+    inner = inner_of(question)
+    clipped = isinstance(inner, GradientSum | NetworkGradient) and inner.clip is not None
+    return clipped and promise.protects == "records" and promise.rows_per_unit > 1
 
 
 def moved_by_one(
@@ -193,13 +200,24 @@ def moved_by_one(
     return of_person(question.scale(layout, cap, order), rows).bound.sensitivity(promise.neighbours)
 
 
+def largest_of_one(
+    question: Question, layout: RowLayout, promise: Promise, cap: float | None
+) -> float:
+    """The largest norm of what one who is protected adds to the answer, for plans: noise that
+    differs by cell is over that."""
+    if promise.protects == "records":
+        return constant_scale(question, layout, promise, cap).bound.norm
+    return of_person(question.scale(layout, cap), promise.rows_per_unit).bound.norm
+
+
 def require_unit(ask: Ask, promise: Promise) -> None:
-    """Refuse what is not proved for persons with several rows, in as many cells perhaps."""
+    """Refuse what is not proved for persons with several rows."""
     if promise.unit is None or not promise.is_private:
         return
-    if isinstance(ask.question, CellwiseQuestion) or ask.by_cell is not None:
-        got = "noise or weights that differ by cell"
-        remedy = "Fit a model with one noise for all; or protect rows: unit=None."
+    cellwise = isinstance(ask.question, CellwiseQuestion)
+    if cellwise and isinstance(inner_of(ask.question), NetworkGradient):
+        got = "a network, and noise or weights that differ by cell"
+        remedy = "Fit a linear or an additive model; or protect rows: unit=None."
         raise PrivacyError(
             complaint(
                 expected="a question that is answered by person",
@@ -315,7 +333,10 @@ def _weighed(
     """One noise for all, of which a person has the part that her cell's factor gives her."""
     alone, added = promise.protects == "sensitive_features", promise.neighbours == "add-remove"
     hidden = isinstance(batch, Poisson) and not alone
-    found = question.multipliers(layout, multiplier, alone=alone, hidden=hidden, added=added)
+    by_person = added_by_person(question, promise)
+    found = question.multipliers(
+        layout, multiplier, alone=alone, hidden=hidden, added=added, by_person=by_person
+    )
     if alone:
         return PerCell((found,), (0.0,), (-1,), column)
     return PerCell((found,), (question.within,), (question.crossing,), column)
@@ -326,7 +347,10 @@ def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
     nothing but the cell depends on them."""
     if promise.protects == "sensitive_features" and not isinstance(question, OwnJob):
         return 0.0
-    return min(2.0, question.within * OUTWARDS + (0.0 if scale is None else scale.slack))
+    within = (
+        max(1.0, question.within) if promise.rows_per_unit > 1 else question.within
+    )  # another may have fewer rows
+    return min(2.0, within * OUTWARDS + (0.0 if scale is None else scale.slack))
 
 
 def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:

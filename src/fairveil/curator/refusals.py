@@ -18,6 +18,7 @@ from ..errors import InputError, PrivacyError, complaint
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from .asks import Ask
+from .questions.by_cell import CellwiseQuestion
 from .rows.block import lines_of
 from .rows.rows import Rows
 from .totals.passes import check_labels
@@ -122,6 +123,20 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
     if cells is not None:
         lines_of(cells, rows.layout)
     vector = ask.by_cell
+    if not rows.groups_are_own and (
+        vector is not None or isinstance(ask.question, CellwiseQuestion)
+    ):
+        remedy = (
+            "Make the curator with one_group=True: all rows of a person then count in one group."
+        )
+        raise PrivacyError(
+            complaint(
+                expected="persons in one group each",
+                of=f"the question {ask.question.name!r}",
+                got="any groups",
+                remedy=remedy,
+            )
+        )
     if vector is not None and len(vector) != shape[0]:
         raise InputError(
             complaint(

@@ -108,10 +108,14 @@ class TailoredClassifier(LinearClassifier):
         of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
         estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See
-        docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself. All rows of a person count in one group, where most of them
+        are.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts grows with it, and a `clip`
+        is then of the sum of a person's gradients.
     solver : GroupDescent or Descent, default=None
         Settings of the descent, such as ``GroupDescent(rounds=50)``. None: the library's, from
         public facts.
@@ -347,9 +351,13 @@ class TailoredClassifier(LinearClassifier):
         self, read: Read, shape: tuple[int, ...] | None
     ) -> tuple[Opening, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
-        units.refuse(self)
         refuse_certify(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        if whose is not None and self._module is not None:
+            units.refuse(self, " with a module")
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise)
         tailored.check(self, self._solver)
         self._check_model(promise)
@@ -361,10 +369,12 @@ class TailoredClassifier(LinearClassifier):
             promise,
             additive=additive.wanted(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         thin = ways.thin and self._module is None
         numbers: Numbers = "scaled" if self._module is None else "as given"
         opening = Opening.of(self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
+        opening = replace(opening, one_group=True)
         cells = groups_of(opening.training, self._limits.groups)
         return opening, cells, self._plan(opening, cells, shape)
 

@@ -106,10 +106,14 @@ class TailoredRegressor(CodedRegressor):
         of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
         estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See
-        docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
+        column of X that tells persons apart, which is then no feature, or one value a row. None:
+        protects each row by itself. All rows of a person count in one group, where most of them
+        are.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A
+        person with more rows has so many of them drawn. Noise of counts grows with it, and a `clip`
+        is then of the sum of a person's gradients.
     target_bounds : pair of float, default=None
         Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
         schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
@@ -334,13 +338,16 @@ class TailoredRegressor(CodedRegressor):
 
     def _intend(self, read: Read) -> tuple[Opening, Cells | None, Planned]:
         """Check, read the rows and plan: all that comes before the first question."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(
+            self.epsilon, self.delta, self.protects, self.neighbours, whose
+        )
         ledger = promises.ledger_of(self, promise)
         tailored.check(self, self._solver)
         if isinstance(self._solver, GroupDescent):
             unused.refuse(self._solver, dict.fromkeys(OF_MODULES, "with a regression"))
-        opening = Opening.of(self, promise, ledger, read(self._ways(promise)))
+        opening = Opening.of(self, promise, ledger, read(self._ways(promise, whose)))
+        opening = replace(opening, one_group=True)
         cells = groups_of(opening.training, self._limits.groups)
         return opening, cells, self._plan(opening, cells)
 
@@ -384,7 +391,7 @@ class TailoredRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise) -> ReadOptions:
+    def _ways(self, promise: Promise, whose: units.Whose | None) -> ReadOptions:
         unsafe, as_number = (
             bool(self.unsafe_data_dependent_bounds),
             isinstance(self._solver, Moments),
@@ -397,6 +404,7 @@ class TailoredRegressor(CodedRegressor):
             promise,
             additive=additive.of_rows(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         target = NumericTarget.of(
             self.target_bounds,

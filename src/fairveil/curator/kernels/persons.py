@@ -5,8 +5,8 @@ person's are added there as integers, which no order of their rows can change; t
 clipped, and put on the grid again.
 
 Guarantees (tests/curator/test_curator_persons.py):
-1. A person adds at most `clip` x the largest weight to the sum, and half a step of the grid in each
-   coordinate, whatever the rows hold and however many there are.
+1. A person adds at most `clip` x the largest weight x `reach` to the sum, and half a step of the
+   grid in each coordinate, whatever the rows hold and however many there are.
 2. The integers depend neither on the order of persons or rows nor on where runs of rows are cut.
 """
 
@@ -85,6 +85,7 @@ def person_gradients(
     cells: Integers,
     weights: Floats,
     persons: Integers,
+    reach: Floats,
     coef: Floats,
     start: int,
     stop: int,
@@ -102,7 +103,8 @@ def person_gradients(
     """The sum of persons' clipped gradients, for one model, of rows start to stop, which hold whole
     persons.
 
-    `clip`: of one row's gradient before its weight. `limit`: of a person's sum, in grid steps.
+    `clip`: of one row's gradient before its weight. `limit`: of a person's sum, in grid steps,
+    times `reach` of their rows, which is the same in all of them.
     """
     K = coef.shape[0]
     z = np.empty((K, TILE))
@@ -140,4 +142,4 @@ def person_gradients(
             i = lo + t
             add_row(numbers, indptr, indices, codes, offsets, u, t, i, person)
             if i + 1 == stop or persons[i + 1] != persons[i]:
-                close_person(person, limit, gradient)
+                close_person(person, limit if reach.shape[0] == 0 else limit * reach[i], gradient)

@@ -194,29 +194,36 @@ class Weighed(CellwiseQuestion):
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return self.inner.shape(layout)
 
-    def sizes(self, layout: RowLayout, *, alone: bool) -> Floats:
+    def sizes(self, layout: RowLayout, *, alone: bool, by_person: bool = False) -> Floats:
         """Of each cell, the largest contribution over the largest of all cells, counted up for the
         grid.
 
         `alone`: cells alone may change, so that differences count. They are then from the smallest
-        listed factor on.
+        listed factor on. `by_person`: a person's gradients are added, and the sum is rounded again.
         """
-        step = _rounding(self.inner, layout)
+        step = _rounding(self.inner, layout, by_person=by_person)
         if not alone:
             return np.asarray(self.factors / self.largest + step * (self.factors > 0))
         different, rank = np.unique(self.factors, return_inverse=True)
         return np.asarray((self.factors - different[0]) / self.largest + step * rank)
 
     def multipliers(
-        self, layout: RowLayout, multiplier: float, *, alone: bool, hidden: bool, added: bool
+        self,
+        layout: RowLayout,
+        multiplier: float,
+        *,
+        alone: bool,
+        hidden: bool,
+        added: bool,
+        by_person: bool = False,
     ) -> tuple[float, ...]:
         """The noise over the largest contribution of each cell, from the noise over the
         sensitivity.
 
         `hidden`: over the largest norm of one row, of a secret batch. `added`: under add-remove,
-        where these are the same.
+        where these are the same. `by_person`: as in `sizes`.
         """
-        sizes = self.sizes(layout, alone=alone)
+        sizes = self.sizes(layout, alone=alone, by_person=by_person)
         moved = 1.0 if alone or hidden or added else self.within
         with np.errstate(divide="ignore", over="ignore"):
             found = np.minimum(multiplier * moved * (sizes.max() / sizes), LARGEST)
@@ -237,12 +244,12 @@ class Weighed(CellwiseQuestion):
         """The largest weight of a row, its factor included."""
         return (cap or 1.0) * self.largest * OUTWARDS
 
-    def weighing(self, scale: Scale, layout: RowLayout, *, alone: bool) -> Scale:
+    def weighing(
+        self, scale: Scale, layout: RowLayout, *, alone: bool, by_person: bool = False
+    ) -> Scale:
         """The bound, from that of a row in the cell whose factor is the largest."""
-        norm, largest = (
-            max(scale.bound.norm, LEAST_NORM),
-            float(self.sizes(layout, alone=alone).max()),
-        )
+        sizes = self.sizes(layout, alone=alone, by_person=by_person)
+        norm, largest = max(scale.bound.norm, LEAST_NORM), float(sizes.max())
         bound = (
             Bound(norm, norm * largest)
             if alone
@@ -252,8 +259,12 @@ class Weighed(CellwiseQuestion):
 
     def row_weights(self, block: Block, index: slice | Ints = slice(None)) -> Floats:
         """Of rows of a block: their factors times the weights that they have."""
-        factors = self.factors.take(block.cells(self.cells)[0, index])
+        factors = self.row_factors(block, index)
         return np.asarray(factors * block.weights[index] if len(block.weights) else factors)
+
+    def row_factors(self, block: Block, index: Any = slice(None)) -> Floats:
+        """Of rows of a block: their factors."""
+        return np.asarray(self.factors.take(block.cells(self.cells)[0, index]))
 
 
 def inner_of(question: Question) -> Question:
@@ -261,7 +272,12 @@ def inner_of(question: Question) -> Question:
     return question.inner if isinstance(question, CellwiseQuestion) else question
 
 
-def _rounding(inner: Question, layout: RowLayout) -> float:
+def whole_width(question: GradientSum, layout: RowLayout) -> int:
+    """The coordinates in which a person's rows may differ from zero together: all."""
+    return question.model.outputs * (1 + layout.width)
+
+
+def _rounding(inner: Question, layout: RowLayout, *, by_person: bool) -> float:
     """More than what the grid adds to a difference of two contributions, relative to the largest
     norm of one."""
     if isinstance(inner, NetworkGradient):
@@ -270,6 +286,8 @@ def _rounding(inner: Question, layout: RowLayout) -> float:
         return engine(inner.model.skeleton).rounding * math.ldexp(1.01, 2 - ROW_BITS)
     assert isinstance(inner, GradientSum | FeatureSums | GramMatrices)
     coordinates = inner.coordinates(layout)
+    if by_person and isinstance(inner, GradientSum):
+        coordinates = whole_width(inner, layout)
     if isinstance(inner, GramMatrices):
         coordinates = (coordinates + inner.with_target) ** 2
     return math.sqrt(coordinates) * math.ldexp(1.01, 1 - GRID_BITS)

@@ -50,6 +50,8 @@ class Block:
     # of these numbers: never copied along
     repeats: Repeats = field(default_factory=Repeats, init=False)
     persons: npt.NDArray[np.int64] = field(default_factory=lambda: EMPTY_PERSONS)
+    # times a person's clip; none: 1
+    reach: npt.NDArray[np.float64] = field(default_factory=lambda: EMPTY_FLOAT)
 
     @property
     def is_sparse(self) -> bool:
@@ -118,10 +120,13 @@ class Block:
         rows: npt.NDArray[np.float32] = self._row_major[0][index]
         return rows
 
-    def weighed(self, weights: npt.NDArray[np.float64]) -> Block:
-        """The same rows with other weights."""
+    def weighed(
+        self, weights: npt.NDArray[np.float64], reach: npt.NDArray[np.float64] = EMPTY_FLOAT
+    ) -> Block:
+        """The same rows with other weights. `reach`: by how much these multiply what a person may
+        add at most."""
         other = copy.copy(self)
-        other.weights, other.in_order = weights, {}
+        other.weights, other.reach, other.in_order = weights, reach, {}
         return other
 
     def take(self, index: npt.NDArray[np.integer]) -> Block:

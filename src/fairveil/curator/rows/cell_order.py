@@ -3,7 +3,8 @@ of the plain sum.
 
 The kernels total runs of rows a to b. In this order each cell is one run, so what they add is
 theirs, exactly. A whole block is put in order once and kept where it is small enough; else, and for
-batches, strips of it are for each pass. Private, all of it.
+batches, strips of it are for each pass. Private, all of it. Of persons, who are in one cell each,
+all rows stay together: a strip holds whole persons.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from ..._types import Integers, Ints
 from ...facts import Cells
 from .block import Block, Drawn
+from .persons import whole
 
 # bytes of a block that are kept a second time, for each list of cells; a knob of speed only
 MOST_KEPT = 1 << 29
@@ -99,5 +101,10 @@ def _strips(
         yield read, a, b
         return
     for low in range(a, b, STRIP):
-        strip = Ordered.of(read, cells, np.arange(low, min(b, low + STRIP)))
-        yield strip, 0, strip.rows
+        first, last = (
+            whole(read.persons, at) if len(read.persons) else at
+            for at in (low, min(b, low + STRIP))
+        )
+        if last > first:
+            strip = Ordered.of(read, cells, np.arange(first, last))
+            yield strip, 0, strip.rows

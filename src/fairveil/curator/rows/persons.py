@@ -13,6 +13,8 @@ Guarantees (tests/curator/test_curator_persons.py):
 3. Persons are numbered by the place of their first row, so that a person who is replaced keeps the
    numbers of all others.
 4. A batch, and a part, holds all kept rows of a person or none.
+5. In one group all kept rows of a person have the same sensitive values, whatever the rows of
+   others are.
 """
 
 from __future__ import annotations
@@ -194,6 +196,34 @@ def only(block: Block, persons: npt.NDArray[Any], inside: Mask) -> Block:
     if not inside.all():
         block, number = block.take(np.flatnonzero(inside)), number[inside]
     return replace(block, chosen=None, persons=number)
+
+
+def in_one_group(block: Block) -> Block:
+    """The same rows, each with the sensitive values that most rows of its person have, column by
+    column; of equals the value that is listed first. Rows stand person by person, and whole persons
+    are there."""
+    if not block.rows or not len(block.sensitive):
+        return block
+    starts = starts_of(block.persons)
+    number = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    sensitive = np.empty_like(block.sensitive)
+    for line, values in enumerate(block.layout.sensitive):
+        at = number * len(values) + block.sensitive[line].astype(np.int64)
+        counts = np.bincount(at, minlength=(len(starts) - 1) * len(values)).reshape(-1, len(values))
+        sensitive[line] = counts.argmax(axis=1)[number]
+    return replace(block, sensitive=sensitive, _cells={})
+
+
+def whole(persons: Ints, at: int) -> int:
+    """The first row from `at` on that begins a person, where each person's rows stand together."""
+    if at == 0 or at >= len(persons):
+        return min(at, len(persons))
+    last, reach = persons[at - 1], 64
+    while not len(others := np.flatnonzero(persons[at : at + reach] != last)):
+        if at + reach >= len(persons):
+            return len(persons)
+        reach *= 2
+    return at + int(others[0])
 
 
 def starts_of(persons: Ints) -> Ints:

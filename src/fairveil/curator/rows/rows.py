@@ -92,6 +92,7 @@ class Rows:
         self.weighted = True in weighted
         self.labelled = False not in labelled
         self.adds_by_person = False  # gradients, before they are clipped
+        self.one_group = False  # all rows of a person count in one group
         # of each person's rows, once they stand person by person
         self._begins: npt.NDArray[np.int64] | None = None
         self._persons: npt.NDArray[np.int64] | None = None
@@ -190,23 +191,32 @@ class Rows:
         return self.exact_count if self._begins is None else len(self._begins) - 1
 
     @property
+    def groups_are_own(self) -> bool:
+        """Whether each who is protected is in one group of a column: a row, or a person whose rows
+        all count in one."""
+        return self._begins is None or self.one_group
+
+    @property
     def most_of_one(self) -> int:
         """The most rows of one who is protected; 1 where rows are. Private, but where rows are
         public."""
         return 1 if self._begins is None else max(1, self.most_per_person)
 
-    def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
-        """At most so many rows of each person, chosen by coins, person by person: see `persons`."""
+    def by_person(
+        self, most: int, coins: Stream, *, adds_by_person: bool, one_group: bool = False
+    ) -> Rows:
+        """At most so many rows of each person, chosen by coins, person by person, in one group
+        perhaps: see `persons`."""
         if self._by_person is not None:
-            return self.reading(
-                persons.kept_in_blocks(self._by_person, most, coins), adds_by_person=adds_by_person
-            )
+            inside = persons.kept_in_blocks(self._by_person, most, coins)
+            return self.reading(inside, adds_by_person=adds_by_person, one_group=one_group)
         assert self._persons is not None
         assert self._kept is not None
         assert self._given is None
         index = persons.kept(self._persons, most, coins)
         other = copy.copy(self)
         block = persons.gathered(self._kept, index, self._persons)
+        block = persons.in_one_group(block) if one_group else block
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
         other._begins, other._is_mapped, other._require_same = (
             persons.starts_of(block.persons),
@@ -214,20 +224,22 @@ class Rows:
             None,
         )
         other._order, other._parts, other.largest_row = None, {}, None
-        other.adds_by_person, other._given = adds_by_person, (self, index)
+        other.adds_by_person, other.one_group, other._given = (
+            adds_by_person,
+            one_group,
+            (self, index),
+        )
         return other
 
-    def reading(self, inside: list[Mask], *, adds_by_person: bool) -> Rows:
+    def reading(self, inside: list[Mask], *, adds_by_person: bool, one_group: bool = False) -> Rows:
         """Some rows of each block, where rows stand person by person: gathered at each pass."""
         assert self._by_person is not None
         assert self._given is None
         other = copy.copy(self)
         other._kept, other._inside, other._given = None, inside, (self, persons.NOBODY)
         other._starts = [0, *np.cumsum([int(one.sum()) for one in inside], dtype=np.int64).tolist()]
-        other._begins, other.adds_by_person = (
-            persons.begins_in(self._by_person, inside),
-            adds_by_person,
-        )
+        other._begins = persons.begins_in(self._by_person, inside)
+        other.adds_by_person, other.one_group = adds_by_person, one_group
         other._order, other._parts, other.largest_row = None, {}, None
         return other
 
@@ -302,7 +314,10 @@ class Rows:
         """All blocks, once."""
         if self._inside is not None and self._by_person is not None:
             for given in self.given.blocks():
-                yield persons.only(given, self._by_person[given.number], self._inside[given.number])
+                block = persons.only(
+                    given, self._by_person[given.number], self._inside[given.number]
+                )
+                yield persons.in_one_group(block) if self.one_group else block
             return
         if self._kept is not None:
             if self._require_same is not None:

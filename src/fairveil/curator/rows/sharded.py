@@ -65,6 +65,7 @@ class Reading:
     number: int
     inside: npt.NDArray[np.uint8]
     adds_by_person: bool
+    one_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Shards(Protocol):
         asked again."""
         ...
 
-    def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
+    def read(self, inside: Sequence[Mask], *, adds_by_person: bool, one_group: bool) -> int:
         """Let every shard read some of its rows, of persons; the number under which requests ask
         for them."""
         ...
@@ -180,7 +181,13 @@ class ShardedRows(Rows):
         require_few(self._starts[-1])
         self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
         self._order, self._parts, self.largest_row = None, {}, None
-        self.adds_by_person, self._begins, self._persons, self._given = False, None, None, None
+        self.adds_by_person, self.one_group, self._begins, self._persons, self._given = (
+            False,
+            False,
+            None,
+            None,
+            None,
+        )
         self._by_person = persons.by_person(
             [fact.persons for fact in facts if fact.rows], told=False
         )
@@ -211,11 +218,13 @@ class ShardedRows(Rows):
         index = np.sort(self._order[part.number :: part.parts])
         return Chosen(index if self._begins is None else persons.rows_of(self._begins, index))
 
-    def reading(self, inside: list[Mask], *, adds_by_person: bool) -> Rows:
+    def reading(self, inside: list[Mask], *, adds_by_person: bool, one_group: bool = False) -> Rows:
         """Some rows of each shard, where rows stand person by person."""
-        other = super().reading(inside, adds_by_person=adds_by_person)
+        other = super().reading(inside, adds_by_person=adds_by_person, one_group=one_group)
         assert isinstance(other, ShardedRows)
-        other._reading = self.shards.read(inside, adds_by_person=adds_by_person)
+        other._reading = self.shards.read(
+            inside, adds_by_person=adds_by_person, one_group=one_group
+        )
         return other
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:

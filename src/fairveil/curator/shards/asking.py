@@ -61,11 +61,13 @@ class Asking(ABC):
         """One answer a shard."""
         return self._all([None if request is None else ("answer", request) for request in requests])
 
-    def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
+    def read(self, inside: Sequence[Mask], *, adds_by_person: bool, one_group: bool) -> int:
         """Let every shard read some of its rows, of persons; the number under which requests ask
         for them."""
         number = len(self._readings)
-        self._readings.append([Reading(number, np.packbits(one), adds_by_person) for one in inside])
+        self._readings.append(
+            [Reading(number, np.packbits(one), adds_by_person, one_group) for one in inside]
+        )
         self._all([("read", one) for one in self._readings[-1]])
         return number
 

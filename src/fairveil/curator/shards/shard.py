@@ -108,9 +108,8 @@ class Shard:
         assert self._rows.person_by_person is not None
         inside = np.unpackbits(reading.inside, count=self._rows.exact_count).astype(np.bool_)
         cuts = np.cumsum([len(one) for one in self._rows.person_by_person])[:-1]
-        self._readings[reading.number] = self._rows.reading(
-            np.split(inside, cuts), adds_by_person=reading.adds_by_person
-        )
+        ways = {"adds_by_person": reading.adds_by_person, "one_group": reading.one_group}
+        self._readings[reading.number] = self._rows.reading(np.split(inside, cuts), **ways)
 
     def done(self, what: str, value: Any) -> Any:
         """What a message asks for: "take", "read" or "answer"."""

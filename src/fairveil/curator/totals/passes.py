@@ -137,7 +137,8 @@ class Passes:
             return ordered(block, question.cells)
         if isinstance(question, Weighed):
             rows = block.gathered if isinstance(block, Drawn) else block
-            return rows.weighed(question.row_weights(rows))
+            reach = (question.row_factors(rows),) if isinstance(descent, PersonPass) else ()
+            return rows.weighed(question.row_weights(rows), *reach)
         if isinstance(block, Block) and isinstance(descent, Descent) and not descent.is_panel:
             block.passed_again()
         return block.gathered if isinstance(block, Drawn) and descent is None else block

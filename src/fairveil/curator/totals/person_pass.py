@@ -13,10 +13,12 @@ from ..._types import Ints
 from ...facts import RowLayout
 from ...privacy import sensitivity
 from ..question import Question, Scale, gridded
+from ..questions.by_cell import ByCell, Weighed
 from ..questions.cell_weights import by_model
 from ..questions.gradients import GradientSum
 from ..questions.networks import NetworkGradient
 from ..rows.block import Block, Drawn
+from ..rows.persons import whole
 from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, DescentJob, units
 
@@ -51,6 +53,18 @@ def scale_of_gradient(
     return Scale(rounded, row.exponent, (rounded.spread - bound.spread) / rounded.norm)
 
 
+def scale_by_person(question: Question, layout: RowLayout, cap: float | None) -> Scale:
+    """The same of a gradient sum, or of one told apart or weighed by cell: a person is in one cell,
+    with all rows."""
+    if isinstance(question, ByCell):
+        return question.across(scale_by_person(question.inner, layout, cap), alone=False)
+    if isinstance(question, Weighed):
+        inner = scale_by_person(question.inner, layout, question.cap(cap))
+        return question.weighing(inner, layout, alone=False, by_person=True)
+    assert isinstance(question, GradientSum | NetworkGradient)
+    return scale_of_gradient(question, layout, cap)
+
+
 class PersonPass:
     """A gradient sum by person: all but the weights, the costs and the weights of the loss."""
 
@@ -82,7 +96,7 @@ class PersonPass:
             from ..kernels import persons as kernels_persons
 
             block = given.gathered if isinstance(given, Drawn) else given
-            start, stop = _whole(block.persons, a), _whole(block.persons, b)
+            start, stop = whole(block.persons, a), whole(block.persons, b)
             out = np.zeros((self._models, self._outputs, self._width), np.int64)
             head: tuple[Any, ...] = (
                 block.numbers,
@@ -92,7 +106,7 @@ class PersonPass:
                 rows.offsets,
                 block.labels,
             )
-            head = (*head, block.cells(cells), block.weights, block.persons)
+            head = (*head, block.cells(cells), block.weights, block.persons, block.reach)
             for m in range(self._models if stop > start else 0):
                 c, w = (
                     _NOTHING if costs is None else costs[m],
@@ -107,10 +121,3 @@ class PersonPass:
             return (out,)
 
         return job
-
-
-def _whole(persons: Ints, at: int) -> int:
-    """The first row from `at` on that begins a person."""
-    if at == 0 or at >= len(persons):
-        return min(at, len(persons))
-    return int(np.searchsorted(persons, persons[at - 1], side="right"))

@@ -27,7 +27,8 @@ from .publish import read_from_data
 class Opening:
     """A fit that asked nothing yet. `public_rows`: what averages divide by, if public;
     `rows_given`: it was an argument; `ledger`: where it is recorded, for `purpose`; `facts`:
-    arguments that are public, with their origins; `stated_clips`: those that the caller passed."""
+    arguments that are public, with their origins; `stated_clips`: those that the caller passed;
+    `one_group`: whether all rows of a person count in one group."""
 
     promise: Promise
     training: Training
@@ -38,6 +39,7 @@ class Opening:
     purpose: str
     facts: tuple[PublicFact, ...] = ()
     stated_clips: tuple[float, ...] = ()
+    one_group: bool = False
 
     @staticmethod
     def of(
@@ -105,6 +107,7 @@ class Opening:
         `promise`: of all of them."""
         promise = promise or self.promise
         private = promise.is_private and not promise.rows_are_public
+        persons = {"one_group": True} if self.one_group and promise.unit is not None else {}
         told = (
             fact
             for fact in self.training.facts
@@ -122,4 +125,5 @@ class Opening:
             ledger=self.ledger,
             purpose=self.purpose if purpose is None else purpose,
             stated_clips=self.stated_clips,
+            **persons,
         )

@@ -193,8 +193,7 @@ def refuse(estimator: BaseEstimator) -> None:
         return
     of = type(estimator).__name__
     remedy = (
-        "Fit a RateConstrainedClassifier, or a FermiClassifier, which protect persons; or give "
-        "each person one row."
+        "Fit a linear or an additive model, which protects persons; or give each person one row."
     )
     shown = told if isinstance(told, str) else None if told is None else "one value a row"
     if isinstance(told, Mapping):

@@ -258,9 +258,14 @@ class PlannedNoise(PlannedBatches):
 
 def usual_clip(promise: Promise) -> float:
     """The largest norm of one row's gradient: loss and costs together, or the costs' part alone
-    where the loss's is exact. Of persons that of the sum over their rows: far below so many clips,
-    as few persons have so many rows, and theirs differ. On panels (benchmarks/persons.py) 2 to 8
-    serves from 5 rows to 30; the fourth root is between them."""
+    where the loss's is exact."""
+    return 1.0 if promise.protects == "sensitive_features" else 2.0 * of_persons(promise)
+
+
+def of_persons(promise: Promise) -> float:
+    """By how much the clip of a person's summed gradients is larger than a row's: far less than
+    their rows, as few persons have so many, and theirs differ. On panels (benchmarks/persons.py)
+    clips of 2 to 8 serve from 5 rows to 30; the fourth root is between them."""
     if promise.protects == "sensitive_features":
         return 1.0
-    return 2.0 * math.sqrt(math.sqrt(promise.rows_per_unit))
+    return math.sqrt(math.sqrt(promise.rows_per_unit))

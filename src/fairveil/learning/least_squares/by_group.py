@@ -30,7 +30,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator, GramMatrices, NumberMoments, RowCount
+from ...curator import Ask, Curator, GramMatrices, NumberMoments, RowCount, largest_of_one
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
 from ...privacy.sensitivity import OUTWARDS
@@ -270,10 +270,9 @@ class GroupRegression:
         if tailored is None:
             return self.multiplier * self.task.move(self._question(clip)) * OUTWARDS
         question = self._question(clip, apart=False)
-        return np.asarray(
-            tailored
-            * (question.scale(self.task.layout, self.task.max_sample_weight).bound.norm * OUTWARDS)
-        )
+        task = self.task
+        largest = largest_of_one(question, task.layout, task.promise, task.max_sample_weight)
+        return np.asarray(tailored * (largest * OUTWARDS))
 
     # -- what is made of it ------------------------------------------------------------------------
 

@@ -24,13 +24,14 @@ from ...curator import (
     NetworkGradient,
     NetworkHistogram,
     Weighed,
+    largest_of_one,
 )
 from ...facts import Cells
 from ...privacy.events import Event, Repeated, compose
 from ..allocation import Shares, by_column
 from ..descent import Batch
 from ..lagrangian.duals import ProjectedAscent
-from ..lagrangian.noise import usual_clip
+from ..lagrangian.noise import of_persons, usual_clip
 from ..least_squares.by_group import LENGTH, moments_of
 from .shared_budget import LOSSES_PART, SharedBudget
 from .steps import UNIT, Steps
@@ -66,9 +67,10 @@ class DescribedDescent(SharedBudget):
             return self.clip
         if self.loss == "log":
             return usual_clip(self.task.promise)
-        return RESIDUAL * math.sqrt(
+        usual = RESIDUAL * math.sqrt(
             1.0 + self.task.layout.numbers + len(self.task.layout.code_sizes)
         )
+        return usual * of_persons(self.task.promise)
 
     @cached_property
     def steps(self) -> Steps:
@@ -217,10 +219,11 @@ class DescribedDescent(SharedBudget):
         sum over the sensitivity."""
         if self.is_exact:
             return 0.0
-        bound = self.gradient(self.start).scale(self.task.layout, self.task.max_sample_weight).bound
-        alone = not self.adds_groups or self.sampling_rate < 1.0
-        return self._round_multiplier * (
-            bound.norm if alone else bound.sensitivity(self.task.promise.neighbours)
+        question, task = self.gradient(self.start), self.task
+        if self.adds_groups and self.sampling_rate >= 1.0:
+            return self._round_multiplier * task.move(question)
+        return self._round_multiplier * largest_of_one(
+            question, task.layout, task.promise, task.max_sample_weight
         )
 
     @property

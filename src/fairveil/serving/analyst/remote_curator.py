@@ -84,6 +84,7 @@ class RemoteCurator(Curator):
         ledger: object = None,
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
+        one_group: bool = False,
     ) -> None:
         whole = None if plan is None else compose([plan] if isinstance(plan, Event) else plan)
         require_servable(
@@ -115,7 +116,7 @@ class RemoteCurator(Curator):
             self._data.name,
             promise,
             whole,
-            view=rows.view,
+            view=rows.view | ({"one_group": True} if one_group else {}),
             sources=len(sources),
             seeds=seeds,
             public_rows=public_rows,

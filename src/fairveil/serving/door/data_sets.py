@@ -47,7 +47,8 @@ class View:
     model.
 
     `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the
-    target is the last number, too. `part`: of a division; None: all rows.
+    target is the last number, too. `part`: of a division; None: all rows. `one_group`: all rows of
+    a person count in one group.
     """
 
     sensitive: tuple[str, ...] | None
@@ -56,13 +57,14 @@ class View:
     weight_cap: float | None = None
     target_as_number: bool = False
     part: DivisionPart | None = None
+    one_group: bool = False
 
     @staticmethod
     def of(node: Node) -> View:
         """As a run describes it."""
         node.only(
             ("sensitive", "sensitive_as_feature", "steps"),
-            ("weight_cap", "target_as_number", "part"),
+            ("weight_cap", "target_as_number", "part", "one_group"),
         )
         told = node.mapping()
         names = None if node["sensitive"].is_null else node["sensitive"].texts()
@@ -74,7 +76,10 @@ class View:
         )
         number = node["target_as_number"].truth() if "target_as_number" in told else False
         part = None if told.get("part") is None else DivisionPart.of(node["part"])
-        return View(names, node["sensitive_as_feature"].truth(), steps, cap, number, part)
+        one_group = node["one_group"].truth() if "one_group" in told else False
+        return View(
+            names, node["sensitive_as_feature"].truth(), steps, cap, number, part, one_group
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -193,6 +198,7 @@ class DataSet:
 
     def rows_of(self, view: View) -> Rows:
         """The rows as a curator takes them."""
+        view = replace(view, one_group=False)  # which is the curator's doing
         with self._lock:
             if view in self._views:
                 self._views.move_to_end(view)

@@ -147,6 +147,7 @@ class Runs:
             ledger=self._ledger(dataset, who),
             purpose=f"run {record.id}: {asked.purpose}",
             stated_clips=asked.stated_clips,
+            one_group=asked.view.one_group,
         )
         run = Run(record.id, record.token, dataset, curator, journal, asked.view)
         for reply in self.records.replies(record.id):
