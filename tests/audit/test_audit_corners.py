@@ -59,6 +59,28 @@ def test_guarantee_1_tables_are_neighbours_and_of_the_schema(schema, protects, n
                 assert differ == apart
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, WAGES])
+@pytest.mark.parametrize(("protects", "neighbours"), RELATIONS)
+def test_guarantee_1_persons_are_neighbours_with_all_of_their_rows(
+    schema, protects, neighbours
+) -> None:
+    """The attacked person has as many rows as are read of one, all alike; everybody else has one."""
+    schema = schema.with_unit("patient", 5)
+    for pair in pairs_of(schema, protects, neighbours, others=7, seed=3):
+        sides = [pair.there, *([] if neighbours == "add-remove" else [pair.here])]
+        for table in sides:
+            assert encode(table, schema).layout.numbers
+            assert len({row(table, at) for at in range(7, 12)}) == 1
+            assert len(set(table["patient"].tolist())) == 8
+            assert len(table["patient"]) == 12
+        assert all(row(pair.here, at) == row(pair.there, at) for at in range(7))
+        if neighbours == "add-remove":
+            assert len(pair.here["age"]) == 7
+        else:
+            assert row(pair.here, 7) != row(pair.there, 7)
+            assert pair.here["patient"][7] == pair.there["patient"][7]
+
+
 def test_most_ordinary_rows_are_in_another_class_than_the_person() -> None:
     """So that a model errs about the person: at least 80 % of 400, who are 90 % and half of the
     rest in the mean."""

@@ -17,11 +17,13 @@ import fairveil as fv
 from fairveil.audit import GaussianClaim
 from fairveil.audit.attack import Attack, Seeds
 from fairveil.audit.corners import pairs_of
-from fairveil.audit.planted import BATCH_SIZE, HALF_NOISE, SAME_SEED
+from fairveil.audit.planted import BATCH_SIZE, CLIP_BY_ROW, HALF_NOISE, NO_CLIP, SAME_SEED
 from fairveil.audit.targets import Bug, FitTarget
 from fairveil.data import encode
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
+from fairveil.privacy import Unit
+from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
 COLUMNS = {
@@ -121,6 +123,55 @@ def test_other_relations_and_secret_batches_are_kept(more) -> None:
     assert (Bug(BATCH_SIZE) in target.bugs) == ("sampling_rate" in more)
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [
+        (fv.RateConstrainedClassifier, fv.Descent(rounds=2, clip=0.5)),
+        (fv.TailoredClassifier, fv.GroupDescent(rounds=2, clip=0.5)),
+    ],
+)
+def test_a_claim_about_persons_is_kept_near_and_a_clip_by_row_is_found(
+    kind, solver, relation
+) -> None:
+    """Twelve worst rows of one person come near the claim; clipped one by one they are far beyond."""
+    clf = kind(epsilon=4.0, delta=1e-5, schema=SCHEMA, solver=solver, neighbours=relation)
+    clf.set_params(unit="patient", max_rows_per_unit=12, public_rows=30)
+    schema = SCHEMA.with_unit("patient", 12)
+    target = FitTarget(clf, schema, pairs_of(schema, "records", relation, others=30)[0], 0)
+    assert target.exact
+    assert target.promise.unit == Unit("patient", 12)
+    assert 0.8 < target.distance / gaussian_mu(4.0, 1e-5) <= 1.0
+    settings = {"delta": 1e-5, "risk": 0.05, "planned": 30}
+    kept = Attack(target, Seeds(1), target.claim, **settings).fix(10)
+    kept.go_on(20)
+    assert not kept.refuted
+    assert Bug(CLIP_BY_ROW) in target.bugs
+    for bug in (CLIP_BY_ROW, NO_CLIP):
+        broken = Attack(target, Seeds(1), target.claim, **settings, bug=Bug(bug)).fix(10)
+        broken.go_on(30)
+        assert broken.refuted, bug
+
+
+def test_an_audit_of_persons_in_one_call_and_of_a_function() -> None:
+    """A count whose noise is a row's: what it claims of rows is kept, of persons it is not."""
+
+    def count(table, seed):
+        return len(table["sex"]) + np.random.default_rng(seed).laplace()
+
+    settings = {"epsilon": 1.0, "delta": 0.0, "trials": 300, "power": False, **QUIET}
+    kept = fv.audit.run(count, schema=SCHEMA, **settings)
+    assert not kept.refuted
+    found = fv.audit.run(count, schema=SCHEMA.with_unit("patient", 12), **settings)
+    assert found.refuted
+    assert found.promise.unit == Unit("patient", 12)
+    of_ours = fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5)
+    of_ours.set_params(unit="patient", max_rows_per_unit=12)
+    found = fv.audit.run(of_ours, trials=50, power=False, **QUIET)
+    assert not found.refuted
+    assert "one person, at most 12 of their rows" in str(found.promise)
+
+
 def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> None:
     """A base that was fitted before takes no part in the runs: what is released is one histogram of
     its scores."""
@@ -191,9 +242,19 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (3, {}, "something that can be run"),
         (fv.RateConstrainedClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
         (
-            fv.RateConstrainedClassifier(schema=SCHEMA, unit="person", max_rows_per_unit=2),
+            fv.RateConstrainedClassifier(schema=SCHEMA, unit=["a", "b"], max_rows_per_unit=2),
             {},
-            "protects rows",
+            "a name, as the tables are made up",
+        ),
+        (
+            fv.RateConstrainedClassifier(schema=SCHEMA, unit="person"),
+            {},
+            "the most rows of one person",
+        ),
+        (
+            lambda table, seed: 1.0,
+            {"epsilon": 1.0, "delta": 0.0, "schema": SCHEMA.with_unit("patient")},
+            "the most rows of one person",
         ),
     ],
 )

@@ -10,6 +10,9 @@ each relation there are pairs for each corner, class and group:
 | replace-one | and somebody of another group, of the three kinds below | and the person |
 | sensitive features alone | and the person in another group | and the person |
 
+Where the schema says that persons are protected, a person has as many rows as may be read of one,
+all alike: the worst that a person may have (theory.md#units). Everybody else has one row.
+
 Most ordinary rows are in another class than the person, so that a model errs about the person in
 every round. A person is replaced by somebody of
 
@@ -47,6 +50,8 @@ AGAINST = 0.9
 """Of ordinary rows, the share that gets another class than the person: a model then errs about the
 person, whose gradients stay at the clip."""
 MOST_PAIRS = 16
+NOBODY = 0
+"""Who is attacked, where persons have names: no ordinary row is theirs."""
 ENDS = ("high", "low")
 REPLACED = (
     ("the same corner", False, True),
@@ -90,7 +95,7 @@ def pairs_of(
                 expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy
             )
         )
-    everyone = ordinary(schema, others, seed)
+    everyone, many = ordinary(schema, others, seed), schema.max_rows_per_unit or 1
     everybody = list(_people(schema))
     most = MOST_PAIRS // _times(protects, neighbours)
     places = np.unique(
@@ -99,12 +104,12 @@ def pairs_of(
     found = []
     for name, end, person in (everybody[at] for at in places):
         common = against(schema, everyone, person, seed)
-        there = _and(common, person)
+        there = _and(common, person, many)
         regrouped = {one: _another(schema.columns[one], person[one]) for one in schema.sensitive}
         if protects == "sensitive_features":
             for words, rows in (("", common), (", among rows of all classes", everyone)):
-                moved = _and(rows, {**person, **regrouped})
-                found.append(Pair(name + words, moved, _and(rows, person), rows))
+                moved = _and(rows, {**person, **regrouped}, many)
+                found.append(Pair(name + words, moved, _and(rows, person, many), rows))
         elif neighbours == "add-remove":
             found.append(Pair(name, common, there, common))
         else:
@@ -115,7 +120,8 @@ def pairs_of(
                     own = person[schema.target]
                     again = _another(schema.columns[schema.target], own) if is_reclassed else own
                     other[schema.target] = again
-                found.append(Pair(f"{name}, for {words}", _and(common, other), there, common))
+                other |= _named(schema, NOBODY)
+                found.append(Pair(f"{name}, for {words}", _and(common, other, many), there, common))
     return tuple(found)
 
 
@@ -137,6 +143,8 @@ def ordinary(schema: Schema, rows: int, seed: int) -> Table:
             table[name] = _array(
                 [_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)]
             )
+    if schema.unit is not None:
+        table[schema.unit] = np.arange(NOBODY + 1, NOBODY + 1 + rows)
     return table
 
 
@@ -175,7 +183,12 @@ def _people(schema: Schema) -> Iterator[tuple[str, str, Person]]:
         for name, value in zip(schema.sensitive, group, strict=True):
             person[name] = value
             said.append(f"{name}={value}")
-        yield ", ".join(said), end, person
+        yield ", ".join(said), end, person | _named(schema, NOBODY)
+
+
+def _named(schema: Schema, name: int) -> Person:
+    """Whose a row is, where the schema says so."""
+    return {} if schema.unit is None else {schema.unit: name}
 
 
 def _values(column: Column) -> tuple[Any, ...]:
@@ -200,8 +213,11 @@ def _another(column: Column, value: object) -> Any:
     return listed[(at + 1) % len(listed)]
 
 
-def _and(table: Table, person: Person) -> Table:
-    return {name: _array([*values.tolist(), person[name]]) for name, values in table.items()}
+def _and(table: Table, person: Person, many: int) -> Table:
+    """The table, and so many rows of a person."""
+    return {
+        name: _array([*values.tolist(), *[person[name]] * many]) for name, values in table.items()
+    }
 
 
 def _array(values: list[Any]) -> npt.NDArray[Any]:

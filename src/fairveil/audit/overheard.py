@@ -53,8 +53,9 @@ class Overheard:
 
     @property
     def questions(self) -> set[str]:
-        """What was asked, by name."""
-        return {ask.question.name for book in self.heard for one in book for ask in one.asks}
+        """What was asked, by name: of sums told apart or weighed by group what is added there."""
+        asks = (ask for book in self.heard for one in book for ask in one.asks)
+        return {inner_of(ask.question).name for ask in asks}
 
 
 class Reader:

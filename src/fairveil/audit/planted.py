@@ -5,6 +5,7 @@ would have found them.
 |---|---|
 | `HALF_NOISE` | noise of half the deviation that is priced |
 | `NO_CLIP` | gradients are let in at four times the clip that noise was made for |
+| `CLIP_BY_ROW` | a person's gradients are clipped row by row, not together |
 | `BATCH_SIZE` | the size of each secret batch is released too |
 | `SAME_SEED` | one seed for every run (the caller's doing: nothing is changed here) |
 
@@ -34,7 +35,10 @@ from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.question import Scale
 from ..curator.questions.gradients import GradientSum
+from ..curator.rows.block import Block, Drawn
+from ..curator.rows.persons import starts_of
 from ..curator.rows.sampling import Poisson
+from ..curator.totals import passes, person_pass
 
 HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = (
     "half the noise",
@@ -42,7 +46,8 @@ HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = (
     "batch sizes released",
     "one seed for every run",
 )
-BUGS = (HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED)
+CLIP_BY_ROW = "a clip by row"
+BUGS = (HALF_NOISE, NO_CLIP, CLIP_BY_ROW, BATCH_SIZE, SAME_SEED)
 TIMES = 4.0
 """How much more than the clip a gradient may be where there is none."""
 
@@ -52,7 +57,14 @@ _SIZES: ContextVar[list[tuple[int, float]] | None] = ContextVar(
 )
 _lock = threading.Lock()
 _open = 0
-_own: tuple[Any, Any, Any] = (pricing.noise_scale, GradientSum.scale, Curator._chosen)
+
+
+def _in_place() -> tuple[Any, ...]:
+    of_persons = (person_pass.scale_of_gradient, passes.is_by_person)
+    return (pricing.noise_scale, GradientSum.scale, Curator._chosen, *of_persons)
+
+
+_own: tuple[Any, ...] = _in_place()
 
 
 @contextmanager
@@ -82,10 +94,13 @@ def _install(step: int) -> None:
     global _open, _own
     with _lock:
         if not _open:
-            _own = (pricing.noise_scale, GradientSum.scale, Curator._chosen)
+            _own = _in_place()
         _open += step
-        now: tuple[Any, Any, Any] = (_noise_scale, _scale, _chosen) if _open else _own
-        pricing.noise_scale, GradientSum.scale, Curator._chosen = now  # type: ignore[method-assign]
+        now: tuple[Any, ...] = (
+            (_noise_scale, _scale, _chosen, _scale_of_persons, _is_by_person) if _open else _own
+        )
+        pricing.noise_scale, person_pass.scale_of_gradient, passes.is_by_person = now[0], *now[3:]
+        GradientSum.scale, Curator._chosen = now[1:3]  # type: ignore[method-assign]
 
 
 def _noise_scale(*given: object) -> Any:
@@ -95,10 +110,24 @@ def _noise_scale(*given: object) -> Any:
 
 def _scale(question: GradientSum, layout: object, cap: float | None, order: int = 2) -> Scale:
     """Noise and grid of a shorter clip: contributions are longer than they are said to be."""
-    if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
-        question = replace(question, clip=question.clip / TIMES)
-    found: Scale = _own[1](question, layout, cap, order)
+    found: Scale = _own[1](_shorter(question), layout, cap, order)
     return found
+
+
+def _scale_of_persons(question: GradientSum, layout: object, cap: float | None) -> Scale:
+    """The same where a person's gradients are added."""
+    found: Scale = _own[3](_shorter(question), layout, cap)
+    return found
+
+
+def _shorter(question: GradientSum) -> GradientSum:
+    if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
+        return replace(question, clip=question.clip / TIMES)
+    return question
+
+
+def _is_by_person(*given: object) -> bool:
+    return _BUG.get() != CLIP_BY_ROW and bool(_own[4](*given))
 
 
 def _chosen(curator: Curator, batch: object, number: int) -> Any:
@@ -107,5 +136,14 @@ def _chosen(curator: Curator, batch: object, number: int) -> Any:
     if _BUG.get() != BATCH_SIZE or sizes is None or not isinstance(batch, Poisson):
         return chosen
     blocks = list(chosen)
-    sizes.append((sum(block.rows for block in blocks), batch.rate))
+    sizes.append((sum(map(_who, blocks)), batch.rate))
     return iter(blocks)
+
+
+def _who(drawn: Block | Drawn) -> int:
+    """How many of those who are protected: persons, or rows."""
+    block = drawn.block if isinstance(drawn, Drawn) else drawn
+    if not drawn.rows or not len(block.persons):
+        return drawn.rows
+    persons = block.persons.take(drawn.index) if isinstance(drawn, Drawn) else block.persons
+    return len(starts_of(persons)) - 1

@@ -24,6 +24,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 from ..estimators import load
 from ..estimators.fitting.progress import progress as bar
+from ..estimators.reading.units import Whose, whose
 from ..facts import Schema
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
@@ -81,7 +82,9 @@ def run(
         numbers, or a model with `coef_`. A parameter `epsilon`, if it has one, is given the claimed
         epsilon.
     schema : Schema, default=None
-        The public facts that tables are made of. None: the target's own.
+        The public facts that tables are made of. None: the target's own. If it names a unit, a
+        function's claim is about persons, and the attacked person has all rows that may be read of
+        one.
     minutes : float, default=10
         About how long. Ignored with `trials`.
     trials : int, default=None
@@ -188,19 +191,15 @@ def _made(
         facts = _schema(
             schema if schema is not None else parameters["schema"] or schema_of_coding(target)
         )
-        if parameters.get("unit") is not None or facts.unit is not None:
-            remedy = (
-                "Audit it without a unit: the tables that are made up hold one row of each person."
-            )
-            whom = str(parameters.get("unit") or facts.unit)
-            raise InputError(
-                complaint(
-                    expected="a mechanism that protects rows", of="unit", got=whom, remedy=remedy
-                )
-            )
-        asked = Promise(
-            *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
+        told = whose(
+            parameters.get("unit"),
+            parameters.get("max_rows_per_unit"),
+            facts,
+            parameters["epsilon"],
         )
+        facts = facts.without_unit() if told is None else _of_persons(facts, told)
+        said = tuple(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
+        asked = Promise(*said, None if told is None else told.unit)
         if not asked.is_private:
             remedy = "Audit what is private: a finite epsilon."
             raise InputError(
@@ -229,7 +228,9 @@ def _made(
                 remedy=remedy,
             )
         )
-    facts, asked = _schema(schema), Promise(epsilon, delta, protects, neighbours)
+    facts = _schema(schema)
+    told = whose(None, None, facts, epsilon)
+    asked = Promise(epsilon, delta, protects, neighbours, None if told is None else told.unit)
     if not asked.is_private:
         remedy = "Pass epsilon=1.0, say: what the function claims."
         raise InputError(
@@ -331,6 +332,19 @@ def _planted(
                 break
         found.append(Planted(bug.name, attack.trials, attack.refuted, least, clock.spent - before))
     return found
+
+
+def _of_persons(facts: Schema, told: Whose) -> Schema:
+    """The schema of tables in which the attacked person has as many rows as are read of one."""
+    if told.column is None:
+        remedy = "Name the column that tells persons apart: unit='patient'."
+        got = "one value a row"
+        raise InputError(
+            complaint(
+                expected="a name, as the tables are made up", of="unit", got=got, remedy=remedy
+            )
+        )
+    return facts.with_unit(told.column, told.unit.max_rows)
 
 
 def _schema(schema: object) -> Schema:

@@ -33,7 +33,7 @@ from .claims import Claim, claim_of
 from .corners import Pair, Table
 from .noise import Residual
 from .overheard import Overheard, Reader
-from .planted import BATCH_SIZE, HALF_NOISE, NO_CLIP, SAME_SEED, planted, size_ratio
+from .planted import BATCH_SIZE, CLIP_BY_ROW, HALF_NOISE, NO_CLIP, SAME_SEED, planted, size_ratio
 
 HERE, THERE = 0, 1
 MOST_NUMBERS = 2_000
@@ -88,7 +88,7 @@ class FitTarget(Target):
             encode(table, schema, sensitive_as_feature=as_feature)
             for table in (pair.here, pair.there)
         ]
-        self._sizes = [len(next(iter(table.values()))) for table in (pair.here, pair.there)]
+        self._sizes = [_protected(table, schema) for table in (pair.here, pair.there)]
         fitted, here = self._fit(HERE, seed, 1.0)
         _, there = self._fit(THERE, seed, 1.0)
         self.statement: PrivacyStatement = fitted.privacy_
@@ -129,6 +129,8 @@ class FitTarget(Target):
         found = [Bug("1.5-fold epsilon", 1.5), Bug("3-fold epsilon", 3.0), Bug(HALF_NOISE)]
         if "gradient sum" in self._asked:
             found.append(Bug(NO_CLIP))
+            if self.promise.rows_per_unit > 1 and self.promise.protects == "records":
+                found.append(Bug(CLIP_BY_ROW))
         if Poisson in self._batches and self.promise.protects == "records":
             found.append(Bug(BATCH_SIZE))
         return (*found, Bug(SAME_SEED))
@@ -213,6 +215,15 @@ class FunctionTarget(Target):
 def schema_of_coding(fitted: object) -> Any:
     """The schema that coded the rows of a fit; None where there was none."""
     return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
+
+
+def _protected(table: Table, schema: Schema) -> int:
+    """How many are protected: rows, or persons."""
+    return (
+        len(next(iter(table.values())))
+        if schema.unit is None
+        else len(set(table[schema.unit].tolist()))
+    )
 
 
 def _takes_epsilon(fit: Callable[..., Any]) -> bool:

@@ -189,6 +189,11 @@ def begins_in(blocks: Sequence[npt.NDArray[Any]], inside: Sequence[Mask]) -> Int
     return np.cumsum(np.r_[0, *counts], dtype=np.int64)
 
 
+def begins_of_all(blocks: Sequence[npt.NDArray[Any]]) -> Ints:
+    """The same of all rows."""
+    return begins_in(blocks, [np.ones(len(block), np.bool_) for block in blocks])
+
+
 def only(block: Block, persons: npt.NDArray[Any], inside: Mask) -> Block:
     """The rows inside of a block that stands person by person, which knows whose each is; without a
     copy where all are."""

@@ -175,12 +175,8 @@ class Rows:
     def most_per_person(self) -> int:
         """The most rows that one person has: private, but where rows are public."""
         if self._by_person is not None:
-            everyone = [np.ones(len(one), np.bool_) for one in self._by_person]
-            begins = (
-                persons.begins_in(self._by_person, everyone)
-                if self._begins is None
-                else self._begins
-            )
+            begins = self._begins
+            begins = persons.begins_of_all(self._by_person) if begins is None else begins
             return int(np.diff(begins).max(initial=0))
         return 0 if self._persons is None else int(np.bincount(self._persons).max(initial=0))
 
@@ -218,17 +214,11 @@ class Rows:
         block = persons.gathered(self._kept, index, self._persons)
         block = persons.in_one_group(block) if one_group else block
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
-        other._begins, other._is_mapped, other._require_same = (
-            persons.starts_of(block.persons),
-            False,
-            None,
-        )
+        other._begins = persons.starts_of(block.persons)
+        other._is_mapped, other._require_same = False, None
         other._order, other._parts, other.largest_row = None, {}, None
-        other.adds_by_person, other.one_group, other._given = (
-            adds_by_person,
-            one_group,
-            (self, index),
-        )
+        other.adds_by_person, other.one_group = adds_by_person, one_group
+        other._given = (self, index)
         return other
 
     def reading(self, inside: list[Mask], *, adds_by_person: bool, one_group: bool = False) -> Rows:
