@@ -39,6 +39,7 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats, Ints
@@ -262,7 +263,9 @@ class Weighed(CellwiseQuestion):
         factors = self.row_factors(block, index)
         return np.asarray(factors * block.weights[index] if len(block.weights) else factors)
 
-    def row_factors(self, block: Block, index: Any = slice(None)) -> Floats:
+    def row_factors(
+        self, block: Block, index: slice | npt.NDArray[np.integer] = slice(None)
+    ) -> Floats:
         """Of rows of a block: their factors."""
         return np.asarray(self.factors.take(block.cells(self.cells)[0, index]))
 

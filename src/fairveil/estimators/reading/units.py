@@ -186,12 +186,12 @@ def numbers_of(told: Whose, X: TableLike, rows: int) -> Ints:
     return persons_of(values, rows)
 
 
-def refuse(estimator: BaseEstimator) -> None:
+def refuse(estimator: BaseEstimator, got: str = "") -> None:
     """Of an estimator that protects rows alone, whose sums are not bounded by person."""
     told = estimator.unit if estimator.unit is not None else getattr(estimator.schema, "unit", None)
     if told is None and estimator.max_rows_per_unit is None:
         return
-    of = type(estimator).__name__
+    of = f"{type(estimator).__name__}{got}"
     remedy = (
         "Fit a linear or an additive model, which protects persons; or give each person one row."
     )
