@@ -209,7 +209,7 @@ def test_sensitive_features_of_a_person_move_a_sum_by_so_many_rows():
     assert person == pytest.approx(MOST * row, rel=1e-9)
 
 
-def test_what_is_told_apart_by_cell_stays_refused_and_the_rest_is_answered():
+def test_what_differs_by_cell_stays_refused_and_the_rest_is_answered():
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 12, 40)
     X, y, a = rng.normal(size=(40, 3)), rng.integers(0, 2, 40), rng.integers(0, 2, 40)
