@@ -78,7 +78,7 @@ WALK = (
         "LinearDescent.step",
         "the released gradient moves the model, the histogram the duals",
     ),
-    ("learning/lagrangian/companion.py", None, "the last release chooses what is handed out"),
+    ("learning/lagrangian/companion.py", None, "the last release chooses the final model"),
     (
         "estimators/descending.py",
         "DescentClassifier._conclude",

@@ -51,3 +51,21 @@ def test_modules_that_a_page_names_exist(page: str) -> None:
         for name in named
         if not any((base / name).exists() or (base / f"{name}.py").exists() for base in bases)
     ]
+
+
+def test_each_of_the_ten_tasks_names_rooms_files_and_a_test_that_exist() -> None:
+    """Files of the middle column lie in the rooms beside them; tests in the last one."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?!task|--)([^|]+) \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) == 10
+    for task, where, test in rows:
+        rooms = re.findall(r"`([\w/]+)`", where.replace("/`", "`"))
+        files = re.findall(r"`(\w+\.py)`", where)
+        homes = [ROOT / "src" / "fairveil" / room for room in rooms]
+        assert rooms, task
+        assert all(any((home / file).exists() for home in homes) for file in files), task
+        known = [home for home in homes if home.is_dir()]
+        assert len(known) == len(homes) or any(
+            (home / room).is_dir() for home in known for room in rooms
+        ), task
+        assert all((ROOT / name).exists() for name in re.findall(r"`(tests/[\w/.]+)`", test)), task
