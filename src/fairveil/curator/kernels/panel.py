@@ -93,6 +93,7 @@ def add_gradients(
     where that saves loads and stores. r is spoilt.
     """
     M = r.shape[1]
+    # (v + MAGIC) - MAGIC is v rounded to a whole number of units, ties to even.
     if indptr.shape[0] > 0:
         for t in range(rows):
             r_t = r[t]
@@ -124,6 +125,7 @@ def add_gradients(
                 to = out[1 + j]
                 for m in range(M):
                     to[m] += (a[m] * x + MAGIC) - MAGIC
+    # The coordinate of the intercept and of each code is 1: r is rounded once for all of them.
     intercept = out[0]
     q = codes.shape[0]
     for t in range(rows):

@@ -56,6 +56,7 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
     def rising(values: Array) -> tuple[Array, float]:
         values = np.maximum.accumulate(values[::-1])[::-1].copy()
         values[0] = start
+        # In a cell H = A - B e^e, so P(loss = l) = e^l (B before l - B after l).
         falls, widths = -np.diff(values), np.minimum(gaps[: len(values) - 1], 700.0)
         mass = np.zeros(len(values))
         mass[1:] = falls / -np.expm1(-widths)
@@ -170,6 +171,7 @@ class Parts:
 
 
 def _log_mean_exp(mass: Array, exponents: Array) -> float:
+    # Losses rise along the grid, so the largest exponent is at one of its ends.
     top = float(max(exponents[0], exponents[-1]))
     total = float(mass @ np.exp(exponents - top))
     return top + math.log(total) if total > 0 else top - 745.0
@@ -217,6 +219,7 @@ def _steepest(scale: float, step: float) -> float:
 
 def _tilt_for_delta(sketch: _Sketch, delta: float, scale: float, most: float) -> float:
     tilts = np.geomspace(1e-3 / scale, most, 61)
+    # log delta <= K(t) - t epsilon + gain(t), for every t > 0: the least epsilon that it permits.
     costs = [(sketch.cumulant(t) - math.log(delta) + _gain(t)) / t for t in tilts]
     return float(tilts[int(np.argmin(costs))])
 
@@ -270,6 +273,8 @@ def window_cells(parts: Parts, delta: float) -> int:
 def _window(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> tuple[int, int, float]:
     """First and last cell of the window, and the exponent that certifies its upper end."""
     here = sketch.cumulant(tilt)
+    # Chernoff under the tilted distribution: P(total > high) <= exp(K(tilt + u) - K(tilt) - u high),
+    # which is e^-TILTED_TAIL at the smallest `high` below; the lower end is the same the other way.
     turns = np.geomspace(1e-2, 1e2, 41) / scale
     above = [(sketch.cumulant(tilt + t) - here + TILTED_TAIL) / t for t in turns]
     below = [(sketch.cumulant(tilt - t) - here + TILTED_TAIL) / t for t in turns]
@@ -289,9 +294,12 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
     spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
     cumulant, uses = 0.0, 0
     for part, count in parts.parts:
+        # Mass times e^(tilt x loss - K): the tail that delta is about is then of size 1, and what
+        # the transform rounds is small beside it.
         exponents = tilt * part.losses
         one = _log_mean_exp(part.mass, exponents)
         weights = part.mass * np.exp(exponents - one)
+        # Sums go round a circle of `cells`; the window says which turn a cell belongs to.
         where = (part.low + np.arange(len(weights))) % cells
         spectrum *= rfft(np.bincount(where, weights=weights, minlength=cells)) ** count
         cumulant, uses = cumulant + count * one, uses + count
