@@ -258,6 +258,29 @@ def test_scores_are_functions_of_released_counts() -> None:
     )
 
 
+def test_an_error_is_scored_from_two_counts_and_its_least_gain_is_smaller() -> None:
+    """Right and wrong decisions: less noise than all pairs of classes have."""
+    for classes in (2, 4):
+        X = np.random.default_rng(0).normal(size=(4_000, 2))
+        y = np.digitize(X.sum(axis=1), np.linspace(-1, 1, classes - 1))
+        gains = {}
+        for scoring in ("error", lambda table: -float(table.sum() - np.trace(table.sum(axis=0)))):
+            clf = made(fv.RateConstrainedClassifier, **{**SHORT, "public_rows": 4_000})
+            found = fv.PrivateSearchCV(
+                clf, CLIPS, scoring=scoring, epsilon=4.0, way="auto", random_state=0
+            ).fit(X, y)
+            gains[scoring == "error"] = found.price_.least_gain
+            if scoring == "error":
+                assert found.price_.way == "all"
+                scores = found.cv_results_["mean_test_score"]
+                assert np.all((scores <= 0.0) & (scores >= -1.0))
+                truth = float(np.mean(found.predict(X) != y))
+                assert abs(-found.best_score_ - truth) < 0.15
+        assert gains[False] == pytest.approx(gains[True] * np.sqrt(classes * (classes - 1)))
+    scored = Scoring("error").of(np.array([[[30.0, 10.0]]]), None, None)
+    assert scored == pytest.approx(-0.25)
+
+
 def test_tables_schemas_and_distributions() -> None:
     from fairveil.facts import Boolean, Category, Number, Schema
 

@@ -33,7 +33,7 @@ from .search_candidates import Candidate
 from .search_price import SearchPrice
 from .search_scores import Counted, Scoring
 
-COUNTED = "decisions about the rows set aside, by group and label"
+COUNTED = "decisions about the rows set aside, by group and label, or right and wrong ones"
 
 
 REFIT = 1 << 21
@@ -146,10 +146,8 @@ class Fits:
         def read(ways: ReadOptions) -> Any:
             training = inputs.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
-            cells = (
-                math.prod(map(len, training.rows.layout.sensitive)) if self.scoring.by_group else 1
-            )
-            self.shape = (cells, len(training.classes), len(training.classes))
+            cells = math.prod(map(len, training.rows.layout.sensitive))
+            self.shape = self.scoring.shape(cells, len(training.classes))
             return training
 
         plan = one._search(read).plan

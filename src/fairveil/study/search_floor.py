@@ -49,7 +49,7 @@ def with_gain(
     their noise is multiplied."""
     if rows is None:
         return price
-    wrong = shape[0] * shape[1] * (shape[1] - 1)
+    wrong = math.prod(shape) - shape[0] * min(shape[1:])
     one = noise_of(price, move) * math.sqrt(wrong) / max(1.0, holdout * rows)
     return replace(price, least_gain=deviations(price.mean) * math.sqrt(2.0) * one)
 

@@ -71,6 +71,11 @@ class Scoring:
         """Whether counts are needed group by group: sums over groups would have more noise."""
         return self.kind != ERROR
 
+    def shape(self, cells: int, classes: int) -> tuple[int, int, int]:
+        """Of the counts that a score is found from: groups, labels, decisions. An error needs two
+        alone, right and wrong: fewer counts have less noise together."""
+        return (cells, classes, classes) if self.by_group else (1, 1, 2)
+
     def of(self, counts: Floats, cells: Cells, classes: Sequence[Hashable]) -> float:
         """The score of released counts."""
         table = np.maximum(counts, 0.0)
@@ -114,12 +119,11 @@ def counted(
 ) -> Counted:
     """The noisy histogram of a fitted model's decisions about the rows set aside."""
     people = decided_rows.read(model, *rows, schema, promise, seed, whose)
-    shape = (
-        people.cells.count if scoring.by_group else 1,
-        len(people.classes),
-        len(people.classes),
-    )
-    index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    shape = scoring.shape(people.cells.count, len(people.classes))
+    if scoring.by_group:
+        index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    else:
+        index = 1 - np.eye(len(people.classes), dtype=np.int64)[None]
     read = (
         {"features", "label", "sensitive"}
         if people.rows.layout.sensitive
@@ -130,7 +134,7 @@ def counted(
             lambda ids, labels, decisions: index[ids if scoring.by_group else 0, labels, decisions]
         )
         attached = curator.attach_codes(
-            codes, index.size, columns_read=read, title="decisions of a candidate"
+            codes, math.prod(shape), columns_read=read, title="decisions of a candidate"
         )
         question = CodeHistogram(attached)
         if price.noise_multiplier is None:
