@@ -35,6 +35,11 @@ LARGEST = 1 << 28
 DIGITS = 20
 """Characters of a whole number, its sign included: all that 64 bits hold."""
 SHOWN = 120
+MALFORMED = (
+    *(LookupError, TypeError, ValueError, ArithmeticError),
+    *(AttributeError, MemoryError, RecursionError),
+)
+"""What values of a stranger's document may raise where they are put together."""
 
 _STRING = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")

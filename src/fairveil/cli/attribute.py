@@ -11,7 +11,7 @@ import typer
 from . import fit_options as asking
 from . import options
 from .completing import out_of
-from .helping import DATA, OUTPUT, PRIVACY, add
+from .helping import DATA, OUTPUT, PRIVACY, add, group
 from .release_groups import Clusters
 from .true_rates import rates
 
@@ -252,13 +252,7 @@ def _private_key(key: Path | None, note: str | None) -> Any:
     return None if key is None else signing_keys.private_key(key, asked_passphrase)
 
 
-app = typer.Typer(
-    name="attribute",
-    help="For whoever holds the sensitive attribute of another's table.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("attribute", "For whoever holds the sensitive attribute of another's table.")
 add(
     app,
     release,

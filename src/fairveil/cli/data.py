@@ -9,16 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from .completing import DATASETS, out_of
-from .helping import add
+from .helping import add, group
 from .printing import print_json, print_table
 
-app = typer.Typer(
-    name="data",
-    help="Benchmark sets by name: found here, checked, never downloaded.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("data", "Benchmark sets by name: found here, checked, never downloaded.")
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Toml = Annotated[bool, typer.Option("--toml", help="print the schema as TOML")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .helping import add
+from .helping import add, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,7 @@ Config = Annotated[
         "--config", metavar="FILE", help="read the holder's configuration here", show_default=False
     ),
 ]
-app = typer.Typer(
-    name="door",
-    help="Tokens and runs of a door, whether it is being served or not.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("door", "Tokens and runs of a door, whether it is being served or not.")
 
 
 @contextmanager

@@ -98,6 +98,17 @@ class Panelled(TyperCommand):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
+def group(name: str, words: str) -> typer.Typer:
+    """Commands under one name; `words`: what they are for."""
+    return typer.Typer(
+        name=name,
+        help=words,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
 def add(
     app: typer.Typer,
     function: Callable[..., Any],

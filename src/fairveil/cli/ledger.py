@@ -10,7 +10,7 @@ import typer
 
 from . import options
 from .completing import FILTERS, PROTECTS, out_of
-from .helping import DATA, PRIVACY, add
+from .helping import DATA, PRIVACY, add, group
 from .ledger_import import bring_in
 from .ledger_words import (
     USUAL,
@@ -22,13 +22,7 @@ from .ledger_words import (
     said,
 )
 
-app = typer.Typer(
-    name="ledger",
-    help="Privacy budgets that many releases share, and their history.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("ledger", "Privacy budgets that many releases share, and their history.")
 
 Url = Annotated[
     str | None,

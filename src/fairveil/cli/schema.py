@@ -9,15 +9,9 @@ from typing import Annotated
 import typer
 
 from . import options
-from .helping import DATA, OUTPUT, add
+from .helping import DATA, OUTPUT, add, group
 
-app = typer.Typer(
-    name="schema",
-    help="Public facts of a table in a file: begin one, check one.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("schema", "Public facts of a table in a file: begin one, check one.")
 
 
 def init(

@@ -30,15 +30,7 @@ def draw_rows(rates: Sequence[Rate], measure: Measure, axes: Axes) -> list[Any]:
     drawn = []
     for at, rate in enumerate(rates):
         if rate.value is None:
-            axes.text(
-                0.01,
-                at,
-                "undefined",
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                color=QUIET,
-                fontsize="small",
-            )
+            _undefined(axes, at)
             continue
         look = looks(Style("circle", not rate.small, "", OWN_COLOURS[0], 2.0))
         if rate.low is not None and rate.high is not None:
@@ -65,15 +57,7 @@ def draw_constraints(figure: ConstraintsFigure, axes: Axes) -> list[Any]:
                 label=label,
             )
         if math.isnan(one.value):
-            axes.text(
-                0.01,
-                at,
-                "undefined",
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                color=QUIET,
-                fontsize="small",
-            )
+            _undefined(axes, at)
             continue
         for ends, width in (
             (one.ends(figure.confidence, sampled=True), 1.0),
@@ -143,6 +127,18 @@ def draw_course(figure: CourseFigure, axes: Axes) -> list[Any]:
     axes.set_title(figure.title, loc="left", fontsize="medium")
     legend(axes)
     return drawn
+
+
+def _undefined(axes: Axes, at: int) -> None:
+    axes.text(
+        0.01,
+        at,
+        "undefined",
+        transform=axes.get_yaxis_transform(),
+        va="center",
+        color=QUIET,
+        fontsize="small",
+    )
 
 
 def _in_rows(axes: Axes, labels: list[str], measure: Measure) -> None:

@@ -245,3 +245,28 @@ def _no_way_back(search: object) -> InputError:
     return InputError(
         complaint(expected=expected, of="checkpoint", got=type(search).__name__, remedy=remedy)
     )
+
+
+def run_to_the_end(
+    curator: Curator,
+    search: Any,
+    finish: Callable[[Any, Reason], R],
+    progress: Progress | None = None,
+    *,
+    watch: Callable[[Any], None] | None = None,
+) -> R:
+    """Run a search to its end with a curator that was made for its plan; the curator is closed
+    afterwards, in every case. `finish`: what is found in the last state."""
+    try:
+        state = search.init(curator)
+        while (reason := search.stop(state)) is None:
+            state = search.step(curator, state)
+            if watch is not None:
+                watch(state)
+            if progress is not None:
+                progress(state.round, search.rounds)
+        found = finish(state, reason)
+        curator.finish()
+    finally:
+        curator.close()
+    return found

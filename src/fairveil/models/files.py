@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .._json import Document, Node, shown
+from .._json import MALFORMED, Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, complaint
 from . import npz
 from .folders import LARGEST_TEXT, read_folder, write_folder
@@ -122,15 +122,7 @@ def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
         return _revive(content["model"], arrays, 0, module)
     except FairveilError:
         raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        MemoryError,
-        RecursionError,
-    ) as error:
+    except MALFORMED as error:
         found = contradiction(error)
     raise _broken("a complete description of a model", found)
 

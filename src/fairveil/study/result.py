@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any
 
-from .._json import Document, Node
+from .._json import MALFORMED, Document, Node
 from ..errors import FairveilError
 from ..figures import Point, Series
 from ..privacy.statement.statement import PrivacyStatement
@@ -117,14 +117,7 @@ def from_json(text: str) -> Frontier:
         table = [_plain(line) for line in found.table()]
     except FairveilError:
         raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except MALFORMED as error:
         table, wrong = None, type(error).__name__
     if table is None:
         content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")

@@ -72,6 +72,10 @@ class Block:
         )
         return sum(array.nbytes for array in arrays)
 
+    def arrays(self, offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], ...]:
+        """What compiled loops read of the rows' features, in the order in which they take it."""
+        return self.numbers, self.indptr, self.indices, self.codes, offsets
+
     def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
         """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
         kept = self._cells.get(cells)
@@ -100,7 +104,7 @@ class Block:
         """What passes of descent over all rows read of features, and |row|^2 where it is known."""
         one_hot = self.repeats.coded
         if one_hot is None:
-            return (self.numbers, self.indptr, self.indices, self.codes, offsets), EMPTY_FLOAT
+            return self.arrays(offsets), EMPTY_FLOAT
         fixed = (one_hot.numbers, EMPTY_INT, EMPTY_INT, one_hot.codes, one_hot.offsets)
         return fixed, one_hot.sizes
 

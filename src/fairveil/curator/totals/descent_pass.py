@@ -129,14 +129,7 @@ class Descent:
         return self.outputs == 1 and self.models >= PANEL_FROM
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
-        fixed = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
-            block.labels,
-        )
+        fixed = (*block.arrays(rows.offsets), block.labels)
         return (*fixed, block.cells(self.cells), block.weights)
 
     def _one_by_one(

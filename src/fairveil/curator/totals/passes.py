@@ -266,15 +266,15 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
     shape = question.shape(layout)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
+        head = (
+            *block.arrays(rows.offsets),
             block.labels,
+            block.cells(question.cells),
+            block.weights,
+            a,
+            b,
+            longest,
         )
-        head = (*head, block.cells(question.cells), block.weights, a, b, longest)
         if isinstance(question, GramMatrices):
             out = np.zeros(shape, np.int64)
             kernels_moments.grams(*head, question.with_target, clip, unit, out)
@@ -300,15 +300,12 @@ def _score_bins(question: ScoreHistogram, scale: Scale, rows: Rows) -> Job:
     edges, unit = np.array(question.edges), math.ldexp(1.0, scale.exponent)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
+        head = (
+            *block.arrays(rows.offsets),
             block.labels,
+            block.cells(question.cells),
+            block.weights,
         )
-        head = (*head, block.cells(question.cells), block.weights)
         out = np.zeros(
             (question.models, cell_count(question.cells) * labels, 1 + len(edges)), np.int64
         )
@@ -350,15 +347,12 @@ def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
     count = cell_count(question.cells)
 
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head: tuple[Any, ...] = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
+        head = (
+            *block.arrays(rows.offsets),
             block.labels,
+            block.cells(question.cells),
+            block.weights,
         )
-        head = (*head, block.cells(question.cells), block.weights)
         out = np.zeros((model.models, count), np.int64)
         if coef is not None:
             for lo in range(0, model.models, PANEL_MODELS):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -98,15 +97,14 @@ class PersonPass:
             block = given.gathered if isinstance(given, Drawn) else given
             start, stop = whole(block.persons, a), whole(block.persons, b)
             out = np.zeros((self._models, self._outputs, self._width), np.int64)
-            head: tuple[Any, ...] = (
-                block.numbers,
-                block.indptr,
-                block.indices,
-                block.codes,
-                rows.offsets,
+            head = (
+                *block.arrays(rows.offsets),
                 block.labels,
+                block.cells(cells),
+                block.weights,
+                block.persons,
+                block.reach,
             )
-            head = (*head, block.cells(cells), block.weights, block.persons, block.reach)
             for m in range(self._models if stop > start else 0):
                 c, w = (
                     _NOTHING if costs is None else costs[m],

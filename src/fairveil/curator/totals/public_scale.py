@@ -225,7 +225,7 @@ def _predict(
         np.empty(block.rows),
     )
     coef = np.ascontiguousarray(coef)
-    parts = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
+    parts = block.arrays(rows.offsets)
     kernels.predict(*parts, coef, sharpness, z, p, s2)
     return z, p, s2
 
@@ -240,7 +240,7 @@ def _along(question: FeatureSums, block: Block, rows: Rows) -> Floats:
     from ..kernels import moments as kernels_moments
 
     out, longest = np.empty(block.rows), 1 + rows.layout.numbers + len(rows.layout.code_sizes)
-    head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
+    head = block.arrays(rows.offsets)
     kernels_moments.basis_sizes(*head, longest, np.ascontiguousarray(question.basis.T), out)
     return out
 
@@ -285,14 +285,7 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
         spans[:, 2] = ROUNDING * spans[:, 0]
     found = np.zeros((question.models, 3))
     for block in rows.blocks():
-        head: tuple[Any, ...] = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
-            block.labels,
-        )
+        head = (*block.arrays(rows.offsets), block.labels)
         for m in range(question.models):
             by_cell = (parts[m] if len(parts) else parts, spans[m])
             loss = (
@@ -362,14 +355,7 @@ def longest_row(rows: Rows) -> float:
         return rows.largest_row
     largest = 0.0
     for block in rows.blocks():
-        head = (
-            block.numbers,
-            block.indptr,
-            block.indices,
-            block.codes,
-            rows.offsets,
-            block.weights,
-        )
+        head = (*block.arrays(rows.offsets), block.weights)
         largest = max(largest, float(kernels_public.largest_row(*head, 0, block.rows)))
     rows.largest_row = largest
     return largest

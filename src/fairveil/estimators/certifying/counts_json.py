@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..._json import Document
+from ..._json import MALFORMED, Document
 from ...errors import FairveilError, InputError, complaint
 from ...facts import Cells
 from ...fairness import Notion
@@ -83,17 +83,7 @@ class CountsFile:
         except InputError:
             raise
         # A stranger's file may be wrong in any way; each is a malformed one and never a traceback.
-        except (
-            FairveilError,
-            TypeError,
-            ValueError,
-            KeyError,
-            AttributeError,
-            ArithmeticError,
-            IndexError,
-            RecursionError,
-            MemoryError,
-        ) as error:
+        except (FairveilError, *MALFORMED) as error:
             raise self.malformed(
                 str(error) if isinstance(error, FairveilError) else type(error).__name__
             ) from None

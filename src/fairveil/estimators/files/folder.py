@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..._json import Node, shown
+from ..._json import MALFORMED, Node, shown
 from ...errors import ChecksumError, FairveilError, InputError, complaint
 from ...estimators.oracle_game import OracleGameClassifier
 from ...models import Model
@@ -274,15 +274,7 @@ def from_files(files: Mapping[str, bytes], given: object, module: object, depth:
         return revived
     except FairveilError:
         raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        MemoryError,
-        RecursionError,
-    ) as error:
+    except MALFORMED as error:
         found = model_files.contradiction(error)
     raise broken("a complete description of an estimator", found)
 

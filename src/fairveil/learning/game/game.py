@@ -39,7 +39,7 @@ from ...curator import Curator
 from ...fairness.systems import FixedCounts
 from .. import constants
 from ..comparison import Comparison, DecisionTable, Free, Limits
-from ..descent import Progress, Reason
+from ..descent import Progress, Reason, run_to_the_end
 from ..lagrangian import program
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.program import Choice
@@ -386,16 +386,8 @@ def play(
 ) -> Equilibrium:
     """Play a game to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""
-    try:
-        state = game.init(curator)
-        while (reason := game.stop(state)) is None:
-            state = game.step(curator, state)
-            if watch is not None:
-                watch(state)
-            if progress is not None:
-                progress(state.round, game.rounds)
-        result = game.finish(game.settle(curator, state), reason)
-        curator.finish()
-    finally:
-        curator.close()
-    return result
+
+    def finish(state: State, reason: Reason) -> Equilibrium:
+        return game.finish(game.settle(curator, state), reason)
+
+    return run_to_the_end(curator, game, finish, progress, watch=watch)

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -57,7 +58,7 @@ from ...curator.questions.cell_weights import reach
 from ...fairness.group_function import softened
 from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Progress, Reason
+from ..descent import Progress, Reason, run_to_the_end
 from ..gaussian import budget_of
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.noise import usual_clip
@@ -328,17 +329,7 @@ class LossDescent:
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
         """Descend, with a curator that was made for the plan; the curator is closed afterwards,
         in every case."""
-        try:
-            state = self.init(curator)
-            while (reason := self.stop(state)) is None:
-                state = self.step(curator, state)
-                if progress is not None:
-                    progress(state.round, self.rounds)
-            found = self.finish(curator, state, reason)
-            curator.finish()
-        finally:
-            curator.close()
-        return found
+        return run_to_the_end(curator, self, partial(self.finish, curator), progress)
 
 
 def plan_descent(

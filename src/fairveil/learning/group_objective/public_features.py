@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import nnls
@@ -38,7 +39,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Ask, Curator
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Progress, Reason
+from ..descent import Progress, Reason, run_to_the_end
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited
 from ..oracles.responses import PARTS, Responses, ResponseState
@@ -232,14 +233,4 @@ class PublicSearch:
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
         """Search, with a curator that was made for the plan; the curator is closed afterwards, come
         what may."""
-        try:
-            state = self.init(curator)
-            while (reason := self.stop(state)) is None:
-                state = self.step(curator, state)
-                if progress is not None:
-                    progress(state.round, self.rounds)
-            found = self.finish(curator, state, reason)
-            curator.finish()
-        finally:
-            curator.close()
-        return found
+        return run_to_the_end(curator, self, partial(self.finish, curator), progress)

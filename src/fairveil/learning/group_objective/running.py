@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...curator import Curator
-from ..descent import Progress
+from ..descent import Progress, Reason, run_to_the_end
 from .found import Found
 from .played import PlayedState
 
@@ -20,16 +20,5 @@ def run(
 ) -> Found:
     """Run a loop to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""
-    try:
-        state = search.init(curator)
-        while (reason := search.stop(state)) is None:
-            state = search.step(curator, state)
-            if watch is not None:
-                watch(state)
-            if progress is not None:
-                progress(state.round, search.rounds)
-        found: Found = search.finish(state, reason)
-        curator.finish()
-    finally:
-        curator.close()
-    return found
+    finish: Callable[[State, Reason], Found] = search.finish
+    return run_to_the_end(curator, search, finish, progress, watch=watch)

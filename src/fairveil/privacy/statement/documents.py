@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..._json import Document, shown
+from ..._json import MALFORMED, Document, shown
 from ...errors import FairveilError, StatementError, complaint
 from .. import events as event_tree
 from ..events import Composed, Event
@@ -106,16 +106,7 @@ def read(text: str, kind: type[Stated]) -> tuple[Stated, bool]:
         raise
     # A stranger's file may be wrong in any way; each is a malformed statement and never a
     # traceback.
-    except (
-        FairveilError,
-        TypeError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except (FairveilError, *MALFORMED) as error:
         # A refusal of ours says what is wrong; of the rest the kind is enough.
         found = (
             str(error)
