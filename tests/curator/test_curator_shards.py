@@ -308,7 +308,7 @@ def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path
 
 def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """2^33 by a smaller number: of a source without an end no more is read than shows it."""
-    from fairveil.curator.rows import rows as rows_module
+    from fairveil.curator.rows import refusals
 
     encoded = data.encode(table(60), SCHEMA)
     read: list[int] = []
@@ -321,7 +321,7 @@ def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.Mo
                 read.append(1)
                 yield from encoded.blocks()
 
-    monkeypatch.setattr(rows_module, "MOST_ROWS", 200)
+    monkeypatch.setattr(refusals, "MOST_ROWS", 200)
     with pytest.raises(InputError, match="at most 200 rows"):
         Rows(Endless(), in_memory=False)
     assert len(read) == 4

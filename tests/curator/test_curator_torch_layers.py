@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator.kernels.torch_gradient import Engine, Wanted, engine  # noqa: E402
-from fairveil.curator.kernels.torch_parts import Built, Looked, GradientPiece, Product, Scratch  # noqa: E402
+from fairveil.curator.kernels.torch_parts import Built, GradientPiece, Looked, Product, Scratch  # noqa: E402
 from fairveil.curator.quiet.calls import Troubles  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 

@@ -23,7 +23,7 @@ from fairveil.curator import (
     ScoreHistogram,
 )
 from fairveil.curator.questions.attached import Attached
-from fairveil.curator.rows import rows as rows_module
+from fairveil.curator.rows import refusals
 from fairveil.curator.totals import passes as totals_module
 from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
@@ -223,7 +223,7 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
 def test_many_rows_fit_the_integers():
     """2^33 rows of the largest contribution stay below 2^63, and a pass of blocks does not lose its
     place."""
-    assert rows_module.MOST_ROWS * 2**30 <= 2**63
+    assert refusals.MOST_ROWS * 2**30 <= 2**63
     rows = Rows.from_arrays(np.full((200_000, 1), 1e3), np.ones(200_000, int), classes=[0, 1])
     question = GradientSum(Linear(np.array([-50.0, -1.0])), 1.0)
     scale = question.scale(rows.layout, None)

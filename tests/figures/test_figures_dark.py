@@ -11,6 +11,7 @@ import pytest
 
 from fairveil.figures import (
     BudgetFigure,
+    BudgetPart,
     CourseFigure,
     Curve,
     CurvesFigure,
@@ -19,7 +20,6 @@ from fairveil.figures import (
     GapFigure,
     Measure,
     Moment,
-    BudgetPart,
     Point,
     Rate,
     RatePanels,

@@ -9,7 +9,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
 from fairveil.learning import LinearDescent, Settings, constants, descend
-from fairveil.learning.comparison import Comparison, Free, Limits, DecisionTable
+from fairveil.learning.comparison import Comparison, DecisionTable, Free, Limits
 from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource
 

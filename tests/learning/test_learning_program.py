@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairveil._verdicts import deviations
-from fairveil.learning.comparison import Comparison, Free, Limits, DecisionTable
+from fairveil.learning.comparison import Comparison, DecisionTable, Free, Limits
 from fairveil.learning.lagrangian import program
 from fairveil.learning.lagrangian.threshold import WORTH
 from fairveil.learning.likely import likely

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.figures import BudgetFigure, CourseFigure, Moment, BudgetPart, svg_budget, svg_course
+from fairveil.figures import BudgetFigure, BudgetPart, CourseFigure, Moment, svg_budget, svg_course
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger

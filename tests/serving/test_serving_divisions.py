@@ -18,7 +18,7 @@ from fairveil.data import Encoding
 from fairveil.errors import DoorError, FairveilError, InputError, Overspent, PrivacyError
 from fairveil.privacy.events import Gaussian
 from fairveil.serving import RemoteData
-from fairveil.serving.door.divisions import Divisions, DivisionPart
+from fairveil.serving.door.divisions import DivisionPart, Divisions
 from fairveil.serving.door.door import Door
 from fairveil.serving.wire.messages import packed
 

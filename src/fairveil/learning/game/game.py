@@ -387,7 +387,7 @@ def play(
     """Play a game to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""
 
-    def finish(state: State, reason: Reason) -> Equilibrium:
+    def finish(state: EquilibriumState, reason: Reason) -> Equilibrium:
         return game.finish(game.settle(curator, state), reason)
 
     return run_to_the_end(curator, game, finish, progress, watch=watch)

@@ -20,5 +20,5 @@ def run(
 ) -> Found:
     """Run a loop to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case."""
-    finish: Callable[[State, Reason], Found] = search.finish
+    finish: Callable[[PlayedState, Reason], Found] = search.finish
     return run_to_the_end(curator, search, finish, progress, watch=watch)
