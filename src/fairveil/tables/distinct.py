@@ -16,6 +16,7 @@ from .given import refuse_other_kinds
 from .raw import Listed, Raw, in_order, is_missing
 
 Codes = npt.NDArray[np.int32]
+ROWS_AT_ONCE = 1 << 16  # a knob of memory only
 MOST_VALUES = 1 << 16  # codes of sensitive columns are 16 bits wide
 
 
@@ -29,7 +30,7 @@ def distinct(raw: Raw, of: str) -> tuple[tuple[Hashable, ...], Codes]:
     values = raw.values
     refuse_other_kinds(values, of)
     if values.dtype.kind not in "biuf":
-        return _of_objects(values.tolist(), of)
+        return _of_runs(values, of)
     if values.dtype.kind == "f" and np.isnan(values).any():
         _refuse_missing(of)
     if values.dtype.kind == "f" and np.isinf(values).any():
@@ -55,6 +56,18 @@ def _of_listed(raw: Listed, of: str) -> tuple[tuple[Hashable, ...], Codes]:
     code_of = np.zeros(len(raw.values) + 1, np.int32)
     code_of[used] = places
     return values, code_of[raw.at]
+
+
+def _of_runs(values: npt.NDArray[Any], of: str) -> tuple[tuple[Hashable, ...], Codes]:
+    """Some rows at a time: as Python's values a column takes several times its own space."""
+    starts = range(0, max(1, len(values)), ROWS_AT_ONCE)
+    parts = [_of_objects(values[at : at + ROWS_AT_ONCE].tolist(), of) for at in starts]
+    if len(parts) == 1:
+        return parts[0]
+    found = _checked(in_order({value for part, _ in parts for value in part}), of)
+    code_of = {value: code for code, value in enumerate(found)}
+    places = [np.array([code_of[value] for value in part], np.int32) for part, _ in parts]
+    return found, np.concatenate([at[codes] for at, (_, codes) in zip(places, parts, strict=True)])
 
 
 def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes]:
