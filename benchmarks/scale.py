@@ -1,26 +1,33 @@
-"""Rows beyond memory: a pass over a coded store beside the same pass in memory and over Parquet, in
-rows of Adult's shape.
+"""Rows beyond memory: a pass over a coded store beside the same pass in memory and over Parquet.
 
     python benchmarks/scale.py --rows 1e6 1e7
+    python benchmarks/scale.py --rows 1e5 1e6 1e7 --kinds memory store parquet --plot scale.svg
     python benchmarks/scale.py --rows 1e8 --kinds store --folder /mnt/large
     python benchmarks/scale.py --rows 1e6 --fit
-    python benchmarks/scale.py --rows 1e7 --kinds store processes dask --workers 2
-    python benchmarks/scale.py --rows 1e7 --kinds store --threads 1 2 --repeats 3
-    python benchmarks/scale.py --rows 6.4e7 --machines 64
+    python benchmarks/scale.py --rows 1e5 --fit --kinds memory fairlearn opacus --limit 600
+    python benchmarks/scale.py --rows 4.9e7 --kinds processes dask --passes 30 --warm 5
+    python benchmarks/scale.py --rows 1e7 --kinds memory store --threads 1 2 --repeats 3
+    python benchmarks/scale.py --rows 3.2e7 --machines 64
+    python benchmarks/scale.py --rows 1e6 1e7 --encode
 
-6 numbers (float32), 7 categories of 102 columns in all, a label, two groups. A pass answers what a
-round of rate-constrained descent asks: the gradient with costs by group, and the histogram of
-decisions; numbers are scaled inside, as a fit scales them. Each kind runs in a process of its own,
-after one pass that is not timed (compilation, page cache). Shown are the fastest of the others, for
-other work on the machine only adds to a pass, their median, and the peak of private memory
-(`RssAnon`, without pages of mapped files), the workers' included. CPU time is that of all
-processes, a pass on the mean: other work on the machine hardly moves it. `opened` is what
-`data.open` gives of a Parquet file that is too large to hold; `parquet` streams. Kinds take turns,
-`--repeats` times, and ratios are of the fastest.
-`--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes.
-`--machines M`: M shards of one store are asked one after another, each by one thread, and a round
-on M machines is put together from the times: slowest shard, packing and unpacking as measured, and
-a network of .5 ms a message and 1 Gbit/s at the driver.
+Rows have Adult's shape: 6 numbers (float32), 7 categories of 102 columns in all, a label, two
+groups. A pass answers what a round of rate-constrained descent asks: the gradient with costs by
+group, and the histogram of decisions; numbers are scaled inside, as a fit scales them.
+
+Each kind runs in a process of its own, after passes that are not timed (`--warm`: compilation,
+page cache). Shown are the fastest of the others, for other work on the machine only adds to a
+pass, their median, and the peak of private memory (`RssAnon`, without pages of mapped files), the
+workers' included. CPU time is that of all processes, a pass on the mean: other work on the machine
+hardly moves it. An idle cluster ticks: that is shown beside it. `opened` is what `data.open`
+gives of a Parquet file that is too large to hold; `parquet` streams, and reads ahead. Kinds take
+turns, `--repeats` times, and ratios are of the fastest. Stores and files are made once for each
+number of rows.
+
+`--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes; the kinds
+`fairlearn` and `opacus` are fits of these libraries (scaling/rivals.py).
+`--plot FILE`: CPU time of a pass against rows, extrapolated to 1e9 (scaling/picture.py).
+`--machines M`: a round on M machines, from the times of M shards (scaling/machines.py).
+`--encode`: writing a coded store from Parquet, beside pyarrow that only reads it.
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import math
 import os
 import shutil
 import statistics
@@ -47,18 +55,17 @@ import numpy as np
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Ask, Curator, GradientSum, Linear, PredictionHistogram, Rows
-from fairveil.curator.rows.sharded import ShardedRows, Taking, Total
-from fairveil.curator.shards.shard import Shard, packed, unpacked
+from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data.encoded import BLOCK_ROWS
-from fairveil.data.pieces import pieces_of
 from fairveil.distributed import DaskRows, ProcessRows, local_cluster
 from fairveil.facts import Cells, RowBlock, RowLayout
+from scaling import machines, picture, rivals
 
 SIZES = (9, 16, 7, 15, 6, 5, 38)
 KINDS = ("memory", "store", "opened", "parquet", "processes", "dask")
-PASSES = 7
-# of the network that is supposed: seconds a message, bytes a second at the driver
-LATENCY, BANDWIDTH = 0.5e-3, 125e6
+IDLE = 3.0  # seconds
+RIVALS = tuple(rivals.FITS)
+NOTHING: dict[str, Any] = {"time": math.nan, "work": math.nan}
 SCHEMA = data.Schema(
     {f"n{j}": data.Number(-1, 1) for j in range(6)}
     | {f"c{j}": data.Category(tuple(range(size))) for j, size in enumerate(SIZES)}
@@ -99,106 +106,110 @@ def main() -> None:
     """A line a kind and number of rows."""
     asked = _options()
     if asked.one is not None:
-        threads = asked.threads[0]
+        print(json.dumps(_measured(asked)))
+        return
+    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in asked.kinds}
+    if asked.encode:
+        print("| rows | what | CPU, ns a row | x first | wall, ns a row | x first |")
+        print("|---|---|---|---|---|---|")
+    elif not asked.machines:
+        unit = "s" if asked.fit else "ns a row"
+        head = f"{'fit' if asked.fit else 'pass'}, wall {unit} | median | x first"
         print(
-            json.dumps(
-                _measured(
-                    asked.one,
-                    int(asked.rows[0]),
-                    Path(asked.folder),
-                    asked.fit,
-                    threads,
-                    asked.workers,
-                )
-            )
+            f"| rows | kind | threads | {head} | CPU, {unit} | x first "
+            "| private memory, GiB | on disk, B a row | made in, s |"
         )
-        return
-    if asked.machines:
-        _machines(int(asked.rows[0]), asked.machines, asked.folder)
-        return
-    what = "fit, s" if asked.fit else "pass, ns a row"
-    print(
-        f"| rows | kind | threads | {what} | median | x first | CPU, ns a row | x first | private "
-        f"memory, GiB "
-        "| on disk, B a row | made in, s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+        print("|---|---|---|---|---|---|---|---|---|---|---|")
     for rows in map(int, asked.rows):
-        ways = list(itertools.product(asked.kinds, asked.threads))
-        found: dict[Any, list[dict[str, float]]] = {way: [] for way in ways}
-        for _ in range(asked.repeats):
-            for kind, threads in ways:
-                found[kind, threads].append(_apart(asked, kind, threads, rows))
-        base, base_work = (min(one[name] for one in found[ways[0]]) for name in ("time", "work"))
+        folder = Path(tempfile.mkdtemp(dir=asked.folder))
+        try:
+            if asked.encode:
+                _encoding(rows, folder, asked.repeats)
+            elif asked.machines:
+                store = data.write_store(Made(rows), folder / "s")
+                machines.round_of(store, asked.machines, _asks(store.layout), rows)
+            else:
+                for kind, seconds in _lines(asked, rows, folder):
+                    found[kind].append((rows, seconds))
+        finally:
+            shutil.rmtree(folder)
+    if asked.plot:
+        picture.drawn(found, Path(asked.plot))
+
+
+def _lines(asked: Any, rows: int, folder: Path) -> Iterator[tuple[str, float]]:
+    """Print one number of rows; the processor seconds of each kind."""
+    ways = list(itertools.product(asked.kinds, asked.threads))
+    found: dict[Any, list[dict[str, Any]]] = {way: [] for way in ways}
+    for _ in range(asked.repeats):
         for kind, threads in ways:
-            runs = found[kind, threads]
-            best, median = (
-                min(one["time"] for one in runs),
-                statistics.median(one["median"] for one in runs),
-            )
-            work = min(one["work"] for one in runs)
-            peak, size, made = (
-                max(one[name] for one in runs) for name in ("peak", "bytes", "made")
-            )
-            print(
-                f"| {rows:.1e} | {kind} | {threads or 'all'} | {best:.1f} | {median:.1f} | "
-                f"{best / base:.2f} | {work:.1f} "
-                f"| {work / base_work:.2f} | {peak:.2f} "
-                f"| {size:.0f} | {made:.1f} |",
-                flush=True,
-            )
-
-
-def _apart(asked: Any, kind: str, threads: int | None, rows: int) -> dict[str, float]:
-    """One kind in a process of its own."""
-    folder = Path(tempfile.mkdtemp(dir=asked.folder))
-    try:
-        command = [
-            sys.executable,
-            __file__,
-            "--one",
-            kind,
-            "--rows",
-            str(rows),
-            "--folder",
-            str(folder),
-        ]
-        command += [
-            "--workers",
-            str(asked.workers),
-            "--threads",
-            str(threads or 0),
-            *(["--fit"] if asked.fit else []),
-        ]
-        found: dict[str, float] = json.loads(
-            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            found[kind, threads].append(_apart(asked, kind, threads, rows, folder))
+    base, base_work = (min(one[name] for one in found[ways[0]]) for name in ("time", "work"))
+    unit = 1.0 if asked.fit else 1e9 / rows
+    for kind, threads in ways:
+        runs = found[kind, threads]
+        if any("failed" in one for one in runs):
+            print(f"| {rows:.1e} | {kind} | {threads or 'all'} | {runs[0]['failed']} |" + " |" * 7)
+            continue
+        best, work = (min(one[name] for one in runs) for name in ("time", "work"))
+        median = statistics.median(one["median"] for one in runs)
+        peak, size, made = (max(one[name] for one in runs) for name in ("peak", "bytes", "made"))
+        print(
+            f"| {rows:.1e} | {kind}{runs[0]['told']} | {threads or 'all'} "
+            f"| {best * unit:.1f} | {median * unit:.1f} | {best / base:.2f} "
+            f"| {work * unit:.1f} | {work / base_work:.2f} "
+            f"| {peak:.2f} | {size:.0f} | {made:.1f} |",
+            flush=True,
         )
-        return found
-    finally:
-        shutil.rmtree(folder)
+        yield kind, work
 
 
-def _measured(
-    kind: str, rows: int, folder: Path, fit: bool, threads: int | None, workers: int
-) -> dict[str, float]:
-    start = time.perf_counter()
-    source, size = _source(kind, rows, folder, workers)
+def _apart(asked: Any, kind: str, threads: int | None, rows: int, folder: Path) -> dict[str, Any]:
+    """One kind in a process of its own."""
+    command = [sys.executable, __file__, "--one", kind, "--rows", str(rows)]
+    command += ["--folder", str(folder), "--threads", str(threads or 0)]
+    for name in ("workers", "passes", "warm"):
+        command += [f"--{name}", str(getattr(asked, name))]
+    command += ["--fit"] if asked.fit else []
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=asked.limit)
+    except subprocess.TimeoutExpired:
+        return NOTHING | {"failed": f"not finished in {asked.limit:.0f} s"}
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
+        return NOTHING | {"failed": f"died: {last[:80]}"}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _measured(asked: Any) -> dict[str, Any]:
+    kind, rows, folder = asked.one, int(asked.rows[0]), Path(asked.folder)
+    start, told = time.perf_counter(), ""
+    source, size = _source(kind, rows, folder, asked.workers)
     made = time.perf_counter() - start
     with _Watched() as watched:
-        if fit:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                clf = fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0)
-                start, before = time.perf_counter(), _cpu() - watched.work
-                clf.fit(source)
+        if asked.fit:
+            if kind not in RIVALS:
+                few = Made(1000)
+                _fitted(data.EncodedRows(few.encoding, tuple(few.blocks())))  # compiled
+            start, before = time.perf_counter(), _cpu() - watched.work
+            if kind in RIVALS:
+                told = f" ({rivals.FITS[kind](*source)})"
+            else:
+                _fitted(source)
             times = [time.perf_counter() - start]
         else:
             rows_held = _held(kind, source)  # workers live as long as these
-            passing = _passes(rows_held, threads or None)
-            next(passing)  # compiled, and in the page cache
+            passing = _passes(rows_held, asked.threads[0] or None, asked.warm + asked.passes)
+            for _ in range(asked.warm):
+                next(passing)  # compiled, and in the page cache
+            idle = _idling(watched) if kind == "dask" else 0.0
             before = _cpu() - watched.work
-            times = [one / rows * 1e9 for one in passing]
-        work = (_cpu() - watched.work - before) / len(times) / rows * 1e9
+            times = list(passing)
+        work = (_cpu() - watched.work - before) / len(times)
+    if not asked.fit and kind == "dask":
+        net = (work - idle * statistics.mean(times)) / rows * 1e9
+        told = f" ({idle * 1e3:.0f} ms CPU a second while idle; {net:.1f} ns a row without)"
     if hasattr(source, "close"):
         source.close()
     return {
@@ -208,7 +219,57 @@ def _measured(
         "peak": watched.peak / 2**30,
         "bytes": size / rows,
         "made": made,
+        "told": told,
     }
+
+
+def _idling(watched: _Watched) -> float:
+    """Processor seconds a second of workers, and of a cluster, that are asked nothing."""
+    before = _cpu() - watched.work
+    time.sleep(IDLE)
+    return max(0.0, (_cpu() - watched.work - before) / IDLE)
+
+
+def _fitted(source: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0).fit(source)
+
+
+def _encoding(rows: int, folder: Path, repeats: int) -> None:
+    """A coded store from Parquet, beside pyarrow that reads the file and gives nothing: in turn."""
+    from pyarrow import parquet
+
+    path, out = _parquet(rows, folder), folder / "encoded"
+
+    def read() -> None:
+        for _ in parquet.ParquetFile(path).iter_batches(BLOCK_ROWS):
+            pass
+
+    def streamed() -> None:
+        for _ in data.load_parquet(path, SCHEMA, precision="float32").blocks():
+            pass
+
+    def encoded() -> None:
+        data.encode(path, SCHEMA, out, precision="float32", overwrite=True)
+
+    ways = {"pyarrow alone": read, "checked and streamed": streamed, "encoded": encoded}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(1 + repeats):
+        for name, work in ways.items():
+            start, before = time.perf_counter(), time.process_time()
+            work()
+            found[name].append((time.process_time() - before, time.perf_counter() - start))
+    least = {
+        name: [min(column) for column in zip(*runs[1:], strict=True)]
+        for name, runs in found.items()
+    }
+    for name, (work, wall) in least.items():
+        base, base_wall = least["pyarrow alone"]
+        print(
+            f"| {rows:.1e} | {name} | {work / rows * 1e9:.0f} | {work / base:.2f} "
+            f"| {wall / rows * 1e9:.0f} | {wall / base_wall:.2f} |"
+        )
 
 
 def _held(kind: str, source: Any) -> Rows:
@@ -221,9 +282,11 @@ def _held(kind: str, source: Any) -> Rows:
 
 
 class _Watched:
-    """The most private memory of this process and those below it, looked at now and then: looking
-    takes time of its own, which `work` has, and would slow a cluster whose scheduler lives in this
-    process."""
+    """The most private memory of this process and those below it, looked at now and then.
+
+    Looking takes time of its own, which `work` has, and would slow a cluster whose scheduler lives
+    in this process.
+    """
 
     def __init__(self) -> None:
         self.peak, self.work, self._ended = 0, 0.0, threading.Event()
@@ -269,50 +332,6 @@ def _cpu() -> float:
     return found
 
 
-def _machines(rows: int, machines: int, folder: str | None) -> None:
-    """A round on many machines, put together from the times of its shards."""
-    place = Path(tempfile.mkdtemp(dir=folder))
-    try:
-        store = data.write_store(Made(rows), place / "s")
-        _, pieces = pieces_of(store, shards=machines)
-        taking = Taking(store.layout)
-        asks = [(ask.question, tuple(_scales(ask, store.layout))) for ask in _asks(store.layout)]
-        request = Total(tuple(asks))
-        slowest, sent, came, work = 0.0, 0, 0, 0.0
-        for piece in pieces:
-            shard = Shard(piece, threads=1)
-            shard.take(taking)
-            shard.answer(request)  # compiled, and in the page cache
-            times = []
-            for _ in range(3):
-                start = time.perf_counter()
-                found = shard.answer(request)
-                times.append(time.perf_counter() - start)
-            start = time.perf_counter()
-            message, answer = packed(request), packed(found)
-            unpacked(message)
-            unpacked(answer)
-            work += time.perf_counter() - start
-            slowest, sent, came = max(slowest, min(times)), sent + len(message), came + len(answer)
-    finally:
-        shutil.rmtree(place)
-    network = 2 * LATENCY + (sent + came) / BANDWIDTH
-    print(
-        "| machines | rows each | slowest shard, ms | packing, ms | network, ms | a round, ms | ns "
-        "a row and machine |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    for each in (rows // machines, 1e9 / machines):
-        shard_time = slowest * each / (rows // machines)
-        whole = shard_time + work + network
-        mark = "" if each == rows // machines else " (extrapolated)"
-        print(
-            f"| {machines} | {each:.2e}{mark} | {shard_time * 1e3:.1f} | {work * 1e3:.1f} | "
-            f"{network * 1e3:.1f} "
-            f"| {whole * 1e3:.1f} | {whole / each * 1e9:.1f} |"
-        )
-
-
 def _asks(layout: RowLayout) -> list[Ask]:
     """What a round of rate-constrained descent asks."""
     cells, model = (
@@ -325,35 +344,32 @@ def _asks(layout: RowLayout) -> list[Ask]:
     ]
 
 
-def _scales(ask: Ask, layout: RowLayout) -> Iterator[Any]:
-    yield ask.question.scale(layout, None)
-
-
-def _passes(rows: Rows, threads: int | None) -> Iterator[float]:
-    curator, asks = (
-        Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads),
-        _asks(rows.layout),
-    )
-    for _ in range(1 + PASSES):
+def _passes(rows: Rows, threads: int | None, count: int) -> Iterator[float]:
+    """Seconds."""
+    curator = Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads)
+    asks = _asks(rows.layout)
+    for _ in range(count):
         start = time.perf_counter()
         curator.answer(asks)
         yield time.perf_counter() - start
 
 
 def _source(kind: str, rows: int, folder: Path, workers: int) -> tuple[Any, float]:
+    """The rows, and what they take on the disk; a store or a file that is there is used again."""
     made = Made(rows)
     if kind in ("store", "processes", "dask"):
-        store = data.write_store(made, folder / "s")
+        there = (folder / "s").exists()
+        store = data.open_store(folder / "s") if there else data.write_store(made, folder / "s")
         if kind == "processes":
             return ProcessRows(store, workers=workers), store.nbytes
         if kind == "dask":
             return DaskRows(distributed_client(workers), store), store.nbytes
         return store, store.nbytes
+    if kind in RIVALS:
+        return rivals.matrix(made.blocks(), SIZES, rows), 0.0
     if kind == "memory":
-        held = data.EncodedRows(made.encoding, tuple(made.blocks()))
-        return held, 0.0
-    path = folder / "t.parquet"
-    _write_parquet(made, path)
+        return data.EncodedRows(made.encoding, tuple(made.blocks())), 0.0
+    path = _parquet(rows, folder)
     if kind == "opened":
         os.environ |= {"FAIRVEIL_MEMORY": "1", "FAIRVEIL_SPILL": str(folder)}
         with warnings.catch_warnings():
@@ -367,6 +383,13 @@ def distributed_client(workers: int) -> Any:
     import distributed
 
     return distributed.Client(local_cluster(workers))
+
+
+def _parquet(rows: int, folder: Path) -> Path:
+    path = folder / "t.parquet"
+    if not path.exists():
+        _write_parquet(Made(rows), path)
+    return path
 
 
 def _write_parquet(made: Made, path: Path) -> None:
@@ -400,17 +423,26 @@ def _options() -> Any:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6])
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument(
-        "--folder", default=None, help="where stores and files are made, and deleted"
-    )
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *RIVALS), default=list(KINDS))
+    parser.add_argument("--folder", help="where stores and files are made, and deleted")
     parser.add_argument("--fit", action="store_true")
-    parser.add_argument("--threads", type=int, nargs="+", default=[None], help="of a pass; 0: all")
+    threads = "of a pass; 0: all"
+    parser.add_argument("--threads", type=int, nargs="+", default=[None], help=threads)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--warm", type=int, default=1, help="passes before those that count")
     parser.add_argument("--workers", type=int, default=2, help="of the kinds processes and dask")
+    parser.add_argument("--limit", type=float, default=3600.0, help="seconds of one kind at most")
     parser.add_argument("--machines", type=int, default=0)
-    parser.add_argument("--one", choices=KINDS, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    parser.add_argument("--encode", action="store_true")
+    parser.add_argument("--plot", metavar="FILE")
+    parser.add_argument("--one", choices=(*KINDS, *RIVALS), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if set(asked.kinds) & set(RIVALS) and not asked.fit:
+        parser.error("fairlearn and opacus have no pass: add --fit")
+    if asked.fit and set(asked.kinds) & {"parquet"}:
+        asked.kinds = [kind for kind in asked.kinds if kind != "parquet"]  # a fit codes it: opened
+    return asked
 
 
 if __name__ == "__main__":
