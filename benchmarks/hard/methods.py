@@ -74,6 +74,22 @@ def additive(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) ->
     )
 
 
+def network(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+    """The descent, of a network with 16 hidden units, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(wanted.seed)
+    classes = len(train.layout.classes or ())
+    layers = (
+        torch.nn.Linear(train.layout.width, 16),
+        torch.nn.Linear(16, max(1, classes - (classes == 2))),
+    )
+    module = torch.nn.Sequential(layers[0], torch.nn.Tanh(), layers[1])
+    shared = _shared(wanted, train)
+    return _ours(fv.RateConstrainedClassifier(wanted.constraint, model=module, **shared), train)
+
+
 def additive_game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """The game, of additive rules."""
     return _ours(
@@ -219,6 +235,7 @@ METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
     "unconstrained": unconstrained,
     "descent": descent,
     "additive": additive,
+    "network": network,
     "game": game,
     "additive-game": additive_game,
     "group": group,

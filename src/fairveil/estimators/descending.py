@@ -236,18 +236,21 @@ class DescentClassifier(LinearClassifier):
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
         training, skeleton = intent.training, intent.search.planned.skeleton
-        found = handed(
-            outcome, training.classes, randomised=None if skeleton is not None else self.randomised
-        )
-        if skeleton is not None:
-            self._set_network(
-                modules.model_of(skeleton, outcome.weights, training), training.coding
-            )
-        elif len(found.lines) == 1:
-            self._set_model(_linear(found.lines[0], training), training.coding)
-        else:
-            models = [_linear(weights, training) for weights in found.lines]
+        planned = intent.search.planned
+        shape = (planned.outputs, 1 + training.rows.layout.width)
+        found = handed(outcome, training.classes, randomised=self.randomised, shape=shape)
+        models = [
+            _linear(weights, training)
+            if skeleton is None or weights.ndim == 2
+            else modules.model_of(skeleton, weights, training)
+            for weights in found.lines
+        ]
+        if len(models) > 1:
             self._set_mixture(MixtureModel(models, found.shares), training.coding)
+        elif isinstance(models[0], LinearModel):
+            self._set_model(models[0], training.coding)
+        else:
+            self._set_network(models[0], training.coding)
         self.baselines_ = found.report
         self._publish_shape(training, intent.cells)
         self.privacy_ = statement

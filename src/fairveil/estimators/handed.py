@@ -1,7 +1,7 @@
-"""What a linear fit returns: the model that it found, or what `learning.program` makes of it and
-of what costs nothing.
+"""What a fit returns: the model that it found, linear or a network, or what `learning.program`
+makes of it and of what costs nothing.
 
-Guarantees (tests/estimators/test_estimators_baselines.py):
+Guarantees (tests/estimators/test_estimators_baselines.py, test_estimators_network_mixtures.py):
 1. A model that is as good as its baselines, up to noise, and no worse than mixing, is returned
    itself.
 2. Another costs nothing more: it is made of what was released to compare the model.
@@ -33,8 +33,9 @@ from .reports.baselines import (
 
 @dataclass(frozen=True, eq=False)
 class Handed:
-    """Linear models and how often each decides; `outcome`: what was released of them together,
-    `report`: beside what else."""
+    """Weights of models and how often each decides: a linear one's (outputs, 1 + width), a
+    network's parameters in a row. `outcome`: what was released of them together, `report`: beside
+    what else."""
 
     outcome: Outcome
     lines: tuple[Floats, ...]
@@ -42,9 +43,15 @@ class Handed:
     report: BaselineReport | None
 
 
-def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | None) -> Handed:
+def handed(
+    outcome: Outcome,
+    classes: Sequence[Hashable],
+    *,
+    randomised: bool | None,
+    shape: tuple[int, ...] | None = None,
+) -> Handed:
     """The final model. `randomised`: whether it may be randomized; None: the model, whatever it
-    is."""
+    is. `shape`: of a linear model's weights, where the model that was found is none."""
     found = outcome.comparison
     alone = Handed(outcome, (outcome.weights,), (1.0,), of_comparison(found, classes))
     if randomised is None or found is None:
@@ -58,7 +65,7 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
     values, spread = (
         (outcome.values, outcome.spread) if limits is None else (limits.values, limits.spread)
     )
-    lines, shares = _parts(outcome, found, choice)
+    lines, shares = _parts(outcome, found, choice, shape or outcome.weights.shape)
     noise = outcome.weight_noise if lines[0] is outcome.weights else None
     told = replace(
         outcome,
@@ -77,14 +84,14 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
 
 
 def _parts(
-    outcome: Outcome, found: Comparison, choice: Choice
+    outcome: Outcome, found: Comparison, choice: Choice, shape: tuple[int, ...]
 ) -> tuple[tuple[Floats, ...], tuple[float, ...]]:
     """Weights of what has a share, and the shares."""
     parts = [(outcome.weights, choice.model)]
     if found.free is not None and found.free.weights is not None:
         parts.append((found.free.weights, choice.free))
     parts += [
-        (constant_weights(found, k, outcome.weights.shape), share)
+        (constant_weights(found, k, shape), share)
         for k, share in enumerate(choice.constants.tolist())
     ]
     kept = [(weights, share) for weights, share in parts if share > 0]

@@ -108,7 +108,7 @@ class RateConstrainedClassifier(DescentClassifier):
         it is resumed. Finished releases stay charged. A `Checkpoints` also says how often. None:
         nothing is kept.
     randomised : bool, default=True
-        Whether a linear fit may publish a mixture of models, which decides by drawing one of them
+        Whether the fit may publish a mixture of models, which decides by drawing one of them
         for each row. It returns a mixture, a constant or a model without constraints where
         released numbers say that this keeps the constraints better or errs less. `baselines_` says
         which; it costs no further privacy.

@@ -34,7 +34,9 @@ def as_rows(X: TableLike, model: object) -> Any:
     axes = axes_of(X)
     if model is None or axes < 3 or isinstance(X, RowSource):
         return X
-    shape = getattr(getattr(model, "skeleton", None), "input_shape", None)
+    parts = getattr(model, "models", (model,))
+    shapes = [getattr(getattr(part, "skeleton", None), "input_shape", None) for part in parts]
+    shape = next((shape for shape in shapes if shape is not None), None)
     array = np.asarray(X)
     if shape is None or array.shape[1:] != shape:
         remedy = "Pass rows of the shape of the fit, or (rows, numbers)."

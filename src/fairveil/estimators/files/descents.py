@@ -13,7 +13,8 @@ from .kind import broken, coding_of
 
 
 def descent_content(estimator: DescentClassifier) -> dict[str, Any]:
-    linear = isinstance(estimator.model_, LinearModel | MixtureModel)
+    parts = _parts_of(estimator.model_)
+    linear = all(isinstance(one, LinearModel) for one in parts)
     outcome = files_json.outcome_to_dict(estimator.outcome_, weights=linear)
     return {"coding": coding_json.to_dict(estimator.coding_), "outcome": outcome}
 
@@ -21,19 +22,22 @@ def descent_content(estimator: DescentClassifier) -> dict[str, Any]:
 def revive_descent(
     estimator: DescentClassifier, content: Node, model: Model | None, base: object
 ) -> None:
-    if isinstance(model, MixtureModel) and all(
-        isinstance(one, LinearModel) for one in model.models
-    ):
-        linear: Any = model.models
-        estimator._set_mixture(model, coding_of(content, linear))
-        estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
-        return
-    if isinstance(model, LinearModel):
-        estimator._set_model(model, coding_of(content, [model]))
-        estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
-        return
-    if model is None or model.kind != "network":
-        raise broken("a linear model or a network", type(model).__name__)
-    network: Any = model
-    estimator._set_network(network, coding_json.from_dict(content["coding"]))
-    estimator._set_outcome(files_json.outcome_from_dict(content["outcome"], network.parameters))
+    parts = _parts_of(model)
+    linear = [one for one in parts if isinstance(one, LinearModel)]
+    networks: list[Any] = [one for one in parts if getattr(one, "kind", None) == "network"]
+    if len(linear) + len(networks) < len(parts):
+        raise broken("linear models and networks", type(model).__name__)
+    coding = coding_of(content, linear)
+    weights = networks[0].parameters if networks else None  # what was found comes first
+    outcome = files_json.outcome_from_dict(content["outcome"], weights)
+    if isinstance(model, MixtureModel):
+        estimator._set_mixture(model, coding)
+    elif linear:
+        estimator._set_model(linear[0], coding)
+    else:
+        estimator._set_network(networks[0], coding)
+    estimator._set_outcome(outcome)
+
+
+def _parts_of(model: Any) -> tuple[Any, ...]:
+    return model.models if isinstance(model, MixtureModel) else (model,)
