@@ -38,7 +38,7 @@ from ..curator.questions.gradients import GradientSum
 from ..curator.rows.block import Block, Drawn
 from ..curator.rows.persons import starts_of
 from ..curator.rows.sampling import Poisson
-from ..curator.totals import passes, person_pass
+from ..curator.totals import person_pass
 
 HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = (
     "half the noise",
@@ -60,7 +60,7 @@ _open = 0
 
 
 def _in_place() -> tuple[Any, ...]:
-    of_persons = (person_pass.scale_of_gradient, passes.is_by_person)
+    of_persons = (person_pass.scale_of_gradient, person_pass.is_by_person)
     return (pricing.noise_scale, GradientSum.scale, Curator._chosen, *of_persons)
 
 
@@ -99,7 +99,10 @@ def _install(step: int) -> None:
         now: tuple[Any, ...] = (
             (_noise_scale, _scale, _chosen, _scale_of_persons, _is_by_person) if _open else _own
         )
-        pricing.noise_scale, person_pass.scale_of_gradient, passes.is_by_person = now[0], *now[3:]
+        pricing.noise_scale, person_pass.scale_of_gradient, person_pass.is_by_person = (
+            now[0],
+            *now[3:],
+        )
         GradientSum.scale, Curator._chosen = now[1:3]  # type: ignore[method-assign]
 
 

@@ -198,8 +198,8 @@ def _made(
             parameters["epsilon"],
         )
         facts = facts.without_unit() if told is None else _of_persons(facts, told)
-        said = tuple(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
-        asked = Promise(*said, None if told is None else told.unit)
+        own = {name: parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")}
+        asked = Promise(**own, unit=None if told is None else told.unit)
         if not asked.is_private:
             remedy = "Audit what is private: a finite epsilon."
             raise InputError(

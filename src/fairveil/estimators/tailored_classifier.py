@@ -48,8 +48,7 @@ from .tailored import TailoringReport
 
 
 class TailoredClassifier(LinearClassifier):
-    """Classifier, linear or a torch module, in which groups share a privacy budget and weigh the
-    same.
+    """Classifier, linear or a network, whose groups share a privacy budget and weigh the same.
 
     Minimizes the mean over groups of the group's mean log loss, subject to a bound on each if there
     is one; see docs/tailoring.md. A group with a larger share has less noise in its sums, and a

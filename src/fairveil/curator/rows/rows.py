@@ -304,10 +304,8 @@ class Rows:
         """All blocks, once."""
         if self._inside is not None and self._by_person is not None:
             for given in self.given.blocks():
-                block = persons.only(
-                    given, self._by_person[given.number], self._inside[given.number]
-                )
-                yield persons.in_one_group(block) if self.one_group else block
+                own = persons.only(given, self._by_person[given.number], self._inside[given.number])
+                yield persons.in_one_group(own) if self.one_group else own
             return
         if self._kept is not None:
             if self._require_same is not None:

@@ -20,7 +20,7 @@ from ..quiet.calls import Troubles, quietly
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import places
 from ..rows.rows import Rows
-from .person_pass import is_by_person
+from . import person_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class NetworkPass:
             for question, scale in zip(asked, self.scales, strict=True):
                 if isinstance(question, NetworkGradient):
                     wanted = _wanted(question, scale, whole, index, self.scratch)
-                    if is_by_person(question, rows):
+                    if person_pass.is_by_person(question, rows):
                         most = wanted.clip * (rows.max_sample_weight if rows.weighted else 1.0)
                         wanted = replace(wanted, persons=whole.persons[index], most=most)
                     if isinstance(outer, Weighed):

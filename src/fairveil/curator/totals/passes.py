@@ -30,9 +30,10 @@ from ..rows.cell_order import by_cell, ordered
 from ..rows.rows import Rows
 from ..rows.sharded import ShardedRows, refuse
 from ..rows.threads import WORTH_A_THREAD, in_pieces
+from . import person_pass
 from .descent_pass import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .network_pass import NetworkPass
-from .person_pass import PersonPass, is_by_person
+from .person_pass import PersonPass
 
 Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
@@ -62,7 +63,7 @@ class Passes:
             asked = [(inner_of(asks[i][0]), asks[i][1]) for i in at]
             if _is_network(asked[0][0]):
                 self._descents[at] = NetworkPass.of(asked, rows)
-            elif is_by_person(asked[0][0], rows):
+            elif person_pass.is_by_person(asked[0][0], rows):
                 self._descents[at] = PersonPass(asked[0], rows)
             elif _descends(asked[0][0]):
                 self._descents[at] = Descent.of(asked, rows)
