@@ -5,12 +5,12 @@ rows, at equal guarantees.
     python benchmarks/persons.py --sets panel --people 20000 --seeds 3
 
 Every line of one epsilon and set has the same guarantee: (epsilon, delta) for a person with all of
-their rows, add-remove.
+their rows, add-remove, or replace-one with `--neighbours replace-one`.
 
 - persons: `unit=`, at most `cap` rows of each.
 - rows, epsilon / cap: `cap` rows of each are drawn, and a fit protects rows at epsilon / cap and
   delta (e^(epsilon / cap) - 1) / (e^epsilon - 1), which any mechanism turns into (epsilon, delta)
-  for `cap` rows.
+  for `cap` rows. Under replace-one `cap` rows may go and as many come: it divides by twice the cap.
 - rows, mu / cap: the same by the curve of Gaussian releases, whose mu grows by the factor `cap`:
   all that group privacy gives.
 
@@ -52,6 +52,9 @@ def main() -> None:
     options.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--people", type=int, default=2000)
+    options.add_argument(
+        "--neighbours", default="add-remove", choices=("add-remove", "replace-one")
+    )
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA"))
     asked = options.parse_args()
     warnings.simplefilter("ignore")
@@ -75,26 +78,30 @@ def main() -> None:
         for level in asked.epsilon:
             for cap in caps:
                 told = schema.with_unit(unit, cap)
-                found = [_ours(one, told, level, DELTA, k) for k, one in enumerate(splits)]
+                found = [
+                    _ours(one, told, level, DELTA, k, asked.neighbours)
+                    for k, one in enumerate(splits)
+                ]
                 _line(name, level, "persons", cap, found)
             for cap in caps:
                 drawn = [
                     (some(train, unit, cap, k), test) for k, (train, test) in enumerate(splits)
                 ]
-                small = DELTA * math.expm1(level / cap) / math.expm1(level)
+                apart = cap if asked.neighbours == "add-remove" else 2 * cap
+                small = DELTA * math.expm1(level / apart) / math.expm1(level)
                 for how, at, delta in (
-                    ("epsilon", level / cap, small),
-                    ("mu", by_mu(level, cap), DELTA),
+                    ("epsilon", level / apart, small),
+                    ("mu", by_mu(level, apart), DELTA),
                 ):
                     if cap > 1:
                         found = [_ours(one, schema, at, delta, k) for k, one in enumerate(drawn)]
                         _line(name, level, f"rows, {how} / cap", cap, found)
 
 
-def by_mu(level: float, cap: int) -> float:
-    """The epsilon of rows whose Gaussian releases are (level, DELTA) for `cap` of them."""
+def by_mu(level: float, apart: int) -> float:
+    """The epsilon of rows whose Gaussian releases are (level, DELTA) for so many of them."""
     multiplier = full_batch(Promise(level, DELTA), 1)
-    return epsilon(Gaussian(multiplier * cap), DELTA, "add-remove")
+    return epsilon(Gaussian(multiplier * apart), DELTA, "add-remove")
 
 
 def parkinsons(folder: str | None) -> tuple[Table, Schema, str, tuple[int, ...]]:
@@ -153,14 +160,25 @@ def some(table: Table, unit: str, cap: int, seed: int) -> Table:
 
 
 def _ours(
-    one: tuple[Table, Table], schema: Schema, level: float, delta: float, seed: int
+    one: tuple[Table, Table],
+    schema: Schema,
+    level: float,
+    delta: float,
+    seed: int,
+    neighbours: str | None = None,
 ) -> tuple[float, float, float]:
     train, test = one
     y, truth = train[str(schema.target)], test[str(schema.target)]
     out = []
     for bound in (None, BOUND):
         clf = fv.RateConstrainedClassifier(
-            bound, epsilon=level, delta=delta, schema=schema, random_state=seed, randomised=False
+            bound,
+            epsilon=level,
+            delta=delta,
+            neighbours=neighbours,
+            schema=schema,
+            random_state=seed,
+            randomised=False,
         )
         clf.fit(train, y, sensitive_features=list(schema.sensitive))
         prediction = clf.predict(test)
