@@ -70,7 +70,8 @@ def worst(outcome: RegressionOutcome, data: Any) -> float:
 @pytest.mark.parametrize("promise", [RECORDS, GROUPS], ids=["records", "groups"])
 def test_groups_that_noise_hides_are_not_followed(promise: Promise) -> None:
     """The largest group's loss was 1.5 to 2.1 times that of least squares: every group's was
-    larger."""
+    larger. Then 1.0 to 1.4 times, where records are protected: matrices of six groups were added up
+    for everybody's, with six times the noise."""
     ratios = []
     for seed in range(5):
         data = alike(seed=seed)
@@ -78,8 +79,8 @@ def test_groups_that_noise_hides_are_not_followed(promise: Promise) -> None:
         ratios.append(
             worst(fitted(data, promise, objectives.LargestGroupLoss(), seed)[0], data) / free
         )
-    assert float(np.median(ratios)) < 1.1
-    assert float(np.mean(ratios)) < 1.2
+    assert float(np.mean(ratios)) < 1.02
+    assert max(ratios) < 1.06
 
 
 @pytest.mark.parametrize("promise", [RECORDS, GROUPS], ids=["records", "groups"])
@@ -174,6 +175,26 @@ def test_with_public_totals_least_squares_of_everybody_has_no_noise() -> None:
     wanted = np.linalg.lstsq(np.column_stack([np.ones(len(y)), X]), y, rcond=None)[0]
     assert c == pytest.approx(wanted, abs=1e-6)
     assert data[0] is X
+
+
+def test_a_matrix_of_everybody_that_is_released_takes_noise_from_the_groups() -> None:
+    """2,000 draws: deviations within 8 %, means within 5 errors (false alarms below 1e-5), of
+    everybody's matrix, and of the groups'."""
+    rng, true, s, w = np.random.default_rng(3), np.diag([90.0, 40.0, 60.0]), 3.0, 2.0
+    seen, of_groups, of_all = [], 0.0, 0.0
+    for _ in range(2000):
+        drawn = rng.standard_normal((3, 3, 3))
+        drawn = (drawn + np.swapaxes(drawn, -1, -2)) / 2.0
+        pair, total = true + s * drawn[:2], 2.0 * true + w * drawn[2]
+        found = GroupQuadratics.of(pair, noise=s, cells=cells_of(2), total=total, total_noise=w)
+        whole = found.of_everybody(raised=False)
+        of_groups, of_all = float(found.noise[0]), float(whole.noise[0])
+        sizes = found.rows / found.unit, whole.rows / whole.unit
+        seen.append((found.released[0, 2, 2] * sizes[0], whole.released[0, 2, 2] * sizes[1]))
+    assert of_groups == pytest.approx(math.sqrt(s**2 - s**4 / (2 * s**2 + w**2)))
+    assert of_all == pytest.approx((w**-2 + 0.5 * s**-2) ** -0.5)
+    assert np.std(seen, axis=0) == pytest.approx([of_groups, of_all], rel=0.08)
+    assert np.mean(seen, axis=0) == pytest.approx([60.0, 120.0], abs=0.35)
 
 
 def test_where_noise_is_small_long_rows_count_in_full() -> None:

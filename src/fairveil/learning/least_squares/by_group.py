@@ -12,6 +12,9 @@ Where only sensitive features are protected, moments and the matrix of all rows 
 and what clipping takes away, which is public in total, is given back to the groups by their
 shares. A regression that tells no groups apart then costs nothing and is exact.
 
+Where records are protected, the sum of K groups' matrices has K times the noise of one of everybody.
+That is released, too: the answer falls back on it where noise hides the groups (`steadied`).
+
 Guarantees (tests/learning/test_learning_group_regression.py):
 1. The log is the plan: the same releases, whatever the number of oracle calls.
 2. The coefficients depend on the rows through the curator's answers alone.
@@ -49,6 +52,7 @@ direction, longer rows count in full, up to `LONGEST` usual lengths. Noise grows
 the clip, and losses of clipped rows are not the rows'."""
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
 MOMENTS_SHARE = 0.05  # of the squared budget
+WHOLE_SHARE = 0.3  # of the rest, where records are protected, for one matrix of everybody
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +133,7 @@ class GroupRegression:
     rounds: int = ROUNDS
     moments_multiplier: float = 0.0
     multiplier: float = 0.0
+    whole_multiplier: float = 0.0
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +146,7 @@ class GroupRegression:
     def asked_in_turn(self) -> list[list[Ask]]:
         """The joint releases in their order."""
         asks = [self._moments()] if self.scales else []
-        return [*asks, [Ask(self._question(self._clip), self.multiplier)]]
+        return [*asks, self._asks(self._clip, None)]
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, in every case."""
@@ -188,10 +193,13 @@ class GroupRegression:
             clip = (
                 None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
             )
-            answer = self._joined(curator.answer(self._asks(clip, tailored), purpose=purpose))
-            return GroupQuadratics.of(
-                answer, noise=self._noise(clip or self._clip, tailored), **facts
-            )
+            asks = self._asks(clip, tailored)
+            answers = list(curator.answer(asks, purpose=purpose))
+            if self.whole_multiplier and tailored is None:
+                noise = self.whole_multiplier * task.move(asks[-1].question) * OUTWARDS
+                facts |= {"total": self._target_last(answers.pop()[0]), "total_noise": noise}
+            of_groups = self._noise(clip or self._clip, tailored)
+            return GroupQuadratics.of(self._joined(answers), noise=of_groups, **facts)
         ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
         mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
         clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(
@@ -204,11 +212,13 @@ class GroupRegression:
         return GroupQuadratics.of(self._joined(answers), noise=self._noise(clip, tailored), **facts)
 
     def _asks(self, clip: float | None, tailored: Floats | None) -> list[Ask]:
-        """The groups' matrices: with a multiplier for each of them one question a sensitive column,
-        whose groups are apart."""
+        """The groups' matrices, and everybody's where it is released; with a multiplier for each of
+        them one question a sensitive column, whose groups are apart."""
         cells = self.task.cells
         if tailored is None or cells is None:
-            return [Ask(self._question(clip), self.multiplier)]
+            asks = [Ask(self._question(clip), self.multiplier)]
+            asks.append(Ask(self._question(clip, apart=False), self.whole_multiplier))
+            return asks if self.whole_multiplier else asks[:1]
         return by_column(cells, lambda one: GramMatrices(one, clip), tailored)
 
     def _joined(self, answers: Sequence[Floats]) -> Floats:
@@ -369,12 +379,18 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
         return GroupRegression(task, **options)
     budget_of(task.promise, "pass delta=1e-6, or method='exponential'")
     share = MOMENTS_SHARE if options.get("scales") and not task.sees_features else 0.0
+    several = task.cells is not None and task.cells.count > 1 and not task.sees_features
+    whole = WHOLE_SHARE if several else 0.0
 
     def at(z: float) -> GroupRegression:
-        # two of them: the number of rows, and the moments
-        of_moments = z * math.sqrt(2.0 / share) if share else 0.0
+        of_matrices = z / math.sqrt(1.0 - share)
         return GroupRegression(
-            task, **options, moments_multiplier=of_moments, multiplier=z / math.sqrt(1.0 - share)
+            task,
+            **options,
+            # two of them: the number of rows, and the moments
+            moments_multiplier=z * math.sqrt(2.0 / share) if share else 0.0,
+            multiplier=of_matrices / math.sqrt(1.0 - whole),
+            whole_multiplier=of_matrices / math.sqrt(whole) if whole else 0.0,
         )
 
     def event(z: float) -> Event:

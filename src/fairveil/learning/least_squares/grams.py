@@ -13,9 +13,10 @@ gradient descent for every weighted sum of losses; here the least value of w.l(c
 for any w, and is solved exactly (`ball`).
 
 What is released is made usable, by public and released numbers alone:
-- where only sensitive features are protected the total over groups is public: what is missing to it
-  is shared in proportion to the variances of the groups' noise, which leaves of each v the v - v^2
-  / sum v that least squares can not take away;
+- where only sensitive features are protected the total over groups is public, else one with noise
+  of variance w is released: what is missing to it is shared in proportion to the variances of the
+  groups' noise, which leaves of each v the v - v^2 / (w + sum v) that least squares can not take
+  away (w = 0: public);
 - each matrix is put onto the nearest positive semi-definite one: losses are then convex in c, and
   not negative. Losses that are reported are those of the matrix as it was released;
 - a group counts at least two deviations of its noise;
@@ -55,6 +56,7 @@ class Released:
     noise: Floats
     cells: Cells | None
     total: Floats | None
+    total_noise: float
     lost: Floats | None
     ridge: float | None
 
@@ -88,30 +90,30 @@ class GroupQuadratics:
         noise: float | Floats,
         cells: Cells | None,
         total: Floats | None = None,
+        total_noise: float = 0.0,
         lost: Floats | None = None,
         unit: float = 0.25,
         radius: float = math.inf,
         ridge: float | None = None,
     ) -> GroupQuadratics:
         """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry, one for
-        all or one a cell; `total`: exact, where it is public; `lost`: what clipping rows took
-        from it; `unit`: u; `ridge`: s, None: by the noise."""
+        all or one a cell; `total`: of all rows, where it is public or was released with
+        `total_noise`; `lost`: what clipping rows took from a public one; `unit`: u; `ridge`: s,
+        None: by the noise."""
         answer = np.array(answer, np.float64)
         noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
-        raw = Released(answer.copy(), noise.copy(), cells, total, lost, ridge)
+        raw = Released(answer.copy(), noise.copy(), cells, total, total_noise, lost, ridge)
         for column in columns_of(cells or NO_GROUPS) if total is not None else ():
-            answer[column], noise[column] = _onto_total(
-                answer[column], noise[column], np.asarray(total)
-            )
+            known = np.asarray(total), total_noise
+            answer[column], noise[column] = _onto_total(answer[column], noise[column], *known)
         least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
         counts = np.maximum(answer[:, 0, 0], least)
         for column in columns_of(cells or NO_GROUPS) if lost is not None else ():
             answer[column] += (counts[column] / counts[column].sum())[
                 :, np.newaxis, np.newaxis
             ] * lost
-        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * float(
-            np.linalg.norm(noise)
-        )
+        counted = float(answer[:, 0, 0].sum()) > CERTAIN * float(np.linalg.norm(noise))
+        has_rows = counted or (total is not None and not total_noise)
         counts = np.maximum(answer[:, 0, 0], least)
         n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
         raises = (
@@ -156,36 +158,60 @@ class GroupQuadratics:
         raw = self._known
         z = _symmetric(rng, raw.answer.shape) * raw.noise[:, np.newaxis, np.newaxis]
         ways = ((part, math.hypot(1.0, part)), (-1.0 / part, math.hypot(1.0, 1.0 / part)))
+        totals = [raw.total] * 2
+        if raw.total_noise and raw.total is not None:
+            of_total = _symmetric(rng, raw.total.shape) * raw.total_noise
+            totals = [raw.total + by * of_total for by, _ in ways]
         first, second = (
-            self._again(raw.answer + by * z, raw.noise * more, raw.cells, raw.ridge)
-            for by, more in ways
+            self._again(
+                raw.answer + by * z,
+                raw.noise * more,
+                raw.cells,
+                raw.ridge,
+                total=total,
+                total_noise=raw.total_noise * more,
+            )
+            for (by, more), total in zip(ways, totals, strict=True)
         )
         return first, second
 
     def of_everybody(self, *, raised: bool) -> GroupQuadratics:
-        """All rows as one group, where totals are public: exact. `raised`: in directions in which
-        all rows together are spread less than one group's noise, as a group's are: losses of
-        coefficients that are long there are not known in any group."""
+        """All rows as one group, where totals are public, and exact, or released. `raised`: in
+        directions in which all rows together are spread less than one group's noise, as a group's
+        are: losses of coefficients that are long there are not known in any group. Released ones are
+        always raised, by as much as all groups together are."""
         raw = self._known
         assert raw.total is not None
-        size = (
-            RIDGE * float(raw.noise.max()) * math.sqrt(2.0 * raw.answer.shape[-1])
-            if raw.ridge is None
-            else raw.ridge
-        )
         whole = np.asarray(raw.total).reshape(1, *raw.answer.shape[1:])
-        return self._again(whole, np.zeros(1), None, size if raised else 0.0)
+        usual = RIDGE * math.sqrt(2.0 * raw.answer.shape[-1])
+        if not raw.total_noise:
+            size = usual * float(raw.noise.max()) if raw.ridge is None else raw.ridge
+            return self._again(whole, np.zeros(1), None, size if raised else 0.0, total=raw.total)
+        columns = columns_of(raw.cells or NO_GROUPS)
+        size = usual * float(raw.noise.sum()) / len(columns) if raw.ridge is None else raw.ridge
+        sums = np.array([whole[0], *(raw.answer[column].sum(axis=0) for column in columns)])
+        of_sums = [float((raw.noise[column] ** 2).sum()) for column in columns]
+        precision = 1.0 / np.array([raw.total_noise**2, *of_sums])
+        whole = np.average(sums, axis=0, weights=precision)[np.newaxis]
+        return self._again(whole, np.full(1, float(precision.sum()) ** -0.5), None, size)
 
     def _again(
-        self, answer: Floats, noise: Floats, cells: Cells | None, ridge: float | None
+        self,
+        answer: Floats,
+        noise: Floats,
+        cells: Cells | None,
+        ridge: float | None,
+        *,
+        total: Floats | None = None,
+        total_noise: float = 0.0,
     ) -> GroupQuadratics:
-        raw = self._known
         facts = {
             "unit": self.unit,
             "radius": self.radius,
             "ridge": ridge,
-            "total": raw.total,
-            "lost": raw.lost,
+            "total": total,
+            "total_noise": total_noise,
+            "lost": self._known.lost,
         }
         return GroupQuadratics.of(answer, noise=noise, cells=cells, **facts)  # type: ignore[arg-type]  # by their names
 
@@ -248,11 +274,14 @@ def _symmetric(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.asarray((drawn + np.swapaxes(drawn, -1, -2)) / 2.0)
 
 
-def _onto_total(answer: Floats, noise: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """The nearest matrices by the noise's distribution that add up to a public total, and what
-    noise is left in each."""
+def _onto_total(
+    answer: Floats, noise: Floats, total: Floats, total_noise: float
+) -> tuple[Floats, Floats]:
+    """The likeliest matrices beside their total, by the noise's distribution, and what noise is left
+    in each."""
     variance = noise**2
-    share = variance / variance.sum() if variance.any() else np.full(len(noise), 1.0 / len(noise))
+    sizes = np.full(len(noise), 1.0 / len(noise))
+    share = variance / (variance.sum() + total_noise**2) if variance.any() else sizes
     missing = total.reshape(answer.shape[1:]) - answer.sum(axis=0)
     return answer + share[:, np.newaxis, np.newaxis] * missing, noise * np.sqrt(
         np.maximum(1.0 - share, 0.0)

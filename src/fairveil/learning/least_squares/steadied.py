@@ -37,7 +37,7 @@ from .hull import Ended, Least
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 TIMES, PART = 12, 0.5
-BEYOND, WITHIN = 1.0, 1.0
+BEYOND, WITHIN = 2.0, 1.0
 SEED = 20210
 Finder = Callable[[GroupQuadratics], Least]
 
