@@ -147,3 +147,16 @@ def test_a_loop_returns_a_rule_without_constraints_where_its_own_is_worse(
     assert found.objective <= found.free.error + 3 * found.free.noise
     assert found.constant is not None
     assert found.objective < found.constant.error
+
+
+def test_a_mixture_of_steps_gives_way_where_noise_hides_all_or_the_free_rule_does() -> None:
+    """Rates of the free rule are as far apart as those that were found, or a little further."""
+    near, wide = posed_of(1), posed_of(1, "demographic_parity:0.9")
+    found, free = (
+        losses_of(near, np.array(rates))
+        for rates in ([[0.1, 0.8], [0.3, 0.9]], [[0.1, 0.8], [0.35, 0.9]])
+    )
+    for posed, noise, given_up in ((near, 2000.0, True), (near, 5.0, False), (wide, 60.0, True)):
+        pair = Stake(found, noise), [Stake(free, noise)]
+        assert shares_of(posed, *pair)[0] == 1.0
+        assert (shares_of(posed, *pair, of_steps=True)[0] == 0.0) == given_up

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairveil.learning.likely import likely
+from fairveil.learning.likely import likely, unheard
 
 
 def test_guarantee_1_exact_numbers_stay_and_others_move_towards_a_centre() -> None:
@@ -41,3 +41,10 @@ def test_guarantee_3_the_largest_is_not_mostly_noise() -> None:
     noisy = true + deviations * rng.normal(size=true.shape)
     raw, moved = (one.max(axis=0).mean() - 0.1 for one in (noisy, likely(noisy, deviations)))
     assert moved < 0.4 * raw
+
+
+def test_numbers_are_unheard_where_all_of_them_are_noise() -> None:
+    assert unheard(np.full(3, 0.2))
+    assert not unheard(np.array([0.2, 0.1]))
+    assert not unheard(np.zeros(2))
+    assert not unheard(np.zeros(0))

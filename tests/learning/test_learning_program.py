@@ -277,3 +277,16 @@ def test_the_mixture_has_the_values_and_the_error_of_its_parts() -> None:
     assert mixture.table.counts.sum(axis=1) == pytest.approx([600, 400])
     assert drawn == pytest.approx([0.5 * 0.02 + 0.3 * 0.01])
     assert mixture.mixing().difference == pytest.approx(mixture.error - mixture.mixing().error)
+
+
+def test_a_mixture_of_steps_gives_way_where_noise_hides_all_or_the_free_model_does() -> None:
+    """The free model is a point better or worse, within the noise of three points."""
+    hidden = found(0.30, [0.4], 0.31, [0.5], spread=0.3, noise=30.0)
+    kept = found(0.30, [0.05], 0.31, [0.06], spread=0.01, noise=30.0)
+    for compared in (hidden, kept):
+        assert program.chosen(compared).is_model  # a model that was averaged over its rounds
+        assert program.chosen(compared, of_steps=True).free == 1.0
+    heard = found(0.30, [0.1], 0.25, [0.25], spread=0.02, noise=5.0)
+    better = found(0.20, [0.05], 0.31, [0.06], spread=0.01, noise=5.0)
+    exact = found(0.20, [0.05], 0.31, [0.06])
+    assert all(program.chosen(one, of_steps=True).is_model for one in (heard, better, exact))

@@ -25,7 +25,13 @@ from .._types import Floats
 USUAL = 0.04
 """How far rates of groups are taken to be apart at least: an excess of as much is what searches
 follow by half, too."""
+HEARD = 0.05  # of what a number differs by: of less nothing is followed
 TINY = 1e-300
+
+
+def unheard(deviations: Floats) -> bool:
+    """Whether noise hides all of these numbers: none moves what is likely by `HEARD`."""
+    return bool(len(deviations) and (HEARD * (USUAL**2 + deviations**2) > USUAL**2).all())
 
 
 def likely(values: Floats, deviations: Floats) -> Floats:

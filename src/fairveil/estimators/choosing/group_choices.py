@@ -11,6 +11,7 @@ import numpy as np
 from ... import _checks
 from ..._types import TableLike
 from ...facts import RowLayout
+from ...fairness.objectives import Error
 from ...learning.group_objective.plan import ROUNDS
 from ...learning.group_objective.problem import Problem
 from ...learning.oracles.choosing import Choice, Each
@@ -101,7 +102,8 @@ class GroupChoices:
             return Each(of) if short and not ground.is_exact else Choice(of)
         if self._responds(problem):
             return Responses(Regression(clip))
-        if self.regresses(ground.promise, ground.classes, cautions.are_few_and_unbounded(training)):
+        classes = 2 if isinstance(problem.objective, Error) else ground.classes
+        if self.regresses(ground.promise, classes, cautions.are_few_and_unbounded(training)):
             return Regression(clip)
         return descent_of(ground.promise, training, clip)
 
@@ -119,8 +121,8 @@ class GroupChoices:
     def regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
         """Whether the oracle regresses costs.
 
-        A private descent aims at the error first, which with many classes is far from most
-        objectives; of rows that are longer than its clip it hears little but signs. The sums of the
+        A private descent aims at the error first, which with many `classes` is far from
+        other objectives; of rows that are longer than its clip it hears little but signs. The sums of the
         regression have the noise of the longest row, which grows with their width.
         """
         usual = promise.features_are_public or classes > 2 or unbounded

@@ -229,7 +229,8 @@ class Game(DescribedGame):
         drawn: Floats | None = self._sampling(histogram, state.counts)
         comparison, choice, looks = self._compared(state, values, spread), None, 1
         if comparison is not None and comparison.free is not None:
-            choice, looks = program.chosen(comparison, sampling=drawn), program.looks_at(comparison)
+            looks = program.looks_at(comparison)
+            choice = program.chosen(comparison, sampling=drawn, of_steps=True)
             if not choice.is_model:
                 comparison, drawn = program.comparison_of(comparison, choice, drawn)
                 assert comparison.limits is not None
@@ -295,10 +296,8 @@ class Game(DescribedGame):
         played = sum(plays for _, plays in state.played.values())
         parts = [(rule, choice.model * plays / played) for rule, plays in state.played.values()]
         parts.append((state.free[0], choice.free))
-        parts += [
-            (constant_rule(self.ground, k), share)
-            for k, share in enumerate(choice.constants.tolist())
-        ]
+        shares = enumerate(choice.constants.tolist())
+        parts += [(constant_rule(self.ground, k), share) for k, share in shares]
         told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
         return tuple((rule, whole) for rule, whole in told if whole)
 

@@ -16,13 +16,18 @@ Rates of groups are what they are likely to be (`learning.likely`), by their noi
 the rows: the largest of many rates of small cells is mostly noise, and of the rule without
 constraints above all, which is released but once.
 
+*A rule that was searched for nothing is not returned.* Where noise hides every excess of the
+mixture, or the rule without constraints keeps all bounds with as small an f, both up to noise, that
+rule is taken: the mixture has the noise of single steps on top.
+
 *Mixing is the floor.* What has a share of the mixture gives way to the rule without constraints and
 constants alone, at the same largest excess, if those make f less by what was released.
 
 Guarantees (tests/learning/test_learning_group_floor.py):
 1. Post-processing of released losses: nothing is asked.
 2. Without noise no mixture of these has a smaller f + G max(0, g), but for `ENOUGH`.
-3. A mixture that is as good as all else, up to noise, and no worse than mixing, is kept.
+3. A mixture that is as good as all else, up to noise, and no worse than mixing, is kept, but for
+   one that a rule without constraints makes needless.
 4. By the likely losses, nothing that is returned is above mixing at its own largest excess.
 """
 
@@ -35,7 +40,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...fairness.group_function import Joint
-from ..likely import likely
+from ..likely import likely, unheard
 from ..systems import columns_of
 from .hearing import noise_of_excesses, tightened
 from .master import Master
@@ -58,10 +63,30 @@ class Stake:
     noise: float
 
 
-def shares_of(posed: ReleasedProblem, found: Stake, others: list[Stake]) -> Floats:
-    """The share of each: of what was found, then of the others."""
+def shares_of(
+    posed: ReleasedProblem, found: Stake, others: list[Stake], *, of_steps: bool = False
+) -> Floats:
+    """The share of each: of what was found, then of the others. `of_steps`: what was found is a
+    mixture of single noisy steps, which gives way to the first of the others where it is
+    `_needless`."""
     stakes = [replace(one, losses=likely_losses(posed, one)) for one in (found, *others)]
-    return _floored(posed, stakes, _best(posed, stakes))
+    shares = _floored(posed, stakes, _best(posed, stakes))
+    needless = of_steps and shares[0] and _needless(posed, stakes)
+    return np.asarray(np.eye(len(stakes))[1]) if needless else shares
+
+
+def _needless(posed: ReleasedProblem, stakes: list[Stake]) -> bool:
+    """Whether the rule without constraints does for all that was released: noise hides every
+    excess of what was found, or that rule keeps all bounds with as small an f, both up to noise."""
+    if not posed.constraints:
+        return False
+    found, free = stakes[:2]
+    if unheard(noise_of_excesses(posed, found.losses, found.noise)):
+        return True
+    doubt = posed.spread(free.losses, math.hypot(found.noise, free.noise) / posed.rows, 0.0)[0]
+    more = float(posed.f.value(free.losses)) - float(posed.f.value(found.losses))
+    hidden = CLEARLY * noise_of_excesses(posed, free.losses, free.noise)
+    return bool((posed.excesses(free.losses) <= hidden).all() and more < CLEARLY * doubt)
 
 
 def likely_losses(posed: ReleasedProblem, stake: Stake) -> Floats:

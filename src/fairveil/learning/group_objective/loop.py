@@ -343,7 +343,7 @@ class Loop(PlannedLoop):
             Stake(free.steering, self._noise_after(free.times, 0)),
             *(Stake(one.steering, 0.0) for one in fixed),
         ]
-        shares = shares_of(state.posed, found, others)
+        shares = shares_of(state.posed, found, others, of_steps=True)
         weights = shares[0] * weights
         for key, share in zip([FREE, *(one.rule.key for one in fixed)], shares[1:], strict=True):
             weights[list(played).index(key)] += share

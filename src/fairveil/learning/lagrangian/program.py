@@ -20,6 +20,10 @@ by more than noise explains: `BEYOND` deviations of the errors, and `ENOUGH` at 
 returned instead may not break a bound beyond its own noise, which is often less than the model's;
 where it does, the bounds themselves are the limits.
 
+*A mixture of steps needs a reason.* The rules of a game are single noisy steps. Where noise hides
+every value of their mixture, or the free model keeps all bounds and errs as little, both up to
+noise, the free model is returned.
+
 *Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants
 alone, at the same largest excess, if those err less by more than noise explains. Of 1,500 rows two
 errors differ by 2 points of noise: the lesser one of the two would often be that of the worse.
@@ -45,7 +49,7 @@ from scipy.optimize import linprog
 from ... import _verdicts as verdicts
 from ..._types import Floats
 from ..comparison import Comparison, DecisionTable, Limits
-from ..likely import likely
+from ..likely import likely, unheard
 from .threshold import WORTH
 
 Flags = npt.NDArray[np.bool_]
@@ -94,14 +98,35 @@ class Choice:
         )
 
 
-def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: bool = True) -> Choice:
+def chosen(
+    found: Comparison,
+    *,
+    sampling: Floats | None = None,
+    randomised: bool = True,
+    of_steps: bool = False,
+) -> Choice:
     """The final model. `sampling`: the sampling error of the model's values; `randomised`: whether
-    it may be randomized."""
+    it may be randomized; `of_steps`: the model is a mixture of single noisy steps, which gives
+    way to the free model where it is `_needless`."""
     errors = _errors(found)
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
     shares = _best(found, sampling, errors, (values, bounds, limits), usable, randomised)
-    return Choice.of(_floored(found, shares, (errors, values, bounds), usable, randomised))
+    shares = _floored(found, shares, (errors, values, bounds), usable, randomised)
+    if of_steps and shares[0] and usable[1] and _needless(found, errors, values, bounds):
+        shares = np.eye(len(errors))[1]
+    return Choice.of(shares)
+
+
+def _needless(found: Comparison, errors: Floats, values: Floats, bounds: Floats) -> bool:
+    """Whether the free model does for all that was released: noise hides every value of the model,
+    or the free one keeps all bounds and errs as little, both up to noise."""
+    if found.limits is None or found.free is None or not len(bounds):
+        return False
+    known = np.isfinite(found.limits.bounds) & np.isfinite(found.limits.values)
+    doubt = CLEARLY * _noise_of_gain(found, np.eye(len(errors))[1])
+    keeps = bool((values[1] <= bounds + CLEARLY * found.free.spread[known]).all())
+    return unheard(found.limits.spread) or (keeps and bool(errors[1] < errors[0] + doubt))
 
 
 def _best(
