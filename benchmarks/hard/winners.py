@@ -25,12 +25,14 @@ Key = tuple[str, str, str, float]
 
 @dataclass(frozen=True)
 class Spot:
-    """What one method comes to at one gap: its own error, and mixing's."""
+    """What one method comes to at one gap: its own error, and mixing's. `free`: that of the model
+    without constraints, at its own gap."""
 
     gap: float
     error: float
     mixing: float
     harm: bool
+    free: float
 
 
 def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
@@ -47,7 +49,11 @@ def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
         mixing = _at(ends, gap)
         found[key] = {
             method: Spot(
-                gap, _at([*_points(of), *ends], gap), mixing, any(line.harm for line in of)
+                gap,
+                _at([*_points(of), *ends], gap),
+                mixing,
+                any(line.harm for line in of),
+                some.free[0],
             )
             for method, of in methods.items()
         }
@@ -97,7 +103,8 @@ def table(lines: list[Line]) -> Iterator[str]:
 
 def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) -> Iterator[str]:
     """Markdown: a method's error at one gap without privacy, then its bias (next to no noise
-    against none), then its noise."""
+    against none), then what noise adds. In brackets: what it adds to the model without constraints,
+    which spends its whole budget on one model. What is left is what hearing the groups costs."""
     found, peers = spots(lines), fairlearns(lines)
     epsilons = sorted({key[3] for key in found if key[3] < exact}, reverse=True)
     heads = [
@@ -120,10 +127,7 @@ def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) 
         if math.inf not in at_epsilon or exact not in at_epsilon:
             continue
         free, near = at_epsilon[math.inf], at_epsilon[exact].error
-        noise = [
-            f"{100 * (at_epsilon[e].error - near):+.1f}" if e in at_epsilon else "-"
-            for e in epsilons
-        ]
+        noise = [_noise(at_epsilon.get(e), at_epsilon[exact]) for e in epsilons]
         start = [
             _name(case, protects),
             WORDS.get(notion, notion),
@@ -135,6 +139,12 @@ def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) 
             + " | ".join([*start, _number(free.error), f"{100 * (near - free.error):+.1f}", *noise])
             + " |"
         )
+
+
+def _noise(spot: Spot | None, near: Spot) -> str:
+    if spot is None:
+        return "-"
+    return f"{100 * (spot.error - near.error):+.1f} ({100 * (spot.free - near.free):+.1f})"
 
 
 def _name(case: str, protects: str) -> str:
