@@ -15,6 +15,8 @@ from . import options
 from .helping import DATA, MEASURED, OUTPUT, PRIVACY
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from ..facts import Schema
 
 
@@ -211,7 +213,7 @@ def audit_privacy(
 
 
 def _of_pairs(
-    attacked: Any,
+    attacked: BaseEstimator,
     schema: Schema | None,
     minutes: float,
     trials: int | None,
@@ -241,7 +243,7 @@ def _of_pairs(
 
 
 def _of_one_run(
-    attacked: Any,
+    attacked: BaseEstimator,
     schema: Schema | None,
     trials: int | None,
     canaries: int | None,

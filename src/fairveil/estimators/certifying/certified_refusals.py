@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
@@ -55,7 +57,7 @@ def require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
 
 
 def require_certifiable(
-    estimator: Any, promise: Promise, of: str, X: TableLike, sample_weight: ColumnsLike
+    estimator: BaseEstimator, promise: Promise, of: str, X: TableLike, sample_weight: ColumnsLike
 ) -> None:
     """A table whose rows can be set aside, of people who count once, and no losses."""
     found: list[tuple[str, str, Any]] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ...curator import Curator
 from ...curator.elsewhere import curator_of
 from ...errors import Overspent
@@ -27,7 +29,7 @@ GIVEN = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bo
 
 
 def base_options(
-    estimator: Any,
+    estimator: BaseEstimator,
     promise: Promise,
     share: float,
     ledger: Ledger | None = None,
