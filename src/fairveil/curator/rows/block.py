@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..._types import Ints
+from ..._types import Floats, Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout
 from .one_hot import Repeats
@@ -98,9 +98,7 @@ class Block:
         if not self.is_mapped and not len(self.codes):
             self.repeats.again(self.numbers, self.indptr, self.indices, self.layout.numbers)
 
-    def features(
-        self, offsets: npt.NDArray[np.int64]
-    ) -> tuple[tuple[Any, ...], npt.NDArray[np.float64]]:
+    def features(self, offsets: Ints) -> tuple[tuple[Any, ...], Floats]:
         """What passes of descent over all rows read of features, and |row|^2 where it is known."""
         one_hot = self.repeats.coded
         if one_hot is None:
