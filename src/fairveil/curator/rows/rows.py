@@ -22,9 +22,10 @@ from ...facts import Cells, RowBlock, RowSource
 from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import ArrayRows
-from .block import Block, Drawn, prepare
+from .block import Block, Drawn
 from .layouts import cells_of, offsets_of
 from .mapping import mapped
+from .prepared import prepare
 from .refusals import refuse_change, refuse_scattered, refuse_sparse, require_alike, require_few
 from .sampling import Part, public_order
 
