@@ -40,8 +40,7 @@ class FermiClassifier(DescentClassifier):
 
     Parameters
     ----------
-    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or notion,
-    default="demographic_parity"
+    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or notion, default="demographic_parity"
         Predictions are to be independent of the group, of the group given the label, or of the
         group given the second label. With ``"equalized_odds"`` every label has a W of its own. A
         notion without a bound says which label and which groups: ``EqualOpportunity(None,

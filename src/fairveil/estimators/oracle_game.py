@@ -422,8 +422,7 @@ class OracleGameClassifier(MixingClassifier):
     # -- predictions -------------------------------------------------------------------------------
 
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
-        """Exact distribution of `predict`: the share of the mixture's rules that decide for each
-        class.
+        """Exact distribution of `predict`: what share of the mixture decides for each class.
 
         Parameters
         ----------

@@ -37,8 +37,7 @@ from .settings.setting import knobs
 
 
 class RateConstrainedClassifier(DescentClassifier):
-    """Classifier, linear or a torch module, under constraints on rates of its decisions, with
-    privacy.
+    """Private classifier, linear or a torch module, under constraints on rates of its decisions.
 
     Minimizes the mean loss subject to rate constraints of the model's *decisions*; see
     docs/rate_constrained.md. The loss is logistic for two classes, and softmax for more. It works

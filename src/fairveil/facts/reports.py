@@ -152,8 +152,7 @@ class Reports:
 
     @property
     def epsilon(self) -> float:
-        """Local privacy of a report: the logarithm of the largest ratio of two rates of one
-        recorded group."""
+        """Local privacy of a report: ln of the largest ratio of two rates of a recorded group."""
         if self.drawn:
             return math.inf
         ratios = [

@@ -89,8 +89,7 @@ class CertificateContents:
 
     @property
     def rates(self) -> tuple[RateInterval, ...]:
-        """Each rate that is compared: as released, and its interval, at this confidence by
-        itself."""
+        """Each rate that is compared, as released, with an interval at this confidence of its own."""
         return self.result.rates
 
     @property

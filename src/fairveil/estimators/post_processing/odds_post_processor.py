@@ -62,8 +62,7 @@ from .report import Found
 
 
 class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Post-processor of any classifier: thresholds on its score, by group, that keep rate
-    constraints.
+    """Post-processor of any classifier: thresholds by group that keep rate constraints.
 
     A linear program over a private histogram finds the best mixture of thresholds for each group.
     The histogram counts the training rows by group, label and bin of the base's score, and is

@@ -58,8 +58,7 @@ from .simplex import checked
 
 
 class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Post-processor of probabilities: offsets by group give groups nearly equal rates of each
-    class.
+    """Post-processor of probabilities: offsets by group make rates of each class nearly equal.
 
     For any number of classes and groups. After a fitted classifier the rows need no labels, since
     only its decisions about each group are counted; see docs/post_processing.md. **It reads the

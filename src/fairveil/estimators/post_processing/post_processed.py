@@ -50,8 +50,7 @@ class PostProcessed(AfterABase):
 
     @property
     def edges_(self) -> Floats | None:
-        """The edges of the bins of the base's score; None where its decisions are changed
-        instead."""
+        """Edges of the bins of the base's score; None where its decisions are changed instead."""
         check_is_fitted(self, "model_")
         return self.model_.edges
 

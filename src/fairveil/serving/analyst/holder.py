@@ -168,8 +168,7 @@ class HolderData(Elsewhere):
         return found
 
     def write_statement(self, statement: PrivacyStatement, path: str | os.PathLike[str]) -> Path:
-        """Write a statement of this holder's with its signature beside it, for
-        `fairveil verify --key`.
+        """Write a holder's statement with its signature beside it, for `fairveil verify --key`.
 
         Parameters
         ----------
