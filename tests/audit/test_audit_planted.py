@@ -7,7 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from fairveil.audit.planted import BATCH_SIZE, HALF_NOISE, NO_CLIP, TIMES, planted, size_ratio
+from fairveil.audit.planted import (
+    _PLACES,
+    BATCH_SIZE,
+    HALF_NOISE,
+    NO_CLIP,
+    TIMES,
+    planted,
+    size_ratio,
+)
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, RowCount, Rows, pricing
 from fairveil.privacy import NoiseSource, Promise
 
@@ -79,7 +87,11 @@ def test_sizes_of_batches_are_told_inside_alone() -> None:
 
 
 def test_all_is_as_it_was_after_nested_blocks_and_an_error() -> None:
-    before = pricing.noise_scale, GradientSum.scale, Curator._chosen
+
+    def there():
+        return [getattr(owner, name) for owner, name, _ in _PLACES]
+
+    before = there()
     with pytest.raises(RuntimeError), planted(HALF_NOISE), planted(NO_CLIP):
         raise RuntimeError
-    assert (pricing.noise_scale, GradientSum.scale, Curator._chosen) == before
+    assert there() == before

@@ -153,6 +153,28 @@ def test_a_claim_about_persons_is_kept_near_and_a_clip_by_row_is_found(
         assert broken.refuted, bug
 
 
+@pytest.mark.parametrize("unit", [None, "patient"])
+def test_bugs_of_clips_are_planted_in_networks_and_found(unit) -> None:
+    """Networks have a pass of their own, of rows and of persons: what is planted reaches both."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=4.0, delta=1e-5)
+    clf.set_params(solver=fv.Descent(rounds=2, sampling_rate=1.0, clip=0.5), public_rows=30)
+    clf.set_params(schema=SCHEMA, unit=unit, max_rows_per_unit=None if unit is None else 12)
+    schema = SCHEMA if unit is None else SCHEMA.with_unit(unit, 12)
+    target = FitTarget(clf, schema, pairs_of(schema, "records", "add-remove", others=30)[0], 0)
+    bugs = [Bug(NO_CLIP)] if unit is None else [Bug(CLIP_BY_ROW), Bug(NO_CLIP)]
+    assert set(bugs) == {Bug(NO_CLIP), Bug(CLIP_BY_ROW)} & set(target.bugs)
+    settings = {"delta": 1e-5, "risk": 0.05, "planned": 30}
+    kept = Attack(target, Seeds(1), target.claim, **settings).fix(10)
+    kept.go_on(10)
+    assert not kept.refuted
+    for bug in bugs:
+        broken = Attack(target, Seeds(1), target.claim, **settings, bug=bug).fix(10)
+        broken.go_on(30)
+        assert broken.refuted, bug
+
+
 def test_an_audit_of_persons_in_one_call_and_of_a_function() -> None:
     """A count whose noise is a row's: what it claims of rows is kept, of persons it is not."""
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -33,8 +33,8 @@ from scipy import stats
 
 from ..curator import pricing
 from ..curator.curator import Curator
-from ..curator.question import Scale
 from ..curator.questions.gradients import GradientSum
+from ..curator.questions.networks import NetworkGradient
 from ..curator.rows.block import Block, Drawn
 from ..curator.rows.persons import starts_of
 from ..curator.rows.sampling import Poisson
@@ -57,14 +57,6 @@ _SIZES: ContextVar[list[tuple[int, float]] | None] = ContextVar(
 )
 _lock = threading.Lock()
 _open = 0
-
-
-def _in_place() -> tuple[Any, ...]:
-    of_persons = (person_pass.scale_of_gradient, person_pass.is_by_person)
-    return (pricing.noise_scale, GradientSum.scale, Curator._chosen, *of_persons)
-
-
-_own: tuple[Any, ...] = _in_place()
 
 
 @contextmanager
@@ -91,50 +83,47 @@ def size_ratio(sizes: list[tuple[int, float]], here: int, there: int) -> float:
 
 def _install(step: int) -> None:
     """The first block puts the stand-ins in place, the last takes them away."""
-    global _open, _own
+    global _open
     with _lock:
         if not _open:
-            _own = _in_place()
+            _own.update({stand_in: getattr(owner, name) for owner, name, stand_in in _PLACES})
         _open += step
-        now: tuple[Any, ...] = (
-            (_noise_scale, _scale, _chosen, _scale_of_persons, _is_by_person) if _open else _own
-        )
-        pricing.noise_scale, person_pass.scale_of_gradient, person_pass.is_by_person = (
-            now[0],
-            *now[3:],
-        )
-        GradientSum.scale, Curator._chosen = now[1:3]  # type: ignore[method-assign]
+        for owner, name, stand_in in _PLACES:
+            setattr(owner, name, stand_in if _open else _own[stand_in])
 
 
 def _noise_scale(*given: object) -> Any:
-    size = _own[0](*given)
+    size = _own[_noise_scale](*given)
     return size / 2.0 if _BUG.get() == HALF_NOISE else size
 
 
-def _scale(question: GradientSum, layout: object, cap: float | None, order: int = 2) -> Scale:
+def _scale(question: GradientSum, *given: object) -> Any:
     """Noise and grid of a shorter clip: contributions are longer than they are said to be."""
-    found: Scale = _own[1](_shorter(question), layout, cap, order)
-    return found
+    return _own[_scale](_shorter(question), *given)
 
 
-def _scale_of_persons(question: GradientSum, layout: object, cap: float | None) -> Scale:
+def _scale_of_network(question: NetworkGradient, *given: object) -> Any:
+    """The same of a network."""
+    return _own[_scale_of_network](_shorter(question), *given)
+
+
+def _limit(question: GradientSum | NetworkGradient, *given: object) -> Any:
     """The same where a person's gradients are added."""
-    found: Scale = _own[3](_shorter(question), layout, cap)
-    return found
+    return _own[_limit](_shorter(question), *given)
 
 
-def _shorter(question: GradientSum) -> GradientSum:
+def _shorter(question: Any) -> Any:
     if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
         return replace(question, clip=question.clip / TIMES)
     return question
 
 
 def _is_by_person(*given: object) -> bool:
-    return _BUG.get() != CLIP_BY_ROW and bool(_own[4](*given))
+    return _BUG.get() != CLIP_BY_ROW and bool(_own[_is_by_person](*given))
 
 
 def _chosen(curator: Curator, batch: object, number: int) -> Any:
-    chosen = _own[2](curator, batch, number)
+    chosen = _own[_chosen](curator, batch, number)
     sizes = _SIZES.get()
     if _BUG.get() != BATCH_SIZE or sizes is None or not isinstance(batch, Poisson):
         return chosen
@@ -150,3 +139,16 @@ def _who(drawn: Block | Drawn) -> int:
         return drawn.rows
     persons = block.persons.take(drawn.index) if isinstance(drawn, Drawn) else block.persons
     return len(starts_of(persons)) - 1
+
+
+_PLACES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (pricing, "noise_scale", _noise_scale),
+    (GradientSum, "scale", _scale),
+    (NetworkGradient, "scale", _scale_of_network),
+    (person_pass, "limit_of", _limit),
+    (person_pass, "is_by_person", _is_by_person),
+    (Curator, "_chosen", _chosen),
+)
+"""Where each stand-in stands: of whom, by which name."""
+_own: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What is there else, by stand-in."""

@@ -22,6 +22,8 @@ from sklearn.base import BaseEstimator
 
 from .._types import Floats
 from ..curator.journal.listening import heard_by
+from ..curator.questions.gradients import GradientSum
+from ..curator.questions.networks import NetworkGradient
 from ..curator.rows.sampling import Poisson
 from ..data import encode
 from ..errors import InputError, complaint
@@ -127,7 +129,7 @@ class FitTarget(Target):
     @property
     def bugs(self) -> tuple[Bug, ...]:
         found = [Bug("1.5-fold epsilon", 1.5), Bug("3-fold epsilon", 3.0), Bug(HALF_NOISE)]
-        if "gradient sum" in self._asked:
+        if self._asked & {GradientSum.name, NetworkGradient.name}:
             found.append(Bug(NO_CLIP))
             if self.promise.rows_per_unit > 1 and self.promise.protects == "records":
                 found.append(Bug(CLIP_BY_ROW))
