@@ -2,10 +2,11 @@
 planted bugs are found.
 
     python benchmarks/audit_power.py [--pairs 300] [--epsilon 1.0] [--power] [--only game,fermi]
-        [--relations replace-one,sensitive]
+        [--relations replace-one,sensitive] [--catch]
 
 One line an estimator and adjacency relation: the claim is the plan's own curve. With `--power`
-planted bugs are run beside. Seconds are of the processor.
+planted bugs are run beside. With `--catch` each bug is attacked by itself instead, until it is
+refuted. Seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ import warnings
 from typing import Any
 
 import fairveil as fv
+from fairveil.audit.attack import Attack, Seeds
+from fairveil.audit.corners import pairs_of
+from fairveil.audit.running import PILOT
+from fairveil.audit.targets import FitTarget
 from fairveil.errors import FairveilError
 from fairveil.facts import Boolean, Category, Number, Schema
+from fairveil.privacy import Promise
 
 COLUMNS: dict[str, Any] = {
     "age": Number(17, 90),
@@ -46,13 +52,43 @@ def mechanisms() -> list[tuple[str, str, Any]]:
             ("game", fv.OracleGameClassifier(PARITY, **more)),
             ("post-processing", fv.OddsPostProcessor(constraints="equalized_odds:0.1", **more)),
             ("group-objective", fv.GroupObjectiveClassifier(**more)),
+            (
+                "group-objective (largest)",
+                fv.GroupObjectiveClassifier("largest_group_loss", **more),
+            ),
             ("group-objective regression", fv.GroupObjectiveRegressor(**more)),
+            (
+                "group-objective regression (largest)",
+                fv.GroupObjectiveRegressor("largest_group_loss", **more),
+            ),
             ("tailored", fv.TailoredClassifier(**more)),
             ("tailored regression", fv.TailoredRegressor(**more)),
         ]
         found += [(name, relation, estimator) for name, estimator in named]
     sampled = fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(sampling_rate=0.2, rounds=20))
     return [*found, ("rate-constrained, sampled", "add-remove", sampled)]
+
+
+def caught(estimator: Any, pairs: int) -> list[str]:
+    """A line a bug: after how many pairs it is refuted, and after how long, pilot and all."""
+    facts = estimator.get_params()
+    promise = Promise(*(facts[name] for name in ("epsilon", "delta", "protects", "neighbours")))
+    tables = pairs_of(facts["schema"], promise.protects, promise.neighbours)
+    made = [FitTarget(estimator, facts["schema"], pair, 0) for pair in tables]
+    target = max(made, key=lambda one: one.distance)
+    lines = []
+    for bug in target.bugs:
+        start = time.process_time()
+        settings: dict[str, Any] = {"delta": promise.delta, "risk": 0.05, "planned": pairs}
+        attack = Attack(target, Seeds(0), target.claim, **settings, bug=bug).fix(PILOT)
+        attack.go_on(pairs)
+        seconds = time.process_time() - start
+        verdict = "refuted" if attack.refuted else "kept"
+        lines.append(
+            f"    {bug.name:26} {verdict:8} {attack.trials:4} pairs after {PILOT} of a pilot, "
+            f"{seconds:6.1f} s"
+        )
+    return lines
 
 
 def main() -> None:
@@ -62,6 +98,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="estimators of these names, with commas")
     parser.add_argument("--relations", default=",".join(RELATIONS), help="these, with commas")
     parser.add_argument("--power", action="store_true")
+    parser.add_argument("--catch", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
@@ -75,15 +112,18 @@ def main() -> None:
         estimator.set_params(
             epsilon=given.epsilon, schema=WAGES if "regression" in name else SCHEMA
         )
+        if given.catch:
+            print(f"{name:36} {relation:12}", *caught(estimator, given.pairs), sep="\n", flush=True)
+            continue
         start = time.process_time()
         try:
             found = fv.audit.run(estimator, trials=given.pairs, power=given.power, progress=False)
         except FairveilError as error:
-            print(f"{name:28} {relation:12} refused: {str(error)[:120]}", flush=True)
+            print(f"{name:36} {relation:12} refused: {str(error)[:120]}", flush=True)
             continue
         seconds = time.process_time() - start
         print(
-            f"{name:28} {relation:12} share {100 * found.share:4.0f} %  pair allows "
+            f"{name:36} {relation:12} share {100 * found.share:4.0f} %  pair allows "
             f"{'?' if found.possible is None else f'{100 * found.possible:.0f} %':5} "
             f"{'REFUTED' if found.refuted else 'kept':8} {found.trials:4} pairs {seconds:5.0f} s",
             flush=True,
