@@ -44,6 +44,22 @@ def test_a_monitor_begins_counts_and_raises_an_alarm(fairveil: Command, drifted:
     assert "a period that is new" in again.err
 
 
+def test_people_who_may_come_back(fairveil: Command, drifted: Path) -> None:
+    told = ("--unit", "patient", "--max-periods-per-unit", 2)
+    done = fairveil("monitor", "m.json", *BEGIN[:-1], 1000, *told)
+    assert done.code == 0, done.err
+    assert "(patient)" in done.out
+    period = ("--period", "May", "--prediction", "decided")
+    done = fairveil("monitor", "m.json", drifted, *period)
+    assert done.code == 2
+    assert "patient" in done.err
+    header, *lines = drifted.read_text().splitlines()
+    rows = [f"{line},{at}" for at, line in enumerate(lines)]
+    drifted.write_text("\n".join([f"{header},patient", *rows]) + "\n")
+    done = fairveil("monitor", "m.json", drifted, *period)
+    assert done.code == 1, done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -93,7 +93,7 @@ def monitor(
         typer.Option(
             metavar="NUMBER",
             help="begin with this privacy budget of the whole stream, whose people are in one "
-            "period each",
+            "period each, unless there is --unit",
             show_default=False,
             rich_help_panel=PRIVACY,
         ),
@@ -104,6 +104,22 @@ def monitor(
             metavar="NUMBER",
             help="begin with this delta: well below 1/rows",
             show_default="0",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="begin with this column, which tells persons apart who may come back",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    max_periods_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="begin with this number of periods in which a person may be at most",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
@@ -132,6 +148,8 @@ def monitor(
             "--false-alarm": false_alarm,
             "--epsilon": epsilon,
             "--delta": delta,
+            "--unit": unit,
+            "--max-periods-per-unit": max_periods_per_unit,
         }
         for option, value in given.items():
             if value is not None:
@@ -169,6 +187,8 @@ def monitor(
             classes=_values(classes or ""),
             epsilon=epsilon,
             ledger=book,
+            unit=unit,
+            max_periods_per_unit=max_periods_per_unit,
             **wanted,
         )
     else:
@@ -195,16 +215,26 @@ def _add(
     place = options.place_of(table, query)
     with waiting("Counting"):
         labels = [] if target is None else [target]
+        unit = found.promise.unit
+        whose = [] if unit is None else [unit.name]
         names = (*found.cells.names, prediction, *labels)
         columns = place.columns(
-            [name for name in names if _are_words(found, name, prediction, target)], only=set(names)
+            [name for name in names if _are_words(found, name, prediction, target)],
+            only={*names, *whose},
         )
         picked(columns, [prediction], place.shown, "--prediction")
         picked(columns, labels, place.shown, "--target")
         groups = picked(columns, found.cells.names, place.shown, "--group")
         y = None if target is None else columns[target]
+        persons = picked(columns, whose, place.shown, "--unit")
         found.add(
-            period, columns[prediction], None, y, sensitive_features=groups, random_state=seed
+            period,
+            columns[prediction],
+            None,
+            y,
+            sensitive_features=groups,
+            random_state=seed,
+            unit=persons or None,
         )
 
 

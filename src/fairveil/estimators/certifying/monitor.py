@@ -6,8 +6,12 @@ periods together cost what one costs (theory.md#monitor-cost). What the counts s
 bets (`learning/certificates/evidence.py`): one may look after each period, for as long as one
 likes, and stop or go on.
 
-Guarantees (tests/estimators/test_estimators_monitor.py):
-1. The stream of all periods keeps the promise under add-remove, for people who are in one period.
+With a unit people may come back, in a stated number of periods at most: noise and alarm are then
+made for that (theory.md#monitor-persons).
+
+Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
+1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
+   or in as many as was said.
 2. If the constraints hold in every period, an alarm is raised with probability at most
    `false_alarm` over the whole run.
 3. The bounds on all rates of all periods hold together with confidence 1 - `false_alarm`.
@@ -34,9 +38,9 @@ from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells
 from ...fairness import Notion
 from ...learning.certificates.certificate import NotionBound, certified
-from ...learning.certificates.evidence import Bet, e_value, p_value
+from ...learning.certificates.evidence import Bet, Clearest, e_value, p_value
 from ...learning.certificates.parts import Layout, layout_of
-from ...learning.certificates.plan import plan
+from ...learning.certificates.plan import PartsPlan, plan
 from ...models.model import known_classes
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
@@ -49,12 +53,8 @@ from ..wrapped.decided_rows import Made
 from . import monitor_state
 from .certifying import notions_of, required_promise
 from .counts_json import notion_from
-from .monitored import codes_in, places_of
+from .monitored import about_others, codes_in, coming_back, places_of, whose_of
 
-IN_PARALLEL = (
-    "a monitor's periods: each person was taken to be in one period alone, so that all of them "
-    "together cost what one costs"
-)
 DOCUMENT = Document(
     "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
 )
@@ -63,7 +63,7 @@ DOCUMENT = Document(
 @dataclass(frozen=True)
 class Period:
     """One period: its counts as released, how well they fit the constraints (`p`), and the wealth
-    of the bets after it."""
+    of the bets after it, or the evidence in their place where people may come back."""
 
     name: str
     counts: tuple[float, ...]
@@ -125,6 +125,8 @@ class Monitor:
         delta: float = 0.0,
         false_alarm: float = 0.05,
         ledger: object = None,
+        unit: str | None = None,
+        max_periods_per_unit: int | None = None,
     ) -> Monitor:
         """Begin a monitor, with everything that is fixed in advance.
 
@@ -147,13 +149,20 @@ class Monitor:
         ledger : Ledger, default=None
             Where the stream is recorded, once. None: the ledger of the ``with
             fairveil.ledger(...)`` block, if there is one.
+        unit : str, default=None
+            Name of the column that tells persons apart, where people may come back. Persons are
+            then protected, with their rows of all periods. None: each person is in one period.
+        max_periods_per_unit : int, default=None
+            Number of periods in which a person may be at most, with `unit`. It is public. Noise
+            grows with it. None without a unit.
 
         Returns
         -------
         Monitor
             The monitor, before its first period.
         """
-        promise = required_promise(epsilon, delta, "records", None)
+        whose = coming_back(unit, max_periods_per_unit)
+        promise = required_promise(epsilon, delta, "records", None, whose)
         if not promise.is_private:
             remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
             raise PrivacyError(
@@ -190,19 +199,23 @@ class Monitor:
             "false_alarm": rate,
             "periods": [],
         }
+        if promise.unit is not None:
+            values["unit"] = {
+                "name": promise.unit.name,
+                "max_periods": int(max_periods_per_unit or 1),
+            }
+        found = Monitor(Path(path), values)
         place, book = Path(path), checked(ledger) or current()
         with monitor_state.only_writer(place):
             monitor_state.save(place, values, new=True)
             if book is not None:
                 try:
-                    with book.reserve(
-                        plan(promise, reads_groups=True).event, promise, purpose="monitor"
-                    ):
+                    with book.reserve(found._asked.together, promise, purpose="monitor"):
                         pass
                 except BaseException:
                     place.unlink()
                     raise
-        return Monitor(place, values)
+        return found
 
     @staticmethod
     def open(path: str | Path) -> Monitor:
@@ -220,7 +233,7 @@ class Monitor:
         """
         found = Monitor(Path(path), monitor_state.load(Path(path)))
         try:
-            found.layout, found.periods, found.promise  # noqa: B018
+            found.layout, found.periods, found._asked  # noqa: B018
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DOCUMENT.refusal("the file of a monitor", type(error).__name__) from None
         return found
@@ -234,8 +247,9 @@ class Monitor:
         *,
         sensitive_features: ColumnsLike = None,
         random_state: object = None,
+        unit: ColumnsLike = None,
     ) -> Period:
-        """Count the people of one more period, whom no other period has.
+        """Count the people of one more period, whom no other period has, unless there is a unit.
 
         Parameters
         ----------
@@ -251,6 +265,9 @@ class Monitor:
             Groups, in the columns that `create` was given. They must be given.
         random_state : int, default=None
             None draws secure noise. An integer is for tests.
+        unit : array, default=None
+            Whose each row is, one value a row, where `create` was given a unit. One row of each
+            person counts, drawn by a coin. None: the column of X that has the unit's name.
 
         Returns
         -------
@@ -282,16 +299,14 @@ class Monitor:
                     )
                 )
             counts = self._counted(
-                model, X, y, sensitive_features, promises.seed_of(random_state), len(self.periods)
+                model, X, y, sensitive_features, promises.seed_of(random_state), unit
             )
-            p = self._p(counts)
-            bet = self._bet.after(e_value(p))
-            found = Period(period, tuple(float(count) for count in counts), p, bet.wealth)
-            written = [*self._values["periods"], {"name": period, "counts": list(found.counts)}]
+            released = {"name": period, "counts": [float(count) for count in counts]}
+            written = [*self._values["periods"], released]
             monitor_state.save(self.path, {**self._content, "periods": written})
             self._values["periods"] = written
             self.__dict__.pop("periods", None)
-        return found
+        return self.periods[-1]
 
     @property
     def alarm(self) -> str | None:
@@ -303,13 +318,14 @@ class Monitor:
     @cached_property
     def periods(self) -> tuple[Period, ...]:
         """All periods, recomputed from their released counts."""
-        out, bet = [], Bet()
+        out: list[Period] = []
+        bet = self._begun
         for one in self._values["periods"]:
             counts = np.array([float(count) for count in one["counts"]])
             if counts.shape != (self.layout.parts,):
                 raise DOCUMENT.refusal("counts of these groups", f"{len(counts)} counts")
             p = self._p(counts)
-            bet = bet.after(e_value(p))
+            bet = bet.after(p) if isinstance(bet, Clearest) else bet.after(e_value(p))
             out.append(Period(str(one["name"]), tuple(counts.tolist()), p, bet.wealth))
         return tuple(out)
 
@@ -372,22 +388,36 @@ class Monitor:
     @cached_property
     def promise(self) -> Promise:
         """Of the whole stream."""
-        return Promise(self._values["epsilon"], self._values["delta"])
+        unit = self._values.get("unit")
+        whose = None if unit is None else coming_back(unit["name"], unit["max_periods"])
+        return required_promise(
+            self._values["epsilon"], self._values["delta"], "records", None, whose
+        )
+
+    @property
+    def max_periods_per_unit(self) -> int:
+        """In how many periods a person may be: one, unless there is a unit."""
+        return int(self._values.get("unit", {"max_periods": 1})["max_periods"])
+
+    @cached_property
+    def _asked(self) -> PartsPlan:
+        """What each period releases, at which noise."""
+        return plan(self.promise, reads_groups=True, times=self.max_periods_per_unit)
 
     @property
     def false_alarm(self) -> float:
         """The probability of an alarm over the whole run, if the constraints hold."""
         return float(self._values["false_alarm"])
 
-    @cached_property
+    @property
     def noise(self) -> Any:
         """Of each count."""
-        return plan(self.promise, reads_groups=True).noise
+        return self._asked.noise
 
     @property
     def wealth(self) -> float:
         """Of the bets, now; 1 / `false_alarm` raises the alarm."""
-        return self._bet.wealth
+        return self.periods[-1].wealth if self.periods else self._begun.wealth
 
     def to_json(self) -> str:
         """Released counts and everything that was fixed in advance, as in the file.
@@ -416,11 +446,9 @@ class Monitor:
         return self._known[key]
 
     @property
-    def _bet(self) -> Bet:
-        bet = Bet()
-        for one in self.periods:
-            bet = bet.after(e_value(one.p))
-        return bet
+    def _begun(self) -> Bet | Clearest:
+        """What stands before the first period."""
+        return Bet() if self.promise.unit is None else Clearest()
 
     @property
     def _content(self) -> dict[str, Any]:
@@ -437,14 +465,15 @@ class Monitor:
         y: ColumnsLike,
         sensitive_features: ColumnsLike,
         seed: int | None,
-        at: int,
+        unit: ColumnsLike,
     ) -> npt.NDArray[np.float64]:
-        """The noisy counts of these people: one release of the whole budget."""
+        """The noisy counts of these people: one release."""
+        whose, at = whose_of(unit, self.promise.unit, X), len(self.periods)
         raw = decided_rows._given(model)
         known = (
             Made(raw, decided_rows.GIVEN, self.classes, self.cells) if raw is not None else model
         )
-        people = decided_rows.read(known, X, y, sensitive_features, None, self.promise, seed)
+        people = decided_rows.read(known, X, y, sensitive_features, None, self.promise, seed, whose)
         if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(
             self.cells.names
         ):
@@ -463,7 +492,7 @@ class Monitor:
         )
         places = places_of(people.cells, self.cells)
         kinds = codes_in(people.classes, self.classes)
-        asked = plan(self.promise, reads_groups=True)
+        asked = self._asked
         source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
         with curator_of(
@@ -480,5 +509,6 @@ class Monitor:
                 curator, attached, "people of a period by group, label and decision"
             )
             curator.finish()
-        self.privacy_ = curator.statement(not_covered=[*people.not_covered, IN_PARALLEL])
+        said = about_others(self.max_periods_per_unit if whose is not None else None, at + 1)
+        self.privacy_ = curator.statement(not_covered=[*people.not_covered, said])
         return counts

@@ -22,6 +22,8 @@ from ...privacy.statement.documents import write
 from .counts_json import checksum
 
 FORMAT, FORMAT_VERSION = "fairveil monitor", 1
+OF_PERSONS = 2
+"""The version where people may come back: what knows version 1 alone would add too little noise."""
 DOCUMENT = Document(
     "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
 )
@@ -55,9 +57,9 @@ def load(path: Path) -> dict[str, Any]:
     if (
         not isinstance(values, dict)
         or values.get("format") != FORMAT
-        or values.get("version") != FORMAT_VERSION
+        or values.get("version") != _version(values)
     ):
-        raise DOCUMENT.refusal(f"{FORMAT!r} of version {FORMAT_VERSION}", "another document")
+        raise DOCUMENT.refusal(f"{FORMAT!r} of version 1 or 2", "another document")
     if values.get("checksum") != checksum(values):
         raise DOCUMENT.refusal("a file as it was written", "a changed one")
     return values
@@ -73,10 +75,14 @@ def save(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
                 expected="a file that is not there yet", of="path", got=str(path), remedy=remedy
             )
         )
-    out = {"format": FORMAT, "version": FORMAT_VERSION} | values
+    out = {"format": FORMAT, "version": _version(values)} | values
     write(path, json.dumps(out | {"checksum": checksum(out)}, indent=2, allow_nan=False) + "\n")
     folder = os.open(path.absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _version(values: dict[str, Any]) -> int:
+    return OF_PERSONS if "unit" in values else FORMAT_VERSION

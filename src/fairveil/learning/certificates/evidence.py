@@ -17,11 +17,16 @@ periods have in common with what was decided after earlier ones. By Ville's ineq
 alpha for any t) <= alpha: an alarm at 1 / alpha is false with probability at most alpha over the
 whole run (theory.md#monitor).
 
+People who come back repeat the luck of earlier periods. Then e_t has mean 1 at most by itself, and
+not given the past, so bets that are multiplied would be wrong. `Clearest` adds probabilities up in
+place of multiplying bets (theory.md#monitor-persons).
+
 Guarantees (tests/learning/test_learning_monitor_evidence.py):
 1. The p-value is at most u with probability at most u where the constraints hold; the e-value's
    mean is then at most 1.
 2. Over a whole run in which they hold, an alarm is raised with probability at most the permitted
    one.
+3. `Clearest` keeps guarantee 2 whatever the p-values of different periods have in common.
 """
 
 from __future__ import annotations
@@ -59,6 +64,24 @@ class Bet:
         t = self.periods + 1
         riding = min(e * (self.riding + 1.0 / (t * (t + 1.0))), 1e300)
         return Bet(t, riding, max(self.highest, riding + 1.0 / (t + 1.0)))
+
+
+@dataclass(frozen=True)
+class Clearest:
+    """What stands after a period, where people may come back: the largest 1 / (t (t + 1) p_t) so
+    far. P(it ever reaches 1 / alpha) <= sum of P(p_t <= alpha / (t (t + 1))) <= alpha.
+
+    >>> Clearest().after(0.25).after(1.0).wealth
+    2.0
+    """
+
+    periods: int = 0
+    wealth: float = 0.0
+
+    def after(self, p: float) -> Clearest:
+        """After a period with this p-value."""
+        t = self.periods + 1
+        return Clearest(t, max(self.wealth, 1.0 / (t * (t + 1.0) * p)))
 
 
 def p_value(layout: Layout, counts: npt.NDArray[np.float64], noise: CountNoise) -> float:

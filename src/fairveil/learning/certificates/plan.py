@@ -6,7 +6,9 @@ Guarantees (tests/learning/test_learning_certificate_plan.py):
 2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row
    replaced, or its group changed).
 3. `noise` is the distribution that the curator draws from.
-4. `beside` loses no more, at any epsilon, than the Gaussian releases of what was charged before.
+4. `together` costs at most the promise too: it is the release as many times as a person may be
+   counted.
+5. `beside` loses no more, at any epsilon, than the Gaussian releases of what was charged before.
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ WIDEST = 1.25
 
 @dataclass(frozen=True)
 class PartsPlan:
-    """One histogram of parts. `multiplier` 0: exact, where nobody's privacy depends on it."""
+    """One histogram of parts. `multiplier` 0: exact, where nobody's privacy depends on it.
+    `times`: in how many such histograms one who is protected may be counted."""
 
     promise: Promise
     kind: str
     multiplier: float
+    times: int = 1
 
     @property
     def moved(self) -> int:
@@ -48,6 +52,11 @@ class PartsPlan:
         if not self.promise.is_private:
             return NonPrivate()
         return event_of(self.kind, self.multiplier, self.moved) if self.multiplier else NoOp()
+
+    @property
+    def together(self) -> Event:
+        """All releases in which one who is protected may be counted."""
+        return repeated(self.event, self.times)
 
     @property
     def noise(self) -> CountNoise:
@@ -64,20 +73,21 @@ class PartsPlan:
         return np.asarray(curator.answer([ask], purpose=purpose)[0], np.float64).ravel()
 
 
-def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
+def plan(promise: Promise, *, reads_groups: bool, times: int = 1) -> PartsPlan:
     """The noise with the least variance that keeps the promise: discrete Laplace, or Gaussian where
     there is a delta.
 
     `reads_groups`: whether the parts depend on sensitive columns; where they alone are protected,
-    other counts are free.
+    other counts are free. `times`: `times` such releases together keep the promise
+    (theory.md#monitor-persons).
     """
     if not promise.is_private or (promise.protects == "sensitive_features" and not reads_groups):
-        return PartsPlan(promise, "none", 0.0)
+        return PartsPlan(promise, "none", 0.0, times)
     found = []
     for kind in ("discrete-laplace", "gaussian") if promise.delta > 0 else ("discrete-laplace",):
-        shape = PartsPlan(promise, kind, 1.0)
-        z = calibrate(promise, partial(event_of, shape.kind, moved=shape.moved)).multiplier
-        found.append(PartsPlan(promise, kind, z))
+        shape = PartsPlan(promise, kind, 1.0, times)
+        z = calibrate(promise, partial(_repeated, kind, shape.moved, times)).multiplier
+        found.append(PartsPlan(promise, kind, z, times))
     return min(found, key=lambda one: one.noise.sd)
 
 
@@ -103,6 +113,15 @@ def _gaussian(event: Event) -> float:
         case Composed():
             return math.fsum(map(_gaussian, event.events))
     return 0.0
+
+
+def repeated(event: Event, times: int) -> Event:
+    """An event so many times; once is the event itself."""
+    return event if times == 1 else Repeated(event, times)
+
+
+def _repeated(kind: str, moved: int, times: int, z: float) -> Event:
+    return repeated(event_of(kind, z, moved), times)
 
 
 def event_of(kind: str, z: float, moved: int) -> Event:
