@@ -165,15 +165,18 @@ def test_a_search_and_a_certificate_keep_persons_whole(
         )
 
 
-def test_a_tailored_fit_refuses_persons(
+def test_a_tailored_fit_protects_persons(
     fairveil: Command, clinic: Path, schema: Path, tmp_path: Path
 ) -> None:
     done = fairveil(
         "fit", clinic, "--schema", schema, *PERSONS, "--method", "tailored", "--out", "model"
     )
-    assert done.code == 2
-    assert "TailoredClassifier" in done.err
-    assert not (tmp_path / "model").exists()
+    assert done.code == 0, done.err
+    statement = fv.PrivacyStatement.from_json(
+        (tmp_path / "model/statement.json").read_text("utf-8")
+    )
+    assert statement.promise.unit == Unit("patient", 3)
+    assert statement.check() == []
 
 
 def test_without_a_schema_the_column_is_no_feature(

@@ -34,17 +34,17 @@ def network() -> nn.Module:
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> None:
     X, y, A = (part[:500] for part in rows)
-    shared: dict[str, Any] = {"model": network(), "rounds": 5}
+    shared: dict[str, Any] = {"model": network(), "rounds": 30}
     found = fv.frontier(
-        X, y, A, gaps=(0.9, 0.5), epsilons=(2.0,), seeds=2, estimator=made(fv.RateConstrainedClassifier, **shared),
+        X, y, A, gaps=(0.9, 0.5), epsilons=(20.0,), seeds=2, estimator=made(fv.RateConstrainedClassifier, **shared),
         test=tuple(part[500:] for part in rows),
     )  # fmt: skip
     assert len(found.models) == 4
-    one = found.models[2.0, 0.9, 1]
+    one = found.models[20.0, 0.9, 1]
     alone = made(
         fv.RateConstrainedClassifier,
         fv.DemographicParity(0.9),
-        epsilon=2.0,
+        epsilon=20.0,
         random_state=1,
         **shared,
     )

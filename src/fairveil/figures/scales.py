@@ -20,7 +20,7 @@ class AxisScale:
     """A straight axis: values from `low` to `high` lie from `start` to `end` (pixels; `end` may be
     the smaller).
 
-    >>> scale = Scale.over([0.03, 0.2], 0, 105, zero=True)
+    >>> scale = AxisScale.over([0.03, 0.2], 0, 105, zero=True)
     >>> scale.ticks, round(scale(0.1), 6)
     ((0.0, 0.05, 0.1, 0.15, 0.2), 50.0)
     """

@@ -9,7 +9,7 @@ Notions of fairness and their names are constraints, too.
 >>> from fairveil.facts import Cells
 >>> frame = Frame(Cells((("f", "m"),)), ("no", "yes"), np.full((2, 2), 0.25))
 >>> everyone_yes = np.zeros(frame.shape)
-... everyone_yes[:, :, 1] = 0.25
+>>> everyone_yes[:, :, 1] = 0.25
 >>> [
 ...     round(float(objective.at(frame).value(everyone_yes)), 3)
 ...     for objective in (Error(), GMean(), Gap("equalized_odds"))
