@@ -21,8 +21,8 @@ returned instead may not break a bound beyond its own noise, which is often less
 where it does, the bounds themselves are the limits.
 
 *A mixture of steps needs a reason.* The rules of a game are single noisy steps. Where noise hides
-every value of their mixture, or the free model keeps all bounds and errs as little, both up to
-noise, the free model is returned.
+every value of their mixture, or the free model keeps all bounds and errs as little up to noise,
+the free model is returned. It has to keep a bound beyond noise where the mixture may be told to.
 
 *Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants
 alone, at the same largest excess, if those err less by more than noise explains. Of 1,500 rows two
@@ -120,12 +120,16 @@ def chosen(
 
 def _needless(found: Comparison, errors: Floats, values: Floats, bounds: Floats) -> bool:
     """Whether the free model does for all that was released: noise hides every value of the model,
-    or the free one keeps all bounds and errs as little, both up to noise."""
+    or the free one keeps all bounds, and errs as little up to noise. A bound is kept beyond noise
+    where the model's own noise is less than the bound, so that the model may be told to keep it;
+    else up to noise."""
     if found.limits is None or found.free is None or not len(bounds):
         return False
     known = np.isfinite(found.limits.bounds) & np.isfinite(found.limits.values)
     doubt = CLEARLY * _noise_of_gain(found, np.eye(len(errors))[1])
-    keeps = bool((values[1] <= bounds + CLEARLY * found.free.spread[known]).all())
+    room = CLEARLY * found.free.spread[known]
+    room = np.where(found.limits.spread[known] < bounds, -room, room)
+    keeps = bool((values[1] <= bounds + room).all())
     return unheard(found.limits.spread) or (keeps and bool(errors[1] < errors[0] + doubt))
 
 
