@@ -56,8 +56,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     ----------
     objective : str or objective, default="error"
         The minimized function f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or
-        an objective of `fairveil.fairness.objectives`, such as ``WeightedError(groups={"f":
-        2.0})``. A `Custom` one is a function of losses in squared ranges of y.
+        an objective of `fairveil.fairness.objectives`, such as
+        ``WeightedError(groups={"f": 2.0})``. A `Custom` one is a function of losses in squared
+        ranges of y.
     constraint : notion, str, objective or list of these, default=None
         The constrained function g: ``BoundedGroupLoss(max_loss, loss="squared")``,
         ``"largest_group_loss:0.5"``, ``"gini:0.1"``, or a bound of an objective. Losses are in
