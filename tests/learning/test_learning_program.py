@@ -290,3 +290,14 @@ def test_a_mixture_of_steps_gives_way_where_noise_hides_all_or_the_free_model_do
     better = found(0.20, [0.05], 0.31, [0.06], spread=0.01, noise=5.0)
     exact = found(0.20, [0.05], 0.31, [0.06])
     assert all(program.chosen(one, of_steps=True).is_model for one in (heard, better, exact))
+
+
+def test_a_mixture_that_may_be_told_to_keep_its_bound_is_kept() -> None:
+    """The free model keeps the bound of 10 points up to noise alone: that is enough only where the
+    noise of the mixture is as large as the bound."""
+    told = found(0.30, [0.01], 0.31, [0.09], spread=0.04, noise=30.0)
+    assert program.chosen(told, of_steps=True).is_model
+    beyond = found(0.30, [0.01], 0.31, [0.02], spread=0.04, noise=30.0)
+    assert program.chosen(beyond, of_steps=True).free == 1.0
+    not_told = found(0.30, [0.01], 0.31, [0.12], spread=0.12, noise=30.0)
+    assert program.chosen(not_told, of_steps=True).free == 1.0
