@@ -40,7 +40,7 @@ from ..privacy.promise import Promise
 from . import canary_bounds as bounds
 from .bounds import mu_of
 from .canary_estimate import HeardRun, heard_run
-from .claims import Claim, PointClaim, claim_of
+from .claims import Claim, PointClaim, claim_of, of_function
 from .corners import OTHERS, Table, ordinary
 from .one_run_result import DISTANCE, GUESSES, NOISE, OneRunAudit
 from .overheard import Overheard
@@ -280,17 +280,7 @@ class _Asked:
 def _of_function(
     target: Callable[..., Any], made: _Made, said: tuple[Any, Any], bug: Bug | None
 ) -> _Answer:
-    epsilon, delta = said
-    if epsilon is None or delta is None:
-        remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
-        raise InputError(
-            complaint(
-                expected="a claim",
-                of="epsilon" if epsilon is None else "delta",
-                got=None,
-                remedy=remedy,
-            )
-        )
+    epsilon, delta = of_function(*said)
     promise = Promise(epsilon, delta)
     with already_charged(), warnings.catch_warnings():  # of rows that were made up
         warnings.simplefilter("ignore")

@@ -118,6 +118,21 @@ class EventsClaim(Claim):
         ).gaussian
 
 
+def of_function(epsilon: float | None, delta: float | None) -> tuple[float, float]:
+    """What is said to be claimed by a function, which says nothing itself."""
+    if epsilon is None or delta is None:
+        remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
+        raise InputError(
+            complaint(
+                expected="a claim",
+                of="epsilon" if epsilon is None else "delta",
+                got=None,
+                remedy=remedy,
+            )
+        )
+    return epsilon, delta
+
+
 def claim_of(given: object, delta: float) -> Claim:
     """A claim from itself, from a statement or its plan's events, or from an epsilon (at the
     audit's own delta)."""

@@ -30,7 +30,7 @@ from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from . import drawn
 from .attack import Attack, Seeds
-from .claims import Claim, PointClaim, claim_of
+from .claims import Claim, PointClaim, claim_of, of_function
 from .corners import OTHERS, Pair, pairs_of
 from .finding import ENOUGH, Planted, PrivacyAudit
 from .targets import FitTarget, FunctionTarget, Target, schema_of_coding
@@ -217,17 +217,8 @@ def _made(
         raise InputError(
             complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy)
         )
-    epsilon, delta, protects, neighbours = said
-    if epsilon is None or delta is None:
-        remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
-        raise InputError(
-            complaint(
-                expected="a claim",
-                of="epsilon" if epsilon is None else "delta",
-                got=None,
-                remedy=remedy,
-            )
-        )
+    *stated, protects, neighbours = said
+    epsilon, delta = of_function(*stated)
     facts = _schema(schema)
     told = whose(None, None, facts, epsilon)
     asked = Promise(epsilon, delta, protects, neighbours, None if told is None else told.unit)
