@@ -189,8 +189,10 @@ def large(millions: int, repeats: int) -> dict[str, Any]:
     cells = rows.cells()
     model = Linear(np.random.default_rng(2).normal(size=1 + rows.layout.width) * 0.1)
     questions = [GradientSum(model, 1.0), PredictionHistogram(model, cells)]
-    asks = [(q, [q.scale(rows.layout, None)]) for q in questions]
-    seconds = interleaved({"pass": lambda: totals(asks, rows, rows.blocks())}, repeats)["pass"]
+    measurements = [(q, [q.scale(rows.layout, None)]) for q in questions]
+    seconds = interleaved({"pass": lambda: totals(measurements, rows, rows.blocks())}, repeats)[
+        "pass"
+    ]
     coded = sum(
         array.nbytes
         for block in rows.blocks()

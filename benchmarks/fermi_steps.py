@@ -82,7 +82,10 @@ def whole_round(rows: Any) -> Callable[[], Any]:
         nonlocal state
         if search.stop(state) is None:
             state = search.step(
-                state, curator.answer(search.asks(state), search.batch_for(state), purpose="round")
+                state,
+                curator.answer(
+                    search.measurements(state), search.batch_for(state), purpose="round"
+                ),
             )
 
     return one

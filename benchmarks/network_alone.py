@@ -155,8 +155,11 @@ class Sums:
         return Rows.from_arrays(self.X[at], self.y[at], classes=self.classes)
 
     def of(self, at: Any) -> tuple[Any, Any]:
-        asks, rows = [(q, [s]) for q, s in zip(self.asked, self.scales, strict=True)], self.rows(at)
-        gradient, histogram = totals(asks, rows, rows.blocks())
+        measurements, rows = (
+            [(q, [s]) for q, s in zip(self.asked, self.scales, strict=True)],
+            self.rows(at),
+        )
+        gradient, histogram = totals(measurements, rows, rows.blocks())
         return gradient[0], histogram[0]
 
 

@@ -148,11 +148,11 @@ def private(module: Any, X: Any, y: Any, A: Any, batch: int, shape: tuple[int, .
     def step() -> None:
         nonlocal parameters
         model = Network(skeleton, parameters)
-        asks = [
+        measurements = [
             (gradient.at(model, costs * (1 + 0.01 * rng.normal())), 1.0),
             (histogram.at(model), 20.0),
         ]
-        found, _ = curator.answer(asks, at)
+        found, _ = curator.answer(measurements, at)
         parameters = parameters - 1e-6 / batch * found
 
     return step

@@ -54,7 +54,7 @@ import numpy as np
 
 import fairveil as fv
 from fairveil import data
-from fairveil.curator import Ask, Curator, GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
 from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data.encoded import BLOCK_ROWS
 from fairveil.distributed import DaskRows, ProcessRows, local_cluster
@@ -332,25 +332,25 @@ def _cpu() -> float:
     return found
 
 
-def _asks(layout: RowLayout) -> list[Ask]:
+def _asks(layout: RowLayout) -> list[Measurement]:
     """What a round of rate-constrained descent asks."""
     cells, model = (
         Cells(layout.sensitive, "product", layout.sensitive_names),
         Linear(np.full((1, 1 + layout.width), 0.1)),
     )
     return [
-        Ask(GradientSum(model, 1.0, cells, np.full((2, 1, 2), 0.3)), 0.0),
-        Ask(PredictionHistogram(model, cells, "hard", by_label=True), 0.0),
+        Measurement(GradientSum(model, 1.0, cells, np.full((2, 1, 2), 0.3)), 0.0),
+        Measurement(PredictionHistogram(model, cells, "hard", by_label=True), 0.0),
     ]
 
 
 def _passes(rows: Rows, threads: int | None, count: int) -> Iterator[float]:
     """Seconds."""
     curator = Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads)
-    asks = _asks(rows.layout)
+    measurements = _asks(rows.layout)
     for _ in range(count):
         start = time.perf_counter()
-        curator.answer(asks)
+        curator.answer(measurements)
         yield time.perf_counter() - start
 
 

@@ -37,11 +37,11 @@ from test_serving_crashes import free_port, started
 
 import fairveil as fv
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
     GradientSum,
     Linear,
+    Measurement,
     PredictionHistogram,
     Rows,
 )
@@ -55,7 +55,7 @@ from fairveil.serving.analyst import connection
 from fairveil.serving.analyst.remote_curator import RemoteCurator
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.tokens import Tokens
-from fairveil.serving.wire.catalogue import ask_described
+from fairveil.serving.wire.catalogue import measurement_described
 from fairveil.serving.wire.messages import Packing
 
 CELLS = Cells((("f", "m"),), names=("sex",))
@@ -88,7 +88,7 @@ def load(analysts: int, runs: int, folder: Path) -> None:
                 try:
                     with RemoteCurator(rows_elsewhere(data), promise, plan=plan) as curator:
                         for _ in range(3):
-                            curator.answer([Ask(CellCounts(CELLS), 40.0)])
+                            curator.answer([Measurement(CellCounts(CELLS), 40.0)])
                         curator.finish()
                     word = "finished"
                 except fv_errors() as error:
@@ -130,7 +130,7 @@ def exact(folder: Path) -> None:
             try:
                 with RemoteCurator(rows_elsewhere(data), promise, plan=plan) as curator:
                     for _ in range(4):
-                        curator.answer([Ask(CellCounts(CELLS), 4.0)])
+                        curator.answer([Measurement(CellCounts(CELLS), 4.0)])
                     curator.finish()
                 done["finished"] += 1
             except fv_errors() as error:
@@ -271,7 +271,9 @@ def fuzz(count: int, folder: Path, seed: int = 0) -> None:
             rows_elsewhere(data), Promise(50.0, 1e-6), plan=Repeated(Gaussian(60.0), 100_000)
         )
         packing = Packing()
-        told = ask_described(Ask(GradientSum(Linear(np.zeros(6)), 1.0, CELLS), 60.0), packing)
+        told = measurement_described(
+            Measurement(GradientSum(Linear(np.zeros(6)), 1.0, CELLS), 60.0), packing
+        )
         good = packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""})
         words = [
             b"null",
@@ -358,8 +360,8 @@ def latency(count: int, folder: Path) -> None:
     model = Linear(np.zeros(1 + layout.width))
     cells = Cells(layout.sensitive, names=layout.sensitive_names)
     asks = [
-        Ask(GradientSum(model, 1.0, cells, np.zeros((cells.count, 1, 2))), 60.0),
-        Ask(PredictionHistogram(model, cells), 60.0),
+        Measurement(GradientSum(model, 1.0, cells, np.zeros((cells.count, 1, 2))), 60.0),
+        Measurement(PredictionHistogram(model, cells), 60.0),
     ]
     plan = Repeated(compose([Gaussian(60.0), Gaussian(60.0)]), count)
     promise = Promise(20.0, 1e-6)

@@ -58,10 +58,10 @@ def stepper(
     """A function that makes one step of a planned run."""
     from fairveil.curator import (
         FULL,
-        Ask,
         Curator,
         GradientSum,
         Linear,
+        Measurement,
         Poisson,
         PredictionHistogram,
         describe,
@@ -82,17 +82,17 @@ def stepper(
         GradientSum(model, 1.0, cells, costs),
         PredictionHistogram(model, cells, decisions=decisions),
     )
-    first, second = Ask(gradient, 2000.0), Ask(histogram, 3000.0)
+    first, second = Measurement(gradient, 2000.0), Measurement(histogram, 3000.0)
 
     # as searches do: the questions of before, about other weights and costs
-    def asks() -> list[Any]:
+    def measurements() -> list[Any]:
         model = Linear(weights)
         return [first.about(gradient.at(model, costs)), second.about(histogram.at(model))]
 
-    event = describe(asks(), rows.layout, promise, batch)
+    event = describe(measurements(), rows.layout, promise, batch)
     noise = [NoiseSource.secure() for _ in range(models)] if models else NoiseSource.secure()
     curator = Curator(rows, promise, plan=[Repeated(event, 20_000)], noise=noise)
-    return lambda: curator.answer(asks(), batch)
+    return lambda: curator.answer(measurements(), batch)
 
 
 def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
@@ -119,7 +119,7 @@ def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
 
     def one() -> None:
         nonlocal state
-        state = search.step(state, curator.answer(search.asks(state), search.batch))
+        state = search.step(state, curator.answer(search.measurements(state), search.batch))
 
     return one
 

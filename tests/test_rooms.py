@@ -44,7 +44,7 @@ INSIDE = {
     ),
     "curator": (
         ("budget", "question", "quiet"),
-        ("asks", "kernels", "rows"),
+        ("measurements", "kernels", "rows"),
         ("questions",),
         ("totals",),
         ("pricing", "shards"),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import fairveil as fv
-from fairveil.curator import Ask, Curator
+from fairveil.curator import Curator, Measurement
 from fairveil.curator.rows.sharded import ShardedRows, Taking, Total
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.curator.shards.shard import Shard, packed, unpacked
@@ -27,12 +27,15 @@ REPEATS = 5
 EXTRAPOLATED = 1e9  # rows of the second column
 
 
-def round_of(store: Store, machines: int, asks: list[Ask], rows: int) -> None:
+def round_of(store: Store, machines: int, measurements: list[Measurement], rows: int) -> None:
     """Print the stages of a round, in their order: the critical path."""
     _, pieces = pieces_of(store, shards=machines)
     taking = Taking(store.layout)
     request = Total(
-        tuple((ask.question, (ask.question.scale(store.layout, None),)) for ask in asks)
+        tuple(
+            (measurement.question, (measurement.question.scale(store.layout, None),))
+            for measurement in measurements
+        )
     )
     shards, answers = [], []
     message = packed(request)
@@ -47,7 +50,7 @@ def round_of(store: Store, machines: int, asks: list[Ask], rows: int) -> None:
     answering = _least(lambda: packed(first))
     adding = _least(lambda: _added(answers))
     held = ShardedRows(ShardsHere(pieces[:1], 1), taking, store)
-    noisy = [Ask(ask.question, 1.0) for ask in asks]
+    noisy = [Measurement(measurement.question, 1.0) for measurement in measurements]
     curator = Curator(held, fv.Promise(float("inf"), 0.0))
     alone = _least(lambda: curator.answer(noisy)) - shards[0]
     sent, came = len(message) * len(pieces), sum(map(len, answers))

@@ -262,8 +262,8 @@ def complaint(
     came = repr(got) if quote else str(got)
     came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
     near = () if among is None else nearest(got, among)
-    ask = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
-    text = Complaint(f"{of}: expected {expected}, got {came}. {ask}{remedy}")
+    measurement = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+    text = Complaint(f"{of}: expected {expected}, got {came}. {measurement}{remedy}")
     text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = (
         expected,
         of,

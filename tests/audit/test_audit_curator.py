@@ -35,10 +35,10 @@ from fairveil.audit import (
 )
 from fairveil.curator import (
     FULL,
-    Ask,
     Curator,
     GradientSum,
     Linear,
+    Measurement,
     Poisson,
     PredictionHistogram,
     Rows,
@@ -110,7 +110,7 @@ def pair_of(relation: str, others: int = 60) -> Pair:
 
 def asks_of(
     intercepts: npt.NDArray[np.float64], pair: Pair, z: float, clip: float = CLIP
-) -> list[Ask]:
+) -> list[Measurement]:
     """One round's questions, about as many models as there are intercepts; the multiplier z is
     split evenly."""
     first, second = split(z, 1.0, 1.0)
@@ -123,8 +123,8 @@ def asks_of(
         else np.zeros((2, 1, 2))
     )
     return [
-        Ask(GradientSum(model, clip, cells, costs), first),
-        Ask(PredictionHistogram(model, cells), second),
+        Measurement(GradientSum(model, clip, cells, costs), first),
+        Measurement(PredictionHistogram(model, cells), second),
     ]
 
 

@@ -12,12 +12,12 @@ from scipy import stats
 from fairveil.audit import Tape, Witness
 from fairveil.curator import (
     FULL,
-    Ask,
     CellCounts,
     Curator,
     FeatureSums,
     GradientSum,
     Linear,
+    Measurement,
     Poisson,
     PredictionHistogram,
     Rows,
@@ -48,9 +48,9 @@ def with_one_more(x, y, a, row=(30.0, -40.0), label=0, group="m"):
     return np.vstack([x, row]), np.append(y, label), np.append(a, group)
 
 
-def heard(rows, asks, promise=LOOSE, batch=FULL, seed=0):
+def heard(rows, measurements, promise=LOOSE, batch=FULL, seed=0):
     tape = Tape()
-    tape.answer(Curator(rows, promise, noise=NoiseSource.seeded(seed)), asks, batch)
+    tape.answer(Curator(rows, promise, noise=NoiseSource.seeded(seed)), measurements, batch)
     return tape
 
 
@@ -61,12 +61,12 @@ def test_gaussian_answers_are_scored_by_the_formula(side):
     x, y, a = table()
     both = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     cells, clip, weights = both[0].cells(), 2.0, np.array([0.3, 0.01, -0.02])
-    asks = [
+    measurements = [
         (CellCounts(cells), 3.0),
         (FeatureSums(cells, clip), 4.0),
         (GradientSum(Linear(weights), 0.5), 5.0),
     ]
-    tape = heard(both[side], asks)
+    tape = heard(both[side], measurements)
     counts, sums, gradient = (answer for answer in tape.heard[0].answers)
 
     def noiseless(data):
@@ -95,7 +95,7 @@ def test_gaussian_answers_are_scored_by_the_formula(side):
 def test_laplace_counts_are_scored_by_their_own_distribution():
     x, y, a = table()
     here, there = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
-    tape = heard(here, [Ask(CellCounts(here.cells()), 2.0, "discrete-laplace")], seed=3)
+    tape = heard(here, [Measurement(CellCounts(here.cells()), 2.0, "discrete-laplace")], seed=3)
     answer, men = tape.heard[0].answers[0], int((a == "m").sum())
     assert Witness(here, there, LOOSE).score(tape) == pytest.approx(
         (abs(answer[1] - men) - abs(answer[1] - men - 1)) / 2.0
@@ -161,7 +161,7 @@ def test_a_score_depends_on_what_was_released_and_nothing_else():
     here, there = rows_of(x, y, a), rows_of(*with_one_more(x, y, a))
     tape = heard(there, [(CellCounts(here.cells()), 3.0)])
     copy = [
-        type(release)(release.asks, release.batch, tuple(map(np.copy, release.answers)))
+        type(release)(release.measurements, release.batch, tuple(map(np.copy, release.answers)))
         for release in tape.heard
     ]
     assert Witness(here, there, LOOSE).score(copy) == Witness(here, there, LOOSE).score(tape)
@@ -175,11 +175,11 @@ def test_models_side_by_side_score_as_they_do_alone():
     weights = np.random.default_rng(1).normal(size=(5, 1, 3))
     sources = [NoiseSource.seeded(seed) for seed in range(5)]
     many, witness = Tape(), Witness(here, there, LOOSE)
-    asks = [
+    measurements = [
         (GradientSum(Linear(weights), 1.0), 4.0),
         (PredictionHistogram(Linear(weights), here.cells()), 4.0),
     ]
-    many.answer(Curator(there, LOOSE, noise=sources), asks)
+    many.answer(Curator(there, LOOSE, noise=sources), measurements)
     together = witness.score(many)
     assert together.shape == (5,)
     for m in range(5):
@@ -250,16 +250,19 @@ def test_a_run_that_rescales_scores_as_one_on_rows_that_were_rescaled_before(rel
     cells = rows_of(x, y, a).cells()
     costs = np.array([[[0.0, 1.5]], [[0.0, -1.0]]])
     model = Linear(np.array([0.3, 0.01, -0.02]))
-    asks = [(GradientSum(model, 0.7, cells, costs), 3.0), (PredictionHistogram(model, cells), 2.0)]
+    measurements = [
+        (GradientSum(model, 0.7, cells, costs), 3.0),
+        (PredictionHistogram(model, cells), 2.0),
+    ]
     here, there = (rows_of(*side) for side in data)
     tape, curator = Tape(), Curator(there, promise, noise=NoiseSource.seeded(4))
-    tape.answer(curator, asks, batch)
+    tape.answer(curator, measurements, batch)
     for scale, shift in maps:
         curator.rescale(scale, shift)
-        tape.answer(curator, asks, batch)
+        tape.answer(curator, measurements, batch)
     expected, apart = 0.0, []
     for release in tape.heard:
-        plain = type(release)(release.asks, release.batch, release.answers)
+        plain = type(release)(release.measurements, release.batch, release.answers)
         sides = [rows_of(*side) for side in data]
         for scale, shift in maps[: len(apart)]:
             sides = [side.rescaled(scale, shift) for side in sides]
@@ -268,7 +271,7 @@ def test_a_run_that_rescales_scores_as_one_on_rows_that_were_rescaled_before(rel
     witness = Witness(here, there, promise)
     assert witness.score(tape) == expected
     assert witness.score(
-        [type(r)(r.asks, r.batch, r.answers) for r in tape.heard]
+        [type(r)(r.measurements, r.batch, r.answers) for r in tape.heard]
     ) != pytest.approx(expected, rel=1e-3)
 
 

@@ -69,12 +69,12 @@ WRONG = ("-1", "karma:x", "")
 HARMLESS = {"--tuning", "--earlier-releases", "--note", "--purpose"}  # any line of words will do
 
 
-class Asked(BaseException):
+class FitRequest(BaseException):
     """Stops a fit whose options were right: it asked something of the rows."""
 
 
 def paid(*_: object, **__: object) -> None:
-    raise Asked
+    raise FitRequest
 
 
 def options() -> list[tuple[str, str]]:
@@ -144,7 +144,7 @@ def test_a_wrong_value_of_any_option_is_refused_in_the_shells_words(
             before = sorted(folder.iterdir())
             try:
                 done = fairveil(*command.split(), *NEEDED[command], option, wrong)
-            except Asked:
+            except FitRequest:
                 continue
             if done.code == 0:  # it was right after all
                 for path in set(folder.iterdir()) - set(before):
@@ -227,7 +227,7 @@ def test_a_wrong_cell_is_refused_in_the_shells_words(
         done = fairveil(
             "fit", "t.csv", *roles, "--constraint", "demographic_parity:0.1", "--out", "m"
         )
-    except Asked:  # words that happen to be there
+    except FitRequest:  # words that happen to be there
         return
     assert done.code == 2
     lines = "".join(

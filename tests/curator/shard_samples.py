@@ -17,13 +17,13 @@ import pytest
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
     FeatureSums,
     GradientSum,
     GroupLosses,
     Linear,
+    Measurement,
     NumberMoments,
     Part,
     Poisson,
@@ -109,21 +109,21 @@ def answers(rows: Any, *, between: Any = None) -> list[np.ndarray]:
         model = Linear(weights)
         costs = np.array([[[0.0, 0.3]], [[0.0, -0.2]]])
         step = [
-            Ask(GradientSum(model, 1.0, cells, costs), 9.0),
-            Ask(PredictionHistogram(model, cells, "soft", by_label=True), 9.0),
+            Measurement(GradientSum(model, 1.0, cells, costs), 9.0),
+            Measurement(PredictionHistogram(model, cells, "soft", by_label=True), 9.0),
         ]
         for batch in (Part(1, 7), Poisson(0.3)):
             found += curator.answer(step, batch)
             told()
         curator.rescale(np.full(2, 1.7), np.full(2, 0.01))
-        asks = [
+        measurements = [
             CellCounts(cells, by_label=True),
             RowCount(),
             FeatureSums(cells, 2.0),
             NumberMoments(2.0),
             GroupLosses(model, cells),
         ]
-        found += curator.answer([*step, *(Ask(one, 9.0) for one in asks)])
+        found += curator.answer([*step, *(Measurement(one, 9.0) for one in measurements)])
         told()
         candidates = Linear(np.stack([weights, -weights, weights * 0])[:, np.newaxis])
         chosen = curator.choose(GroupLosses(candidates, cells), 0.5)

@@ -9,11 +9,11 @@ import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
 from fairveil.curator import (
-    Ask,
     AttachedHistogram,
     AttachedLosses,
     CellCounts,
     Curator,
+    Measurement,
     describe,
     pricing,
 )
@@ -228,10 +228,13 @@ def test_guarantee_3_one_group_alone_costs_half_the_laplace_noise_where_rows_are
         (fixed, both, record, 2),
         (fixed, both, Promise(1.0, 1e-6), 1),
     ):
-        ask = Ask(AttachedHistogram(model, cells, True, "hard", group=1), 3.0, "discrete-laplace")
-        assert describe([ask], rows.layout, promise) == DiscreteLaplace(3.0, steps)
-        assert pricing.noise_scale(ask, pricing.constant_scale(ask.question, rows.layout, promise, None, 1), promise,
-                                   pricing.FULL, (1, 3, 3)) == 3.0 * steps  # fmt: skip
+        measurement = Measurement(
+            AttachedHistogram(model, cells, True, "hard", group=1), 3.0, "discrete-laplace"
+        )
+        assert describe([measurement], rows.layout, promise) == DiscreteLaplace(3.0, steps)
+        scale = pricing.constant_scale(measurement.question, rows.layout, promise, None, 1)
+        noise = pricing.noise_scale(measurement, scale, promise, pricing.FULL, (1, 3, 3))
+        assert noise == 3.0 * steps
     for question, promise, steps in (
         (AttachedHistogram(fixed, both, True, "hard"), SENSITIVE, 2),
         (AttachedHistogram(fixed, rows.cells("marginal"), True, "hard"), SENSITIVE, 4),
@@ -240,7 +243,7 @@ def test_guarantee_3_one_group_alone_costs_half_the_laplace_noise_where_rows_are
         (CellCounts(both, True, group=0), SENSITIVE, 1),
     ):
         assert describe(
-            [Ask(question, 3.0, "discrete-laplace")], rows.layout, promise
+            [Measurement(question, 3.0, "discrete-laplace")], rows.layout, promise
         ) == DiscreteLaplace(3.0, steps)
 
 
@@ -254,7 +257,9 @@ def test_one_group_alone_gets_the_noise_of_its_event(rows_of):
     attached = curator.attach(by_code)
     question = AttachedHistogram(attached, curator.cells(), True, "hard", group=2)
     (exact,) = Curator(rows, NOT_PRIVATE).answer([(CellCounts(curator.cells(), True, group=2), 0)])
-    noise = [curator.answer([Ask(question, 5.0, "discrete-laplace")])[0] for _ in range(450)]
+    noise = [
+        curator.answer([Measurement(question, 5.0, "discrete-laplace")])[0] for _ in range(450)
+    ]
     assert exact.shape == (1, 3)
     assert noise[0].shape == (1, 3, 3)
     assert (np.array(noise) == np.rint(noise)).all()
@@ -298,15 +303,19 @@ def test_hard_decisions_keep_their_integers_in_any_order_and_split(rows_of, weig
     totalled = []
     for table, threads in zip(tables, (1, 3), strict=True):
         model = Attached(probabilities, table, frozenset({"features"}), "soft")
-        asks = [
+        measurements = [
             AttachedHistogram(model, table.cells(mode), True, "hard")
             for mode in ("product", "marginal")
         ]
-        asks.append(AttachedHistogram(model, table.cells(), group=3))
+        measurements.append(AttachedHistogram(model, table.cells(), group=3))
         whole = list(table.blocks())
         for blocks in (whole, [whole[0].take(part) for part in np.array_split(np.arange(700), 9)]):
-            scales = [question.scale(table.layout, 1.0 if weights else None) for question in asks]
-            pairs = [(question, [scale]) for question, scale in zip(asks, scales, strict=True)]
+            scales = [
+                question.scale(table.layout, 1.0 if weights else None) for question in measurements
+            ]
+            pairs = [
+                (question, [scale]) for question, scale in zip(measurements, scales, strict=True)
+            ]
             totalled.append(totals(pairs, table, blocks, threads))
     for other in totalled[1:]:
         assert all((a == b).all() for a, b in zip(totalled[0], other, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
-from fairveil.curator import Ask, AttachedCodes, CodeHistogram, Curator, describe, pricing
+from fairveil.curator import AttachedCodes, CodeHistogram, Curator, Measurement, describe, pricing
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
@@ -34,13 +34,13 @@ def test_rows_are_counted_by_cell_label_and_code(rows_of, weights):
     (block,) = rows.blocks()
     attached = curator.attach_codes(by_code, CODES)
     cells, both = rows.cells(), rows.cells("marginal")
-    asks = [
+    measurements = [
         CodeHistogram(attached, cells, True),
         CodeHistogram(attached, both),
         CodeHistogram(attached),
     ]
-    asks += [CodeHistogram(attached, cells, True, group=g) for g in range(cells.count)]
-    found = curator.answer([(question, 0) for question in asks])
+    measurements += [CodeHistogram(attached, cells, True, group=g) for g in range(cells.count)]
+    found = curator.answer([(question, 0) for question in measurements])
     w = block.weights if weights else np.ones(block.rows)
     wanted = np.zeros((cells.count, 3, CODES))
     np.add.at(wanted, (block.cells(cells)[0], block.labels, by_code(block)), w)
@@ -178,8 +178,10 @@ def test_one_group_alone_costs_half_the_laplace_noise_where_rows_are_public():
         (fixed, both, 1, Promise(1.0, 1e-6, neighbours="replace-one"), 2),
         (fixed, both, None, Promise(1.0, 1e-6), 1),
     ):
-        ask = Ask(CodeHistogram(codes, cells, True, group=group), 3.0, "discrete-laplace")
-        assert describe([ask], rows.layout, promise) == DiscreteLaplace(3.0, steps)
+        measurement = Measurement(
+            CodeHistogram(codes, cells, True, group=group), 3.0, "discrete-laplace"
+        )
+        assert describe([measurement], rows.layout, promise) == DiscreteLaplace(3.0, steps)
 
 
 def test_codes_that_read_no_group_are_free_and_others_are_not(rows_of):

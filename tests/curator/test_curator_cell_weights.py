@@ -19,11 +19,11 @@ from curator_pools import (
 )
 
 from fairveil.curator import (
-    Ask,
     Curator,
     GradientSum,
     GroupLosses,
     Linear,
+    Measurement,
     Poisson,
     PredictionHistogram,
     Rows,
@@ -239,9 +239,11 @@ def test_a_histogram_of_the_same_model_shares_its_pass_where_the_cells_are_the_s
         (None, [(0,), (1,)]),
     ):
         histogram = PredictionHistogram(question.model, cells, by_label=True)
-        asks = [(one, [one.scale(rows.layout, None)]) for one in (histogram, question)]
-        assert totals_module._passes(asks) == passes
-        for (one, _), found in zip(asks, totals(asks, rows, rows.blocks()), strict=True):
+        measurements = [(one, [one.scale(rows.layout, None)]) for one in (histogram, question)]
+        assert totals_module._passes(measurements) == passes
+        for (one, _), found in zip(
+            measurements, totals(measurements, rows, rows.blocks()), strict=True
+        ):
             assert (found == integers(one, rows)).all()
 
 
@@ -489,7 +491,7 @@ def test_rounds_of_a_run_have_one_key_price_and_plan(rows_of):
         cell_weights=-question.cell_weights,
     )
     assert other.key is question.key
-    assert Ask(question, 3.0).about(other).key == Ask(question, 3.0).key
+    assert Measurement(question, 3.0).about(other).key == Measurement(question, 3.0).key
     assert (other.cell_weights == -question.cell_weights).all()
     curator = Curator(rows, Promise(1000.0, 1e-6), noise=NoiseSource.seeded(1))
     first, second = (curator.answer([(one, 2.0)])[0] for one in (question, other))

@@ -14,12 +14,12 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 from fairveil.curator import (
-    Ask,
     AttachedHistogram,
     CellCounts,
     Curator,
     GroupLosses,
     Linear,
+    Measurement,
     PredictionHistogram,
     Rows,
     Score,
@@ -254,7 +254,7 @@ def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_
     for (loss, clip), make in itertools.product([("zero-one", None), ("log", 0.75)], SHAPES):
         question = GroupLosses(model, cells, loss, clip)
         curator = Curator(rows, promise)
-        scales = curator._bounds.scales(Ask(question, 1.0))
+        scales = curator._bounds.scales(Measurement(question, 1.0))
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
         (whole,) = rows.blocks()
         each = [

@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
     FeatureSums,
@@ -18,6 +17,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     Poisson,
     PredictionHistogram,
     RowCount,
@@ -42,12 +42,14 @@ def seeded(rows, promise=WIDE, seed=0, **options):
     return Curator(rows, promise, noise=NoiseSource.seeded(seed), **options)
 
 
-def noise_of(rows, question, ask, promise=WIDE, repeats=400, batch=None):
+def noise_of(rows, question, measurement, promise=WIDE, repeats=400, batch=None):
     """What was added to the exact answer, in units of the stated standard deviation, over many
     releases."""
     exact = sum(reference.total(question, block) for block in rows.blocks())
-    curator = seeded(rows, promise, plan=[Repeated(describe([ask], rows.layout, promise), repeats)])
-    return np.array([(curator.answer([ask])[0] - exact).ravel() for _ in range(repeats)])
+    curator = seeded(
+        rows, promise, plan=[Repeated(describe([measurement], rows.layout, promise), repeats)]
+    )
+    return np.array([(curator.answer([measurement])[0] - exact).ravel() for _ in range(repeats)])
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -96,10 +98,13 @@ def test_every_cell_gets_noise_of_its_own(rows_of):
     (the broadcast bug)."""
     rows = rows_of(n=40)
     cells = rows.cells()
-    asks = [(CellCounts(cells, by_label=True), 3.0), (GradientSum(Linear(WEIGHTS), 0.5), 3.0)]
-    curator = seeded(rows, plan=[Repeated(describe(asks, rows.layout, WIDE), 500)])
+    measurements = [
+        (CellCounts(cells, by_label=True), 3.0),
+        (GradientSum(Linear(WEIGHTS), 0.5), 3.0),
+    ]
+    curator = seeded(rows, plan=[Repeated(describe(measurements, rows.layout, WIDE), 500)])
     drawn = np.array(
-        [np.concatenate([a.ravel() for a in curator.answer(asks)]) for _ in range(500)]
+        [np.concatenate([a.ravel() for a in curator.answer(measurements)]) for _ in range(500)]
     )
     correlations = np.corrcoef(drawn.T)
     pairs = correlations[np.triu_indices(len(correlations), 1)]
@@ -141,7 +146,7 @@ def test_discrete_noise_keeps_counts_whole(rows_of):
     counts = CellCounts(rows.cells())
     curator = seeded(rows)
     for noise in ("discrete-laplace", "discrete-gaussian", "gaussian"):
-        (answer,) = curator.answer([Ask(counts, 5.0, noise)])
+        (answer,) = curator.answer([Measurement(counts, 5.0, noise)])
         assert (answer == np.rint(answer)).all()
 
 
@@ -164,18 +169,18 @@ def test_guarantee_4_a_plan_too_expensive_is_refused_before_the_rows_are_read(ro
 
 def test_guarantee_4_answers_follow_the_plan(rows_of):
     rows = rows_of()
-    ask = (RowCount(), 20.0)
+    measurement = (RowCount(), 20.0)
     curator = seeded(rows, Promise(1.0, 1e-6), plan=[Repeated(Gaussian(20.0), 2)])
-    curator.answer([ask])
+    curator.answer([measurement])
     with pytest.raises(PrivacyError, match="part from the plan"):
         curator.finish()
     with pytest.raises(PrivacyError, match="plan's next event"):
         curator.answer([(RowCount(), 19.0)])
     curator = seeded(rows, Promise(1.0, 1e-6), plan=[Repeated(Gaussian(20.0), 2)])
-    curator.answer([ask])
-    curator.answer([ask])
+    curator.answer([measurement])
+    curator.answer([measurement])
     with pytest.raises(PrivacyError, match="the plan is done"):
-        curator.answer([ask])
+        curator.answer([measurement])
     assert curator.finish() == Repeated(Gaussian(20.0), 2)
     assert len(curator.log) == 2
 
@@ -358,8 +363,10 @@ def test_adding_a_release_does_not_change_anothers_noise(rows_of):
 
 def test_speed_knobs_change_neither_bits_nor_price(rows_of):
     rows = rows_of()
-    ask = (GradientSum(Linear(WEIGHTS), 1.0), 3.0)
-    answers = [seeded(rows, threads=threads).answer([ask])[0] for threads in (None, 1, 2, 7)]
+    measurement = (GradientSum(Linear(WEIGHTS), 1.0), 3.0)
+    answers = [
+        seeded(rows, threads=threads).answer([measurement])[0] for threads in (None, 1, 2, 7)
+    ]
     assert all((a == answers[0]).all() for a in answers)
 
 
@@ -442,13 +449,13 @@ def test_two_curators_share_rows(rows_of):
     rows = rows_of(n=3000)
     curators = [seeded(rows, Promise(1e6, 1e-6)) for _ in range(4)]
 
-    def ask(k):
+    def measurement(k):
         for names in (["sensitive_0"], ["sensitive_1"], ["sensitive_1", "sensitive_0"]):
             curators[k].answer([(CellCounts(rows.cells(names=names)), 100.0)], Poisson(0.2))
 
     with ThreadPoolExecutor(4) as pool:
         for _ in range(5):
-            list(pool.map(ask, range(4)))
+            list(pool.map(measurement, range(4)))
 
 
 def test_what_is_asked_does_not_change_under_the_asker(rows_of):
@@ -501,7 +508,7 @@ def test_a_plan_may_be_one_event_and_a_multiplier_any_number(rows_of):
 def test_bad_questions_are_refused_before_anything_is_released(rows_of):
     rows = rows_of()
     curator = seeded(rows)
-    for asks, error, message in [
+    for measurements, error, message in [
         ([(GradientSum(Linear(WEIGHTS)), 1.0)], MissingBoundError, "clip"),
         ([(FeatureSums(rows.cells()), 1.0)], MissingBoundError, "clip"),
         ([(GroupLosses(Linear(WEIGHTS), None, "log"), 1.0)], MissingBoundError, "clip"),
@@ -515,7 +522,7 @@ def test_bad_questions_are_refused_before_anything_is_released(rows_of):
         ([], InputError, "at least one question"),
     ]:
         with pytest.raises(error, match=message):
-            curator.answer(asks)
+            curator.answer(measurements)
     for message, make in [
         ("finite", lambda: Linear(np.array([np.nan]))),
         ("sharpness", lambda: Linear(WEIGHTS, sharpness=0.0)),
@@ -669,8 +676,8 @@ def test_guarantee_6_under_replace_one_the_batch_size_gets_noise(rows_of):
         curator.answer([(RowCount(), 0.0)], Poisson(0.3))
     event = curator.describe([(RowCount(), 5.0)], Poisson(0.3))
     assert event.spreads == (0.0,)
-    ask = [(RowCount(), 1000.0)]
-    (noisy,) = curator.answer(ask, Poisson(0.3))
+    measurement = [(RowCount(), 1000.0)]
+    (noisy,) = curator.answer(measurement, Poisson(0.3))
     assert abs(noisy[0] - 210) > 100
 
 
@@ -723,19 +730,21 @@ def test_choosing_never_fails_for_the_size_of_a_total(promise):
         ),
         (
             lambda rows: [
-                Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 5.0, "discrete-laplace")
+                Measurement(
+                    GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 5.0, "discrete-laplace"
+                )
             ],
             "whole rows",
         ),
     ],
 )
 @pytest.mark.parametrize("promise", [WIDE, SENSITIVE], ids=str)
-def test_what_cannot_be_answered_is_not_charged(rows_of, asks, message, promise):
+def test_what_cannot_be_answered_is_not_charged(rows_of, measurements, message, promise):
     rows = rows_of()
     curator = seeded(rows, promise)
     spent = curator._books.budget.room.spent
     with pytest.raises(InputError, match=message):
-        curator.answer(asks(rows))
+        curator.answer(measurements(rows))
     assert curator._books.budget.room.spent == spent
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, largest_moves, pool
 
-from fairveil.curator import Ask, Curator, GroupedHistogram, Linear, describe
+from fairveil.curator import Curator, GroupedHistogram, Linear, Measurement, describe
 from fairveil.curator.pricing import is_free
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Cells
@@ -97,7 +97,7 @@ def test_it_reads_the_groups_even_where_it_does_not_tell_them_apart(rows_of):
     (answer,) = curator.answer([(question, 5.0)])
     assert answer.shape == (1, 1)
     assert curator.log.events == (Gaussian(5.0),)
-    assert describe([Ask(question, 5.0)], rows.layout, SENSITIVE) == Gaussian(5.0)
+    assert describe([Measurement(question, 5.0)], rows.layout, SENSITIVE) == Gaussian(5.0)
 
 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])

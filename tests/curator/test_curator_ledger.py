@@ -24,7 +24,7 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
-from fairveil.curator.asks import Ask
+from fairveil.curator.measurements import Measurement
 from fairveil.curator.totals.passes import Passes
 from fairveil.errors import (
     InputError,
@@ -70,9 +70,11 @@ def curator_of(rows, book, plan=PLAN, promise=PROMISE, **options) -> Curator:
 
 def follow(curator, rows, count, start=0) -> None:
     """The next `count` answers of PLAN, from number `start`."""
-    ask = CellCounts(rows.cells())
+    measurement = CellCounts(rows.cells())
     for i in range(start, start + count):
-        curator.answer([(ask, 20.0 if i % 3 else 30.0)], Part(i % 3 - 1, 2) if i % 3 else FULL)
+        curator.answer(
+            [(measurement, 20.0 if i % 3 else 30.0)], Part(i % 3 - 1, 2) if i % 3 else FULL
+        )
 
 
 def kinds(book) -> list[str]:
@@ -120,7 +122,7 @@ def test_guarantee_1_the_plan_is_reserved_whole_and_committed_by_its_end(rows, b
 
 def test_guarantee_1_what_is_finer_than_the_plan_is_committed_as_it_was(rows, book) -> None:
     curator = curator_of(rows, book, [Gaussian(30.0)])
-    curator.answer([Ask(CellCounts(rows.cells()), np.array([40.0, 90.0]))])
+    curator.answer([Measurement(CellCounts(rows.cells()), np.array([40.0, 90.0]))])
     curator.finish()
     *_, last = book.history()
     assert isinstance(curator.log.events[0], PerCell)
@@ -206,7 +208,7 @@ def test_an_attack_on_released_answers_needs_no_ledger(rows, book) -> None:
     question = GradientSum(Linear(np.zeros(3)), 1.0, rows.cells(), np.ones((2, 1, 2)))
     with ledger(book):
         score = Witness(rows, rows, promise).score(
-            [Heard((Ask(question, 9.0),), FULL, (np.zeros(3),))]
+            [Heard((Measurement(question, 9.0),), FULL, (np.zeros(3),))]
         )
     assert score == 0.0
     assert kinds(book) == []
@@ -456,14 +458,14 @@ def test_guarantee_3_a_run_that_began_without_a_ledger_is_charged_for_all_of_it(
 
 
 def test_guarantee_3_without_a_plan_what_came_before_is_charged_once(rows, book, tmp_path) -> None:
-    path, ask = tmp_path / "j", [(CellCounts(rows.cells()), 20.0)]
+    path, measurement = tmp_path / "j", [(CellCounts(rows.cells()), 20.0)]
     cap = Filter.create(PROMISE, "gaussian")
     with curator_of(rows, None, None, cap=cap, earlier=Journal(path)) as one:
-        one.answer(ask)
+        one.answer(measurement)
     for sitting in range(2):
         with curator_of(rows, book, None, cap=cap, earlier=Journal(path)) as curator:
             assert charged(book) == (1 + sitting) * cost(book, Gaussian(20.0))
-            curator.answer(ask)
+            curator.answer(measurement)
     assert kinds(book) == [RESERVED, COMMITTED] * 3
     with pytest.raises(LedgerError, match="the run began with"):
         curator_of(rows, None, None, cap=cap, earlier=Journal(path))

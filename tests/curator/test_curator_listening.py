@@ -18,7 +18,7 @@ class Ear:
     def opened(self, rows):
         self.rows.append(rows)
 
-    def answered(self, asks, batch, answers, scalings):
+    def answered(self, measurements, batch, answers, scalings):
         self.answers.append(answers)
 
 

@@ -284,14 +284,14 @@ def test_blocks_threads_and_order_do_not_matter() -> None:
 def test_one_pass_gives_the_bits_of_two() -> None:
     rows, model = rows_of(table(300, weights=True)), network()
     cells, costs = costs_of(rows, "product", 1)
-    asks = [
+    measurements = [
         (NetworkHistogram(model, cells, "soft", True), 1.0),
         (NetworkGradient(model, CLIP, cells, costs), 1.0),
     ]
-    scaled = [(q, [q.scale(rows.layout, 1.0)]) for q, _ in asks]
+    scaled = [(q, [q.scale(rows.layout, 1.0)]) for q, _ in measurements]
     together = Passes(scaled, rows)
     assert together._passes == [(1, 0)]
-    one = together.run([q for q, _ in asks], rows.blocks())
+    one = together.run([q for q, _ in measurements], rows.blocks())
     for (question, scales), found in zip(scaled, one, strict=True):
         assert np.array_equal(totals([(question, scales)], rows, rows.blocks())[0], found)
 
@@ -339,22 +339,22 @@ def test_rows_that_fail_contribute_nothing_and_nobody_is_told_before_the_end() -
     model = Network(skeleton, skeleton.start)
     rows = rows_of(broken)
     cells = rows.cells()
-    asks = [(NetworkGradient(model, CLIP), 1e-3), (NetworkHistogram(model, cells), 1e-3)]
+    measurements = [(NetworkGradient(model, CLIP), 1e-3), (NetworkHistogram(model, cells), 1e-3)]
     curator = Curator(
         rows,
         Promise(1e9, 1e-6),
-        plan=describe(asks, rows.layout, Promise(1e9, 1e-6)),
+        plan=describe(measurements, rows.layout, Promise(1e9, 1e-6)),
         noise=NoiseSource.seeded(0),
     )
-    gradient, histogram = curator.answer(asks)
+    gradient, histogram = curator.answer(measurements)
     left = rows_of(
         {
             k: [v[good] for v in p] if k == "sensitive" else None if p is None else p[good]
             for k, p in columns.items()
         }
     )
-    assert np.abs(gradient - values(asks[0][0], left)).max() < 0.01
-    assert np.abs(histogram - values(asks[1][0], left)).max() < 0.01
+    assert np.abs(gradient - values(measurements[0][0], left)).max() < 0.01
+    assert np.abs(histogram - values(measurements[1][0], left)).max() < 0.01
     with pytest.raises(PrivacyError):
         curator.trouble()
     curator.close()
@@ -364,10 +364,10 @@ def test_rows_that_fail_contribute_nothing_and_nobody_is_told_before_the_end() -
 
 def test_the_statement_says_float32_and_user_code() -> None:
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
-    asks = [(NetworkHistogram(network(), rows.cells()), 10.0)]
-    curator = Curator(rows, promise, plan=describe(asks, rows.layout, promise))
+    measurements = [(NetworkHistogram(network(), rows.cells()), 10.0)]
+    curator = Curator(rows, promise, plan=describe(measurements, rows.layout, promise))
     assert (curator.statement().arithmetic, curator.statement().user_code) == ("exact", "none")
-    curator.answer(asks)
+    curator.answer(measurements)
     said = curator.statement()
     assert (said.arithmetic, said.user_code) == ("float32-by-row", "trusted")
     assert "torch" in said.summary()
@@ -377,13 +377,13 @@ def test_the_statement_says_float32_and_user_code() -> None:
 def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> None:
     """Also where no network is asked about after the crash."""
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
-    asks, counts = (
+    measurements, counts = (
         [(NetworkHistogram(network(), rows.cells()), 10.0)],
         [(CellCounts(rows.cells()), 10.0)],
     )
-    plan = [describe(asked, rows.layout, promise) for asked in (asks, counts)]
+    plan = [describe(asked, rows.layout, promise) for asked in (measurements, counts)]
     curator = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
-    curator.answer(asks)
+    curator.answer(measurements)
     curator.close()
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
     again.answer(counts)
@@ -400,15 +400,15 @@ def test_a_run_that_an_earlier_version_began_says_what_its_rows_were_computed_wi
     """Its journal is marked "float32": there a row's bits could hang on others, whatever the rounds
     after did."""
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
-    asks = [(NetworkHistogram(network(), rows.cells()), 10.0)]
-    plan = [describe(asks, rows.layout, promise)] * 2
+    measurements = [(NetworkHistogram(network(), rows.cells()), 10.0)]
+    plan = [describe(measurements, rows.layout, promise)] * 2
     journal = Journal(tmp_path / "journal")
     curator = Curator(rows, promise, plan=plan, earlier=journal)
     journal.mark("float32")
-    curator.answer(asks)
+    curator.answer(measurements)
     curator.close()
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
-    again.answer(asks)
+    again.answer(measurements)
     again.finish()
     said = again.statement()
     assert said.arithmetic == "float32"
@@ -517,7 +517,7 @@ def test_the_bound_has_the_rounding_of_products(clip: float) -> None:
     added = 2.0**15 * scale.unit  # half a step of a number of 2^16
     assert clip + 0.8 * added < max(norms) <= scale.bound.norm
     assert scale.bound.norm == pytest.approx(clip * (1 + 2.0**-28) + added, rel=1e-12)
-    assert scale.bound.spread >= 2 * scale.bound.norm * (1 - 2.0**-50)
+    assert scale.bound.diameter >= 2 * scale.bound.norm * (1 - 2.0**-50)
     assert scale.slack >= 2 * added / scale.bound.norm * (1 - 2.0**-50)
 
 

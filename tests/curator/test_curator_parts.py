@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
     FeatureSums,
@@ -19,6 +18,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     Part,
     Poisson,
     PredictionHistogram,
@@ -156,16 +156,16 @@ def test_noise_on_a_part_is_the_multiplier_times_the_sensitivity(promise) -> Non
     """Chi-square of the variance, false-alarm rate 1e-7; 1.5 times off is rejected, both ways."""
     X, y, a = table(40)
     rows = rows_of(X, y, a)
-    ask = Ask(CellCounts(rows.cells(), by_label=True), 20.0)
+    measurement = Measurement(CellCounts(rows.cells(), by_label=True), 20.0)
     repeats, part = 120, Part(1, PARTS)
-    event = describe([ask], rows.layout, promise, part)
+    event = describe([measurement], rows.layout, promise, part)
     assert event == OnPart(Gaussian(20.0), 1, PARTS)
     wide = Promise(1000.0, 1e-6, promise.protects, promise.neighbours)
     curator = Curator(rows, wide, plan=[Repeated(event, repeats)], noise=NoiseSource.seeded(1))
     places = np.sort(public_order(40)[1::PARTS])
     exact = np.zeros((3, 2))
     np.add.at(exact, (a[places], y[places]), 1.0)
-    drawn = np.array([curator.answer([ask], part)[0] - exact for _ in range(repeats)])
+    drawn = np.array([curator.answer([measurement], part)[0] - exact for _ in range(repeats)])
 
     def passes(sd):
         statistic = (drawn**2).sum() / sd**2
@@ -186,16 +186,18 @@ def test_epochs_over_parts_cost_their_number_and_the_log_is_the_plan(promise) ->
     rows = rows_of(X, y, a)
     cells = rows.cells()
     costs = np.random.default_rng(0).normal(size=(3, 1, 2))
-    asks = [
+    measurements = [
         (GradientSum(Linear(WEIGHTS), 1.0, cells, costs), 12.0),
         (PredictionHistogram(Linear(WEIGHTS), cells), 12.0),
     ]
-    events = [describe(asks, rows.layout, promise, Part(number, PARTS)) for number in range(PARTS)]
+    events = [
+        describe(measurements, rows.layout, promise, Part(number, PARTS)) for number in range(PARTS)
+    ]
     plan = Repeated(Composed(tuple(events)), 3)
     curator = Curator(rows, promise, plan=plan, noise=NoiseSource.seeded(0))
     for _ in range(3):
         for number in range(PARTS):
-            curator.answer(asks, Part(number, PARTS))
+            curator.answer(measurements, Part(number, PARTS))
     curator.finish()
     statement = curator.statement()
     assert statement.check() == []
@@ -205,11 +207,11 @@ def test_epochs_over_parts_cost_their_number_and_the_log_is_the_plan(promise) ->
 
 def test_parts_out_of_turn_are_refused() -> None:
     rows = rows_of(*table())
-    ask = [(CellCounts(rows.cells()), 9.0)]
+    measurement = [(CellCounts(rows.cells()), 9.0)]
     plan = [OnPart(Gaussian(9.0), number, 2) for number in range(2)]
     curator = Curator(rows, REPLACE, plan=plan, noise=NoiseSource.seeded(0))
     with pytest.raises(PrivacyError, match="plan's next event"):
-        curator.answer(ask, Part(1, 2))
+        curator.answer(measurement, Part(1, 2))
 
 
 def test_what_nobody_moves_stays_free_on_a_part() -> None:
@@ -226,10 +228,10 @@ def test_what_nobody_moves_stays_free_on_a_part() -> None:
 
 def test_multipliers_by_cell_are_priced_on_a_part_as_on_all_rows() -> None:
     rows = rows_of(*table())
-    ask = (CellCounts(rows.cells()), np.array([5.0, 6.0, 7.0]))
-    event = describe([ask], rows.layout, SENSITIVE, Part(2, 3))
+    measurement = (CellCounts(rows.cells()), np.array([5.0, 6.0, 7.0]))
+    event = describe([measurement], rows.layout, SENSITIVE, Part(2, 3))
     assert event == OnPart(PerCell(((5.0, 6.0, 7.0),), (0.0,)), 2, 3)
-    assert Curator(rows, SENSITIVE, plan=[event]).answer([ask], Part(2, 3))[0].shape == (3,)
+    assert Curator(rows, SENSITIVE, plan=[event]).answer([measurement], Part(2, 3))[0].shape == (3,)
 
 
 def test_user_code_runs_on_its_part_alone() -> None:
@@ -247,30 +249,32 @@ def test_user_code_runs_on_its_part_alone() -> None:
 
 def test_add_remove_refuses_a_part_and_says_the_way_out() -> None:
     rows = rows_of(*table())
-    ask = [(CellCounts(rows.cells()), 9.0)]
+    measurement = [(CellCounts(rows.cells()), 9.0)]
     curator = Curator(rows, Promise(5.0, 1e-6))
     for refused in (
-        lambda: curator.answer(ask, Part(0, 2)),
-        lambda: describe(ask, rows.layout, curator.promise, Part(0, 2)),
+        lambda: curator.answer(measurement, Part(0, 2)),
+        lambda: describe(measurement, rows.layout, curator.promise, Part(0, 2)),
     ):
         with pytest.raises(
             PrivacyError, match=r"moves others from part to part.*Poisson\(1 / parts\)"
         ):
             refused()
     assert len(curator.log) == 0
-    assert curator.answer(ask, Part(0, 1))[0].shape == (3,)
+    assert curator.answer(measurement, Part(0, 1))[0].shape == (3,)
 
 
 def test_without_privacy_a_part_stays_a_part_and_is_exact() -> None:
     X, y, a = table()
     rows = rows_of(X, y, a)
     curator = Curator(rows, NONE)
-    ask = [(CellCounts(rows.cells()), 0.0)]
-    parts = [curator.answer(ask, Part(number, 3))[0] for number in range(3)]
+    measurement = [(CellCounts(rows.cells()), 0.0)]
+    parts = [curator.answer(measurement, Part(number, 3))[0] for number in range(3)]
     assert np.array_equal(np.sum(parts, axis=0), np.bincount(a, minlength=3))
     assert all(part.sum() == 6 for part in parts)
     assert set(curator.log.events) == {NonPrivate()}
-    assert curator.answer(ask, Poisson(0.1))[0].sum() == 18  # a random batch has no use there
+    assert (
+        curator.answer(measurement, Poisson(0.1))[0].sum() == 18
+    )  # a random batch has no use there
 
 
 @pytest.mark.parametrize(
@@ -293,8 +297,8 @@ def test_rescaled_rows_are_gathered_anew() -> None:
     X, y, a = table()
     rows = rows_of(X, y, a)
     curator = Curator(rows, NONE)
-    ask = [(FeatureSums(None, None), 0.0)]
-    before = curator.answer(ask, Part(0, 2))[0].ravel()
+    measurement = [(FeatureSums(None, None), 0.0)]
+    before = curator.answer(measurement, Part(0, 2))[0].ravel()
     curator.rescale([2.0, 2.0], [0.0, 0.0])
-    after = curator.answer(ask, Part(0, 2))[0].ravel()
+    after = curator.answer(measurement, Part(0, 2))[0].ravel()
     assert np.allclose(after[1:], 2 * before[1:])

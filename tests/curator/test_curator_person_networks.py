@@ -17,9 +17,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator import (  # noqa: E402
-    Ask,
     ByCell,
     Curator,
+    Measurement,
     Network,
     NetworkGradient,
     NetworkHistogram,
@@ -189,9 +189,9 @@ def test_one_pass_and_batches_of_persons_give_the_bits_of_two_passes():
     rows, _ = people_of(120)
     net = skeleton(rows, 2)
     model = Network(net, net.start)
-    asks = [NetworkGradient(model, 0.5), NetworkHistogram(model, rows.cells(), "hard")]
-    scales = [[constant_scale(one, rows.layout, ADDED, None)] for one in asks]
-    pairs = list(zip(asks, scales, strict=True))
+    measurements = [NetworkGradient(model, 0.5), NetworkHistogram(model, rows.cells(), "hard")]
+    scales = [[constant_scale(one, rows.layout, ADDED, None)] for one in measurements]
+    pairs = list(zip(measurements, scales, strict=True))
     chosen = np.flatnonzero(np.random.default_rng(1).random(120) < 0.3)
     for blocks in (lambda: rows.blocks(), lambda: rows.of_units(chosen)):
         both = totals(pairs, rows, blocks())
@@ -216,10 +216,10 @@ def test_what_differs_by_cell_stays_refused_and_the_rest_is_answered():
     rows = Rows.from_arrays(X, y, [a], classes=[0, 1], groups=[[0, 1]], units=ids)
     net = skeleton(rows, 2)
     question = NetworkGradient(Network(net, net.start), 0.5)
-    plan = [Curator(rows, ADDED).describe([Ask(question, 5.0)], Poisson(0.5))]
+    plan = [Curator(rows, ADDED).describe([Measurement(question, 5.0)], Poisson(0.5))]
     curator = Curator(rows, ADDED, plan=plan, noise=NoiseSource.seeded(0))
     with pytest.raises(PrivacyError, match="answered by person"):
-        curator.describe([Ask(ByCell(question, curator.cells()), 5.0)])
-    assert np.isfinite(curator.answer([Ask(question, 5.0)], Poisson(0.5))[0]).all()
+        curator.describe([Measurement(ByCell(question, curator.cells()), 5.0)])
+    assert np.isfinite(curator.answer([Measurement(question, 5.0)], Poisson(0.5))[0]).all()
     (bound,) = curator.statement().bounds
     assert "a person's gradients are added" in bound.reason

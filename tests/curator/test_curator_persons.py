@@ -19,7 +19,6 @@ from scipy import stats
 
 from fairveil.audit import EventsClaim, audit_scores
 from fairveil.curator import (
-    Ask,
     AttachedHistogram,
     CellCounts,
     CodeHistogram,
@@ -29,6 +28,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     NumberMoments,
     Part,
     Poisson,
@@ -199,10 +199,12 @@ def test_planted_a_person_in_two_parts_is_caught():
             one.by_person(60, NoiseSource.seeded(0).stream("units"), adds_by_person=False)
             for one in (here, there)
         )
-        ask = [(FeatureSums(None, 1e3), [FeatureSums(None, 1e3).scale(here.layout, None)])]
+        measurement = [(FeatureSums(None, 1e3), [FeatureSums(None, 1e3).scale(here.layout, None)])]
         moved = 0
         for number in range(5):
-            sums = [totals(ask, rows, rows.part(Part(number, 5)))[0] for rows in (here, there)]
+            sums = [
+                totals(measurement, rows, rows.part(Part(number, 5)))[0] for rows in (here, there)
+            ]
             moved += bool((sums[0] != sums[1]).any())
         assert (moved <= 1) == (most == 1)
 
@@ -365,17 +367,19 @@ def test_prices_are_of_persons():
     sum costs no more for k."""
     rows = pool(2)
     cells, model = rows.cells(), Linear(np.zeros(WIDTH))
-    asks = [Ask(GradientSum(model, 1.0), 2.0), Ask(RowCount(), 4.0)]
-    found = describe(asks, rows.layout, REPLACED, Poisson(0.1))
+    measurements = [Measurement(GradientSum(model, 1.0), 2.0), Measurement(RowCount(), 4.0)]
+    found = describe(measurements, rows.layout, REPLACED, Poisson(0.1))
     assert isinstance(found, PoissonSampled)
     assert found.rate == 0.1
     assert found.spreads[0] == pytest.approx(2.0)
     # whoever comes may have more rows than whoever goes
     assert found.spreads[1] == pytest.approx(1.0)
     for promise, steps in ((ADDED, MOST), (REPLACED, 2 * MOST)):
-        event = describe([Ask(CellCounts(cells), 3.0, "discrete-laplace")], rows.layout, promise)
+        event = describe(
+            [Measurement(CellCounts(cells), 3.0, "discrete-laplace")], rows.layout, promise
+        )
         assert event == DiscreteLaplace(3.0, steps)
-    assert describe(asks[:1], rows.layout, ADDED) == Gaussian(2.0)
+    assert describe(measurements[:1], rows.layout, ADDED) == Gaussian(2.0)
 
 
 def test_attribute_changes_of_all_rows_of_a_person_stay_within_the_bound():
@@ -487,7 +491,7 @@ def test_sums_by_person_do_not_hang_on_order_threads_or_companions():
 def test_with_one_row_each_answers_are_those_of_rows():
     X, y, a, _ = table(200, 200)
     plain = Rows.from_arrays(X, y, [a], classes=[0, 1], groups=[[0, 1, 2]])
-    asks = [
+    measurements = [
         (GradientSum(Linear(np.array([0.1, 0.5, -1.0])), 1.0), 3.0),
         (CellCounts(plain.cells()), 4.0),
     ]
@@ -495,10 +499,10 @@ def test_with_one_row_each_answers_are_those_of_rows():
     for batch in (Poisson(0.2), None):
         options = {} if batch is None else {"batch": batch}
         one = Curator(plain, Promise(10.0, 1e-6), noise=NoiseSource.seeded(1)).answer(
-            asks, **options
+            measurements, **options
         )
         unit = Promise(10.0, 1e-6, unit=Unit("patient", 1))
-        other = Curator(rows, unit, noise=NoiseSource.seeded(1)).answer(asks, **options)
+        other = Curator(rows, unit, noise=NoiseSource.seeded(1)).answer(measurements, **options)
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 

@@ -16,7 +16,6 @@ from curator_pools import COMBINATIONS, pool
 
 from fairveil.curator import (
     FULL,
-    Ask,
     ByCell,
     CellCounts,
     Curator,
@@ -25,6 +24,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     Poisson,
     Rows,
     Weighed,
@@ -49,7 +49,7 @@ FACTORS = [1.0, 0.3, 0.0, 2.5, 0.3, 1e-9]
 STEEP = np.array([0.0, 40.0, 0, 0, *[0] * 7])
 
 
-def asked(rows: Rows) -> list[Ask]:
+def asked(rows: Rows) -> list[Measurement]:
     """Every kind of question by cell: noise that differs by cell, or one sum that weighs cells."""
     cells, steep = rows.cells(), Linear(STEEP)
     each = np.linspace(1.0, 4.0, cells.count)
@@ -59,8 +59,10 @@ def asked(rows: Rows) -> list[Ask]:
         FeatureSums(None, 0.8, by_label=True),
     ]
     told = [GroupLosses(steep, cells), CellCounts(cells), CellCounts(cells, by_label=True)]
-    out = [Ask(question, each) for question in [*(ByCell(one, cells) for one in inners), *told]]
-    return [*out, *(Ask(Weighed(one, cells, FACTORS), 3.0) for one in inners)]
+    out = [
+        Measurement(question, each) for question in [*(ByCell(one, cells) for one in inners), *told]
+    ]
+    return [*out, *(Measurement(Weighed(one, cells, FACTORS), 3.0) for one in inners)]
 
 
 def people_of(rows: Rows, rng: np.random.Generator) -> list[np.ndarray]:
@@ -73,7 +75,7 @@ def people_of(rows: Rows, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def moves(
-    ask: Ask,
+    measurement: Measurement,
     scale,
     rows: Rows,
     people,
@@ -84,15 +86,17 @@ def moves(
 ):
     """Each person's contribution in deviations of the noise, and the cell that they count in."""
     (whole,) = rows.blocks()
-    shape = ask.question.shape(rows.layout)
-    noise = np.broadcast_to(noise_scale(ask, scale, promise, FULL, shape), shape).ravel()
+    shape = measurement.question.shape(rows.layout)
+    noise = np.broadcast_to(noise_scale(measurement, scale, promise, FULL, shape), shape).ravel()
     rows.adds_by_person, vectors, cells = by_person and promise.protects == "records", [], []
     try:
         for one in people:
             block = replace(whole.take(one), persons=np.zeros(len(one), np.int64))
             block = in_one_group(block) if one_group else block
-            vectors.append(totals([(ask.question, [scale])], rows, [block])[0].ravel() / noise)
-            cells.append(int(block.cells(ask.question.cells)[0, 0]))
+            vectors.append(
+                totals([(measurement.question, [scale])], rows, [block])[0].ravel() / noise
+            )
+            cells.append(int(block.cells(measurement.question.cells)[0, 0]))
     finally:
         rows.adds_by_person = False
     return np.array(vectors), np.array(cells)
@@ -123,18 +127,18 @@ def test_no_pair_of_persons_is_further_apart_than_the_event_says_of_their_cells(
     rows = pool(2, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
     people = people_of(rows, np.random.default_rng(0))
-    for ask in asked(rows):
-        event = describe([ask], rows.layout, promise, max_sample_weight=cap)
-        scale = constant_scale(ask.question, rows.layout, promise, cap)
-        v, cells = moves(ask, scale, rows, people, promise)
+    for measurement in asked(rows):
+        event = describe([measurement], rows.layout, promise, max_sample_weight=cap)
+        scale = constant_scale(measurement.question, rows.layout, promise, cap)
+        v, cells = moves(measurement, scale, rows, people, promise)
         limit = allowed(event, promise, cells)
         found = (v**2).sum(axis=1) if promise.neighbours == "add-remove" else squares(v)
         assert (found <= limit * (1 + 1e-9) + 1e-9).all(), (
-            ask.question,
+            measurement.question,
             float((found - limit).max()),
         )
         assert found.max() >= (0.5 if kind else 0.8) * limit.max(), (
-            ask.question
+            measurement.question
         )  # few of these rows are heavy
 
 
@@ -169,18 +173,24 @@ def test_planted_clips_that_are_not_a_persons_are_caught(bug, monkeypatch):
     people = people_of(rows, np.random.default_rng(0))
     cells = rows.cells()
     if bug == "a clip by row":
-        ask, by_person = Ask(ByCell(GradientSum(Linear(STEEP), 0.2), cells), np.full(6, 2.0)), False
+        measurement, by_person = (
+            Measurement(ByCell(GradientSum(Linear(STEEP), 0.2), cells), np.full(6, 2.0)),
+            False,
+        )
     else:
-        ask, by_person = Ask(Weighed(GradientSum(Linear(STEEP), 0.2), cells, FACTORS), 3.0), True
+        measurement, by_person = (
+            Measurement(Weighed(GradientSum(Linear(STEEP), 0.2), cells, FACTORS), 3.0),
+            True,
+        )
         monkeypatch.setattr(
             Weighed, "row_factors", lambda self, block, index=slice(None): np.ones(block.rows)
         )
         monkeypatch.setattr(
             Weighed, "row_weights", lambda self, block: self.factors[block.cells(self.cells)[0]]
         )
-    event = describe([ask], rows.layout, ADDED)
-    scale = constant_scale(ask.question, rows.layout, ADDED, None)
-    v, found = moves(ask, scale, rows, people, ADDED, by_person=by_person)
+    event = describe([measurement], rows.layout, ADDED)
+    scale = constant_scale(measurement.question, rows.layout, ADDED, None)
+    v, found = moves(measurement, scale, rows, people, ADDED, by_person=by_person)
     assert ((v**2).sum(axis=1) > 2 * allowed(event, ADDED, found)).any()
 
 
@@ -194,12 +204,14 @@ def test_attribute_changes_of_any_rows_of_a_person_cost_what_the_event_says():
         ByCell(FeatureSums(None, 1.5), cells),
         Weighed(GramMatrices(None, 1.5), cells, FACTORS),
     ):
-        ask = Ask(question, np.linspace(1.0, 4.0, 6) if isinstance(question, ByCell) else 3.0)
-        event = describe([ask], rows.layout, SENSITIVE)
+        measurement = Measurement(
+            question, np.linspace(1.0, 4.0, 6) if isinstance(question, ByCell) else 3.0
+        )
+        event = describe([measurement], rows.layout, SENSITIVE)
         scale = of_person(public_scale.of(question, rows)[0], MOST)
         for one in lists:
             people = [np.sort(one) * each + rng.integers(0, each, MOST) for _ in range(40)]
-            v, found = moves(ask, scale, rows, people, SENSITIVE)
+            v, found = moves(measurement, scale, rows, people, SENSITIVE)
             assert (squares(v) <= allowed(event, SENSITIVE, found) * (1 + 1e-9) + 1e-9).all()
 
 
@@ -240,8 +252,8 @@ def test_sums_by_cell_are_those_by_hand_however_rows_lie(monkeypatch):
         rows = rows.by_person(10_000, stream, adds_by_person=True, one_group=True)
         questions = [ByCell(model, rows.cells()), Weighed(model, rows.cells(), [1.0, 0.25, 3.0])]
         scales = [constant_scale(one, rows.layout, ADDED, None) for one in questions]
-        asks = [(one, [scale]) for one, scale in zip(questions, scales, strict=True)]
-        found.append([*totals(asks, rows, rows.blocks(), threads)])
+        measurements = [(one, [scale]) for one, scale in zip(questions, scales, strict=True)]
+        found.append([*totals(measurements, rows, rows.blocks(), threads)])
         by_hand = np.array([sums[usual == cell].sum(axis=0) for cell in range(3)])
         assert np.allclose(found[-1][0].reshape(3, -1) * scales[0].unit, by_hand, atol=1e-4)
         assert np.allclose(
@@ -283,18 +295,18 @@ def test_a_curator_answers_by_cell_where_persons_are_in_one_group(batch):
     X, y, a, ids = table(300, 100)
     plain = Curator(rows_of(X, y, a, ids), ADDED, noise=NoiseSource.seeded(1))
     gradient = GradientSum(Linear(np.zeros(3)), 1.0)
-    asks = [
-        Ask(CellCounts(plain.cells()), [5.0, 6.0, 7.0]),
-        Ask(ByCell(gradient, plain.cells()), 5.0),
+    measurements = [
+        Measurement(CellCounts(plain.cells()), [5.0, 6.0, 7.0]),
+        Measurement(ByCell(gradient, plain.cells()), 5.0),
     ]
-    for ask in asks:
+    for measurement in measurements:
         with pytest.raises(PrivacyError, match="persons in one group each"):
-            plain.answer([ask], batch)
+            plain.answer([measurement], batch)
     assert plain.log.events == ()
     roomy = replace(ADDED, epsilon=9.0)
     curator = Curator(rows_of(X, y, a, ids), roomy, noise=NoiseSource.seeded(1), one_group=True)
-    counts, sums = curator.answer(asks, batch)
+    counts, sums = curator.answer(measurements, batch)
     assert counts.shape == (3,)
     assert sums.shape == (3, 1, 3)
-    assert curator.log.events == (curator.describe(asks, batch),)
+    assert curator.log.events == (curator.describe(measurements, batch),)
     assert math.isfinite(float(sums.sum()))

@@ -10,7 +10,6 @@ import pytest
 
 from fairveil.curator import (
     FULL,
-    Ask,
     CellCounts,
     Curator,
     FeatureSums,
@@ -18,6 +17,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     NumberMoments,
     Poisson,
     PredictionHistogram,
@@ -51,15 +51,15 @@ def test_guarantee_1_described_before_is_logged_after(rows_of, promise, batch):
     rows = rows_of()
     cells, model = rows.cells(), Linear(WEIGHTS)
     costs = np.ones((cells.count, 2, 2)) * np.arange(cells.count)[:, np.newaxis, np.newaxis]
-    asks = [
+    measurements = [
         (GradientSum(model, 1.0, cells, costs), 30.0),
         (PredictionHistogram(model, cells, "soft"), 40.0),
         (CellCounts(cells), 50.0),
         (GroupLosses(model, cells, "log", 2.0), np.linspace(20, 60, cells.count)),
     ]
     curator = Curator(rows, Promise(50.0, 1e-6, promise.protects, promise.neighbours))
-    curator.answer(asks, batch)
-    assert curator.log.events == (describe(asks, rows.layout, promise, batch),)
+    curator.answer(measurements, batch)
+    assert curator.log.events == (describe(measurements, rows.layout, promise, batch),)
 
 
 @pytest.mark.parametrize("promise", [ADD, REPLACE, SENSITIVE], ids=str)
@@ -79,7 +79,8 @@ def test_guarantee_1_for_number_moments_and_score_histograms(
     ]
     cap = rows.max_sample_weight if weights else None
     plan = [
-        describe(asks, rows.layout, whole, batch, max_sample_weight=cap) for asks in (first, last)
+        describe(measurements, rows.layout, whole, batch, max_sample_weight=cap)
+        for measurements in (first, last)
     ]
     curator = Curator(rows, whole, plan=plan)
     curator.answer(first, batch)
@@ -92,11 +93,12 @@ def test_guarantee_1_for_number_moments_and_score_histograms(
 
 def test_full_batch_events_are_multipliers(rows_of):
     rows = rows_of()
-    ask = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
+    measurement = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
     assert (
-        describe(ask, rows.layout, ADD).to_dict() == describe(ask, rows.layout, REPLACE).to_dict()
+        describe(measurement, rows.layout, ADD).to_dict()
+        == describe(measurement, rows.layout, REPLACE).to_dict()
     )
-    assert describe(ask[:1] * 2, rows.layout, ADD) == Repeated(Gaussian(3.0), 2)
+    assert describe(measurement[:1] * 2, rows.layout, ADD) == Repeated(Gaussian(3.0), 2)
 
 
 def test_many_models_are_many_releases(rows_of):
@@ -109,12 +111,14 @@ def test_many_models_are_many_releases(rows_of):
 
 def test_poisson_batches_carry_the_spread_of_each_part(rows_of):
     rows = rows_of()
-    asks = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
-    assert describe(asks, rows.layout, ADD, Poisson(0.1)).spreads is None
-    event = describe(asks, rows.layout, REPLACE, Poisson(0.1))
+    measurements = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
+    assert describe(measurements, rows.layout, ADD, Poisson(0.1)).spreads is None
+    event = describe(measurements, rows.layout, REPLACE, Poisson(0.1))
     assert isinstance(event, PoissonSampled)
     assert event.spreads == pytest.approx((2.0, math.sqrt(2)))
-    assert isinstance(describe(asks[1:], rows.layout, SENSITIVE, Poisson(0.1)), VisiblySampled)
+    assert isinstance(
+        describe(measurements[1:], rows.layout, SENSITIVE, Poisson(0.1)), VisiblySampled
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +138,7 @@ def test_guarantee_2_noise_is_multiplier_times_the_unit_that_the_event_counts_in
     question = GradientSum(Linear(WEIGHTS), 1.0)
     scale = question.scale(rows.layout, None)
     size = pricing.noise_scale(
-        Ask(question, 3.0), scale, promise, batch, question.shape(rows.layout)
+        Measurement(question, 3.0), scale, promise, batch, question.shape(rows.layout)
     )
     assert size * scale.unit == pytest.approx(3.0 * sensitivity, rel=1e-6)
     assert size * scale.unit >= 3.0 * sensitivity
@@ -148,7 +152,7 @@ def test_guarantee_2_by_cell_noise_is_over_the_norm(rows_of):
     scale = question.scale(rows.layout, None)
     for promise, within in ((ADD, 2.0), (REPLACE, 2.0), (SENSITIVE, 0.0)):
         size = pricing.noise_scale(
-            Ask(question, vector), scale, promise, FULL, question.shape(rows.layout)
+            Measurement(question, vector), scale, promise, FULL, question.shape(rows.layout)
         )
         assert (size[:, 0] * scale.unit) == pytest.approx(1.5 * vector, rel=1e-6)
         assert describe([(question, vector)], rows.layout, promise) == PerCell(
@@ -178,32 +182,39 @@ def test_by_cell_noise_costs_what_one_multiplier_costs_when_all_are_equal(rows_o
 def test_counts_by_discrete_noise(rows_of):
     rows = rows_of()
     counts = CellCounts(rows.cells())
-    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, ADD) == DiscreteLaplace(
-        2.0, 1
-    )
     assert describe(
-        [Ask(counts, 2.0, "discrete-laplace")], rows.layout, REPLACE
+        [Measurement(counts, 2.0, "discrete-laplace")], rows.layout, ADD
+    ) == DiscreteLaplace(2.0, 1)
+    assert describe(
+        [Measurement(counts, 2.0, "discrete-laplace")], rows.layout, REPLACE
     ) == DiscreteLaplace(2.0, 2)
     assert describe(
-        [Ask(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE
+        [Measurement(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE
     ) == DiscreteLaplace(2.0, 2)
-    assert describe([Ask(counts, 2.0, "discrete-gaussian")], rows.layout, ADD) == DiscreteGaussian(
-        2.0
-    )
+    assert describe(
+        [Measurement(counts, 2.0, "discrete-gaussian")], rows.layout, ADD
+    ) == DiscreteGaussian(2.0)
     two = CellCounts(rows.cells("marginal"))
-    assert describe([Ask(two, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(
-        2.0, 4
+    assert describe(
+        [Measurement(two, 2.0, "discrete-laplace")], rows.layout, REPLACE
+    ) == DiscreteLaplace(2.0, 4)
+    measurement = Measurement(counts, 2.0, "discrete-laplace")
+    assert (
+        pricing.noise_scale(measurement, counts.scale(rows.layout, None, 1), REPLACE, FULL, (6,))
+        == 4.0
     )
-    ask = Ask(counts, 2.0, "discrete-laplace")
-    assert pricing.noise_scale(ask, counts.scale(rows.layout, None, 1), REPLACE, FULL, (6,)) == 4.0
     with pytest.raises(InputError, match="counts whole rows"):
         describe(
-            [Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 2.0, "discrete-laplace")],
+            [
+                Measurement(
+                    GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 2.0, "discrete-laplace"
+                )
+            ],
             rows.layout,
             ADD,
         )
     with pytest.raises(InputError, match="Gaussian noise on a Poisson batch"):
-        describe([ask], rows.layout, ADD, Poisson(0.1))
+        describe([measurement], rows.layout, ADD, Poisson(0.1))
 
 
 def test_guarantee_3_exact_answers_only_where_nothing_protected_is_read(rows_of):
@@ -228,7 +239,7 @@ def test_guarantee_3_exact_answers_only_where_nothing_protected_is_read(rows_of)
 @pytest.mark.parametrize("multiplier", [-1.0, math.nan, math.inf, [1.0, 0.0], [], [[1.0]], 1e9])
 def test_multipliers_that_mean_nothing_are_refused(multiplier):
     with pytest.raises(InputError, match="multiplier"):
-        Ask(RowCount(), multiplier)
+        Measurement(RowCount(), multiplier)
 
 
 def test_vectors_of_multipliers_need_cells_that_do_not_overlap(rows_of):

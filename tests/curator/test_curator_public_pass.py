@@ -40,8 +40,8 @@ def rounds_of(
             model, clip, cells, costs, loss_weight=np.array([rng.random()]), loss_clip=1.5
         )
         histogram = PredictionHistogram(model, cells, decisions, by_label=by_label)
-        asks = [(gradient, 3.0), (histogram, 4.0)]
-        yield asks + (
+        measurements = [(gradient, 3.0), (histogram, 4.0)]
+        yield measurements + (
             [(PredictionHistogram(model, None, decisions, by_label=by_label), 0.0)]
             if everybody
             else []
@@ -50,7 +50,7 @@ def rounds_of(
 
 def answered(rows, rounds, **settings):
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(3), **settings)
-    found = [curator.answer(asks) for asks in rounds]
+    found = [curator.answer(measurements) for measurements in rounds]
     return found, curator.log.events, curator.statement().to_dict()
 
 
@@ -205,7 +205,7 @@ def test_guarantee_2_what_overflows_is_an_error_before_the_charge(rows_of):
     rows = rows_of(n=200)
     cells, model = rows.cells(), Linear(np.full(WIDTH, 1e-8))  # rows far outside do not saturate
 
-    def asks(cost, model=model):
+    def measurements(cost, model=model):
         table = np.linspace(-cost, cost, cells.count * 2).reshape(cells.count, 1, 2)
         return [
             (GradientSum(model, None, cells, table), 3.0),
@@ -213,20 +213,20 @@ def test_guarantee_2_what_overflows_is_an_error_before_the_charge(rows_of):
         ]
 
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(0))
-    curator.answer(asks(1.0))
+    curator.answer(measurements(1.0))
     with pytest.raises(InputError, match="finite"):
-        curator.answer(asks(1e306))
+        curator.answer(measurements(1e306))
     assert len(curator.log) == 1
     assert not curator.has_failed
-    assert np.isfinite(curator.answer(asks(2.0))[0]).all()
-    passed = PublicPass([question for question, _ in asks(1.0)], rows)
+    assert np.isfinite(curator.answer(measurements(2.0))[0]).all()
+    passed = PublicPass([question for question, _ in measurements(1.0)], rows)
     for cost, size, safe in (
         (1.0, 0.1, True),
         (1e306, 0.1, False),
         (1.0, 1e300, False),
         (1e200, 1e200, True),
     ):
-        questions = [question for question, _ in asks(cost, Linear(np.full(WIDTH, size)))]
+        questions = [question for question, _ in measurements(cost, Linear(np.full(WIDTH, size)))]
         assert passed.is_safe(questions) is safe
 
 

@@ -672,12 +672,12 @@ def test_no_row_makes_the_librarys_own_arithmetic_warn(ears):
                 lambda block: np.eye(2)[block.labels] * block.numbers[0][:, np.newaxis]
             )
             scores = ScoreHistogram(model, (-1.0, 1.0), cells, by_label=True)
-            asks = [CellCounts(cells), PredictionHistogram(one, cells), GradientSum(one, 1.0), FeatureSums(cells, 1.0),
+            measurements = [CellCounts(cells), PredictionHistogram(one, cells), GradientSum(one, 1.0), FeatureSums(cells, 1.0),
                     GramMatrices(cells, 1.0), NumberMoments(1.0), GroupLosses(one, cells), scores,
                     AttachedHistogram(attached, cells), AttachedLosses(attached, cells, "log"),
                     RowFunction(lambda block: block.numbers.T, 3, 1.0)]  # fmt: skip
-            for ask in asks:
-                curator.answer([(ask, 50.0)])
+            for measurement in measurements:
+                curator.answer([(measurement, 50.0)])
             curator.choose(scores, 1.0, costs=np.ones((2, 2, 2)))
             curator.rescale([1e300] * 3, [1e300] * 3)
             curator.answer([(NumberMoments(1.0), 50.0)])

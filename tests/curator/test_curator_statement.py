@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
-    Entry,
     GradientSum,
     Linear,
+    LogEntry,
+    Measurement,
     Poisson,
     RowFunction,
     Rows,
@@ -141,13 +141,13 @@ def test_the_stated_bound_of_a_question_is_the_largest_of_the_run() -> None:
 
 def test_counts_with_laplace_noise_beside_gaussian_noise_state_both_norms() -> None:
     curator = Curator(rows(), PROMISE)
-    curator.answer([Ask(counts(curator), 20.0)])
-    curator.answer([Ask(counts(curator), 20.0, "discrete-laplace")])
+    curator.answer([Measurement(counts(curator), 20.0)])
+    curator.answer([Measurement(counts(curator), 20.0, "discrete-laplace")])
     assert [bound.norm for bound in consistent(curator.statement()).bounds] == ["L2", "L1"]
 
 
-def _break_off_at(number: int) -> Callable[[Entry], None]:
-    def journal(entry: Entry) -> None:
+def _break_off_at(number: int) -> Callable[[LogEntry], None]:
+    def journal(entry: LogEntry) -> None:
         if entry.number == number:
             raise KeyboardInterrupt
 

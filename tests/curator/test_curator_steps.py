@@ -21,8 +21,8 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
-from fairveil.curator.asks import Ask
 from fairveil.curator.kernels import public as kernels_public
+from fairveil.curator.measurements import Measurement
 from fairveil.curator.noising import NoiseRequest, draw, draws
 from fairveil.curator.rows import threads
 from fairveil.curator.totals import descent_pass as descents_module
@@ -55,12 +55,12 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
     cells = rows_of(n=20).cells()
     counts = CellCounts(cells)
     wanted = [
-        (Ask(counts, 3.0), 12.5, (cells.count,)),
-        (Ask(counts, 3.0, "discrete-laplace"), 4.0, (cells.count,)),
-        (Ask(GramMatrices(None, 1.0), 3.0), 1e6, (1, 4, 4)),
-        (Ask(counts, 3.0), 0.0, (cells.count,)),
-        (Ask(counts, 3.0), np.geomspace(1, 1e6, cells.count), (cells.count,)),
-        (Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
+        (Measurement(counts, 3.0), 12.5, (cells.count,)),
+        (Measurement(counts, 3.0, "discrete-laplace"), 4.0, (cells.count,)),
+        (Measurement(GramMatrices(None, 1.0), 3.0), 1e6, (1, 4, 4)),
+        (Measurement(counts, 3.0), 0.0, (cells.count,)),
+        (Measurement(counts, 3.0), np.geomspace(1, 1e6, cells.count), (cells.count,)),
+        (Measurement(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
     ]
     one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
     together = draws(
@@ -100,9 +100,9 @@ def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
     """The same event, key and answer to the bit; what would change the key is refused."""
     rows = rows_of(n=200)
     shape = (WIDTH,) if models is None else (models, 1, WIDTH)
-    first = [Ask(*ask) for ask in asks_of(rows, np.zeros(shape))]
+    first = [Measurement(*measurement) for measurement in asks_of(rows, np.zeros(shape))]
     weights = np.random.default_rng(1).normal(size=shape)
-    anew = [Ask(*ask) for ask in asks_of(rows, weights, shift=0.5)]
+    anew = [Measurement(*measurement) for measurement in asks_of(rows, weights, shift=0.5)]
     model = Linear(weights)
     gradient, histogram = first[0].question, first[1].question
     again = [
@@ -112,7 +112,7 @@ def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
     one, other = (Curator(rows, WIDE, noise=NoiseSource.seeded(0)) for _ in range(2))
     for found, wanted in zip(one.answer(again), other.answer(anew), strict=True):
         np.testing.assert_array_equal(found, wanted)
-    assert [ask.key for ask in again] == [ask.key for ask in anew]
+    assert [measurement.key for measurement in again] == [measurement.key for measurement in anew]
     assert one.log.events == other.log.events
     for wrong in (Linear(np.zeros(WIDTH - 1)), Linear(np.zeros(shape), 2.0)):
         with pytest.raises(InputError, match="new question"):
@@ -144,12 +144,12 @@ def test_a_batch_read_in_place_totals_as_one_gathered(rows_of, kind, rate):
         PredictionHistogram(model, cells, "soft", by_label=True),
         RowCount(),
     ]
-    asks = [(question, [question.scale(rows.layout, cap)]) for question in questions]
+    measurements = [(question, [question.scale(rows.layout, cap)]) for question in questions]
     (gathered,) = rows.batch(index)
     assert gathered.rows == len(index)
     for run in (None, 1, 3):
-        found = totals(asks, rows, rows.drawn(index), run)
-        for one, other in zip(found, totals(asks, rows, [gathered]), strict=True):
+        found = totals(measurements, rows, rows.drawn(index), run)
+        for one, other in zip(found, totals(measurements, rows, [gathered]), strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -165,9 +165,9 @@ def test_steps_with_the_same_keys_but_another_model_beside(rows_of):
         asks_of(rows, second, 0.5, third),
         asks_of(rows, third),
     ]
-    found = [curator.answer(asks) for asks in steps]
-    for asks, answers in zip(steps, found, strict=True):
-        for (question, multiplier), answer in zip(asks, answers, strict=True):
+    found = [curator.answer(measurements) for measurements in steps]
+    for measurements, answers in zip(steps, found, strict=True):
+        for (question, multiplier), answer in zip(measurements, answers, strict=True):
             exact = sum(reference.total(question, block) for block in rows.blocks())
             assert np.abs(answer - exact).max() < 8 * multiplier
     assert curator.log.events == (curator.describe(steps[0]),) * 4
@@ -182,16 +182,18 @@ def test_a_plan_written_out_step_by_step_is_followed_at_any_length(rows_of, join
     steps = [
         Composed((Gaussian(50.0), Gaussian(60.0))) if joint else Gaussian(50.0) for _ in range(400)
     ]
-    asks = [(RowCount(), 50.0), (CellCounts(rows.cells()), 60.0)] if joint else [(RowCount(), 50.0)]
+    measurements = (
+        [(RowCount(), 50.0), (CellCounts(rows.cells()), 60.0)] if joint else [(RowCount(), 50.0)]
+    )
     curator = Curator(rows, WIDE, plan=[*steps, Gaussian(51.0)], noise=NoiseSource.seeded(0))
     for _ in steps:
-        curator.answer(asks)
+        curator.answer(measurements)
     with pytest.raises(PrivacyError, match="plan's next event"):
-        curator.answer(asks)
+        curator.answer(measurements)
     assert len(curator.log) == 400
     curator.answer([(RowCount(), 51.0)])
     with pytest.raises(PrivacyError, match="the plan is done"):
-        curator.answer(asks)
+        curator.answer(measurements)
     curator.finish()
     assert event == Gaussian(50.0)
 
@@ -279,7 +281,7 @@ def test_guarantee_1_of_kernels_public_the_largest_over_rows(
     for m, scale in enumerate(public_scale.of(question, rows)):
         size, move = sizes_and_moves(question, rows, m)
         assert size <= scale.bound.norm <= size * (1 + 1e-7)
-        assert move <= scale.bound.spread <= move + size * 1e-7
+        assert move <= scale.bound.diameter <= move + size * 1e-7
 
 
 @pytest.mark.parametrize("costs", [False, True])
@@ -318,7 +320,7 @@ def test_guarantee_2_of_kernels_public_order_ranges_and_threads_change_no_bit(ro
         )
         for run in (None, 1, 2, 5):
             (scale,) = public_scale.of(question, rows, threads=run)
-            found.add((scale.bound.norm, scale.bound.spread, scale.exponent))
+            found.add((scale.bound.norm, scale.bound.diameter, scale.exponent))
     assert len(found) == 1
 
 

@@ -18,7 +18,6 @@ from scipy import stats
 
 from fairveil.curator import (
     FULL,
-    Ask,
     ByCell,
     CellCounts,
     Curator,
@@ -27,6 +26,7 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     Part,
     Poisson,
     PredictionHistogram,
@@ -213,8 +213,13 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
         multiplier: Any = (
             np.linspace(1.0, 4.0, question.cells.count) if isinstance(question, ByCell) else Z
         )
-        ask, scale = Ask(question, multiplier, column=3), scale_of(question, rows, promise)
-        event: Any = describe([ask], rows.layout, promise, batch, max_sample_weight=cap_of(rows))
+        measurement, scale = (
+            Measurement(question, multiplier, column=3),
+            scale_of(question, rows, promise),
+        )
+        event: Any = describe(
+            [measurement], rows.layout, promise, batch, max_sample_weight=cap_of(rows)
+        )
         if isinstance(batch, Poisson):
             assert isinstance(
                 event, VisiblySampled if promise.features_are_public else PoissonSampled
@@ -224,7 +229,7 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
         assert event.column == 3
         shape = question.shape(rows.layout)
         noise = (
-            np.broadcast_to(noise_scale(ask, scale, promise, batch, shape), shape).ravel()
+            np.broadcast_to(noise_scale(measurement, scale, promise, batch, shape), shape).ravel()
             * scale.unit
         )
         # of Grams, too: what is there twice has half the variance
@@ -510,13 +515,13 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
     wide = Promise(1e6, 1e-6)
     for batch in (FULL, Poisson(0.3)):
         run, fresh = (Curator(rows, wide, noise=NoiseSource.seeded(3)) for _ in range(2))
-        by_cell = Ask(
+        by_cell = Measurement(
             ByCell(GradientSum(Linear(np.zeros(10)), 0.7), cells),
             np.array([2.0, 3.0, 4.0]),
             column=1,
         )
         weighed: Any = Weighed(GradientSum(Linear(np.zeros(10)), 0.7), cells, [1.0, 2.0, 3.0])
-        kept = Ask(weighed, 2.0)
+        kept = Measurement(weighed, 2.0)
         for t in range(6):
             weights, factors = (
                 rng.normal(size=10),
@@ -525,10 +530,10 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
             inner = GradientSum(Linear(weights), 0.7)
             by_cell = by_cell.about(by_cell.question.at(by_cell.question.inner.at(Linear(weights))))  # type: ignore[attr-defined]
             weighed = weighed.at(weighed.inner.at(Linear(weights)), factors)
-            kept = kept.about(weighed) if t < 3 else Ask(weighed, 2.0)
+            kept = kept.about(weighed) if t < 3 else Measurement(weighed, 2.0)
             new = [
-                Ask(ByCell(inner, cells), np.array([2.0, 3.0, 4.0]), column=1),
-                Ask(Weighed(inner, cells, factors), 2.0),
+                Measurement(ByCell(inner, cells), np.array([2.0, 3.0, 4.0]), column=1),
+                Measurement(Weighed(inner, cells, factors), 2.0),
             ]
             for one, other in zip(
                 run.answer([by_cell, kept], batch), fresh.answer(new, batch), strict=True
@@ -550,12 +555,15 @@ def test_other_questions_take_a_multiplier_for_each_cell_of_one_column_among_sev
     curator = Curator(rows, Promise(1e9, 1e-6), noise=NoiseSource.seeded(2))
     losses = GroupLosses(Linear(np.ones(10)), cells, "log", 2.0)
     for question in (losses, CellCounts(cells), GramMatrices(cells, 1.5)):
-        ask = Ask(question, multipliers, column=1)
-        event: Any = describe([ask], rows.layout, REPLACED)
+        measurement = Measurement(question, multipliers, column=1)
+        event: Any = describe([measurement], rows.layout, REPLACED)
         assert (event.multipliers, event.column) == ((tuple(multipliers),), 1)
         wanted = reference.total(question, block)
         told = np.array(
-            [curator.answer([ask])[0] - wanted for _ in range(400 if wanted.ndim == 1 else 20)]
+            [
+                curator.answer([measurement])[0] - wanted
+                for _ in range(400 if wanted.ndim == 1 else 20)
+            ]
         )
         norm = question.scale(rows.layout, None).bound.norm
         for k, m in enumerate(multipliers):
@@ -606,7 +614,7 @@ def test_what_is_asked_wrongly_is_refused() -> None:
         with pytest.raises(InputError, match="of the same form"):
             question.at(GradientSum(Linear(np.zeros(4)), 0.6))
         with pytest.raises(InputError, match="Gaussian noise"):
-            describe([Ask(question, 2.0, "discrete-laplace")], rows.layout, ADDED)
+            describe([Measurement(question, 2.0, "discrete-laplace")], rows.layout, ADDED)
     with pytest.raises(InputError, match="multiplier for each cell"):
         describe([(Weighed(inner, cells, np.ones(6)), np.ones(6))], rows.layout, ADDED)
     with pytest.raises(InputError, match="6 multipliers"):
@@ -628,7 +636,7 @@ def test_what_is_asked_wrongly_is_refused() -> None:
     with pytest.raises(MissingBoundError):
         describe([(ByCell(GradientSum(Linear(np.zeros(4))), cells), 2.0)], rows.layout, ADDED)
     with pytest.raises(InputError, match="column"):
-        Ask(inner, 2.0, column=-1)
+        Measurement(inner, 2.0, column=-1)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -670,11 +678,13 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
             v = contributions(question, scale, rows)
             assert moved(v, promise) <= scale.bound.sensitivity(promise.neighbours)
             vector: Any = np.linspace(1.0, 4.0, cells.count) if isinstance(question, ByCell) else Z
-            ask = Ask(question, vector)
-            event: Any = describe([ask], rows.layout, promise, max_sample_weight=1.5)
+            measurement = Measurement(question, vector)
+            event: Any = describe([measurement], rows.layout, promise, max_sample_weight=1.5)
             shape = question.shape(rows.layout)
             noise = (
-                np.broadcast_to(noise_scale(ask, scale, promise, FULL, shape), shape).ravel()
+                np.broadcast_to(
+                    noise_scale(measurement, scale, promise, FULL, shape), shape
+                ).ravel()
                 * scale.unit
             )
             limit, v = allowed(event, promise, ids.astype(int)), v / noise
@@ -690,9 +700,9 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
                 )
     wide = Promise(1e9, 1e-6, protects=promise.protects, neighbours=promise.neighbours)
     run = Curator(rows, wide, noise=NoiseSource.seeded(1))
-    told = Ask(ByCell(inner, rows.cells()), np.full(6, 1e-3))
+    told = Measurement(ByCell(inner, rows.cells()), np.full(6, 1e-3))
     other = told.about(told.question.at(inner.at(Network(skeleton, skeleton.start))))  # type: ignore[attr-defined]
-    weighed = Ask(Weighed(inner, rows.cells(), FACTORS[NAMES]), 1e-3)
+    weighed = Measurement(Weighed(inner, rows.cells(), FACTORS[NAMES]), 1e-3)
     first, again, one = run.answer([told, other, weighed])
     assert first == pytest.approx(again, abs=0.05)
     assert np.tensordot(FACTORS[NAMES], first, axes=1) == pytest.approx(one, abs=0.1)

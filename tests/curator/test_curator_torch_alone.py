@@ -152,12 +152,12 @@ class Sums:
         return Rows.from_arrays(self.X[at], self.y[at], classes=self.classes)
 
     def of(self, at: Any, source: Rows | None = None) -> tuple[Any, Any]:
-        asks = [
+        measurements = [
             (question, [scale]) for question, scale in zip(self.asked, self.scales, strict=True)
         ]
         rows = self.rows(at) if source is None else source
         gradient, histogram = totals(
-            asks, rows, rows.blocks() if source is None else source.drawn(at)
+            measurements, rows, rows.blocks() if source is None else source.drawn(at)
         )
         return gradient[0], histogram[0]
 

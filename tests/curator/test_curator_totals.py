@@ -169,9 +169,11 @@ def test_a_gradient_and_a_histogram_of_one_model_share_a_pass(rows_of):
     model = Linear(np.random.default_rng(8).normal(size=(1, WIDTH)))
     gradient, histogram = GradientSum(model, 0.8), PredictionHistogram(model, cells)
     other = PredictionHistogram(Linear(np.zeros((1, WIDTH))), cells)
-    asks = [(q, [q.scale(rows.layout, None)]) for q in (histogram, other, gradient)]
-    assert totals_module._passes(asks) == [(2, 0), (1,)]
-    for (question, _), found in zip(asks, totals(asks, rows, rows.blocks()), strict=True):
+    measurements = [(q, [q.scale(rows.layout, None)]) for q in (histogram, other, gradient)]
+    assert totals_module._passes(measurements) == [(2, 0), (1,)]
+    for (question, _), found in zip(
+        measurements, totals(measurements, rows, rows.blocks()), strict=True
+    ):
         assert (found == integers(question, rows)).all()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.curator import Ask, Curator, FeatureSums, Rows
+from fairveil.curator import Curator, FeatureSums, Measurement, Rows
 from fairveil.data import Category, Number, Schema
 from fairveil.privacy.statement.statement import PrivacyStatement
 from knobs import made
@@ -78,7 +78,7 @@ def test_maxima_over_public_rows_are_of_public_features() -> None:
 
 def test_a_curators_own_caller_states_every_clip() -> None:
     curator = Curator(Rows.from_arrays(X, Y, [A]), fv.Promise(1.0, 1e-6))
-    curator.answer([Ask(FeatureSums(clip=1.0), 20.0)])
+    curator.answer([Measurement(FeatureSums(clip=1.0), 20.0)])
     assert bounds(curator.statement())["feature sums"] == "argument"
 
 

@@ -78,8 +78,8 @@ def test_guarantee_2_the_same_answers_give_the_same_model(monkeypatch: pytest.Mo
     told = iter([heard.answers for heard in tape.heard])
     real = Curator.answer
 
-    def answer(self: Any, asks: Any, *args: Any, **options: Any) -> Any:
-        real(self, asks, *args, **options)
+    def answer(self: Any, measurements: Any, *args: Any, **options: Any) -> Any:
+        real(self, measurements, *args, **options)
         return next(told)
 
     monkeypatch.setattr(Curator, "answer", answer)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from fairveil.curator import (
-    Ask,
     CellCounts,
     Curator,
     GradientSum,
     Linear,
+    Measurement,
     Part,
     PredictionHistogram,
     Rows,
@@ -52,13 +52,13 @@ class Small(Search[State, State]):
         self.rows, self.multiplier, self.ends = rows, multiplier, ends
         self.rounds = ROUNDS
         events = [
-            describe(self.asks(self.start), rows.layout, promise, Part(p, PARTS))
+            describe(self.measurements(self.start), rows.layout, promise, Part(p, PARTS))
             for p in range(PARTS)
         ]
         outer = [
-            describe(asks, rows.layout, promise)
-            for asks in (self.first(), self.last(self.start))
-            if asks
+            describe(measurements, rows.layout, promise)
+            for measurements in (self.first(), self.last(self.start))
+            if measurements
         ]
         self.plan = Composed((outer[0], Repeated(Composed(tuple(events)), EPOCHS), *outer[1:]))
 
@@ -66,8 +66,8 @@ class Small(Search[State, State]):
     def start(self) -> State:
         return State(np.zeros(3), np.zeros(2), 0)
 
-    def first(self) -> list[Ask]:
-        return [Ask(CellCounts(self.rows.cells()), self.multiplier)]
+    def first(self) -> list[Measurement]:
+        return [Measurement(CellCounts(self.rows.cells()), self.multiplier)]
 
     def init(self, answers: Any) -> State:
         return replace(self.start, counts=answers[0])
@@ -75,8 +75,8 @@ class Small(Search[State, State]):
     def batch_for(self, state: State) -> Part:
         return Part(state.round % PARTS, PARTS)
 
-    def asks(self, state: State) -> list[Ask]:
-        return [Ask(GradientSum(Linear(state.weights), 1.0), self.multiplier)]
+    def measurements(self, state: State) -> list[Measurement]:
+        return [Measurement(GradientSum(Linear(state.weights), 1.0), self.multiplier)]
 
     def step(self, state: State, answers: Any) -> State:
         moved, first = state.weights - 0.01 * answers[0].ravel(), float(answers[0].ravel()[0])
@@ -85,11 +85,11 @@ class Small(Search[State, State]):
     def stop(self, state: State) -> Reason | None:
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def last(self, state: State) -> list[Ask]:
+    def last(self, state: State) -> list[Measurement]:
         if not self.ends:
             return []
         return [
-            Ask(
+            Measurement(
                 PredictionHistogram(Linear(state.weights), self.rows.cells(), "hard"),
                 self.multiplier,
             )

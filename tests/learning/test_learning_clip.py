@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise, RateConstrainedClassifier
-from fairveil.curator import Ask, Curator, GradientSum, Linear, Rows
+from fairveil.curator import Curator, GradientSum, Linear, Measurement, Rows
 from fairveil.errors import InputError
 from fairveil.learning import Settings
 from fairveil.learning.lagrangian import plan as plans
@@ -104,7 +104,7 @@ def test_with_public_features_the_exact_loss_of_a_row_is_clipped(notions) -> Non
     weights = np.array([[5.0, -40.0, 30.0, 10.0]])
     shortened = GradientSum(Linear(weights), None, loss_clip=0.7)
     curator = Curator(rows, Promise(1.0, 1e-6, "sensitive_features"), noise=None)
-    (answer,) = curator.answer([Ask(shortened, 1.0)])
+    (answer,) = curator.answer([Measurement(shortened, 1.0)])
     (block,) = rows.blocks()
     X = np.column_stack([np.ones(block.rows), block.numbers.T])
     residual = 1 / (1 + np.exp(-(X @ weights[0]))) - block.labels
@@ -125,7 +125,7 @@ def test_beside_costs_that_read_groups_the_two_parts_are_clipped_apart() -> None
         from fairveil.privacy import NoiseSource
 
         curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
-        return curator.answer([Ask(question, 1e-4)])[0]
+        return curator.answer([Measurement(question, 1e-4)])[0]
 
     together = answer(GradientSum(Linear(weights), loss_clip=0.7, **asked))
     of_costs = answer(GradientSum(Linear(weights), loss="none", **asked))
@@ -140,7 +140,7 @@ def test_without_privacy_nothing_is_clipped() -> None:
     weights = np.array([[5.0, -40.0, 30.0, 10.0]])
     curator = Curator(rows, Promise(INF, 1e-6))
     asked = [GradientSum(Linear(weights), clip, loss_clip=clip) for clip in (0.7, None)]
-    one, other = (curator.answer([Ask(question, 0.0)])[0] for question in asked)
+    one, other = (curator.answer([Measurement(question, 0.0)])[0] for question in asked)
     assert np.array_equal(one, other)
 
 

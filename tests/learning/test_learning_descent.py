@@ -95,8 +95,8 @@ def test_guarantee_2_rows_that_answer_alike_give_the_same_model() -> None:
     class Elsewhere(Curator):
         """Other rows, the same answers."""
 
-        def answer(self, asks, batch=search.batch, *, purpose=""):
-            super().answer(asks, batch, purpose=purpose)
+        def answer(self, measurements, batch=search.batch, *, purpose=""):
+            super().answer(measurements, batch, purpose=purpose)
             return replies.pop(0)
 
     replies: list = []

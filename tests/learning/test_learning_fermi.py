@@ -13,7 +13,7 @@ import pytest
 
 from fairveil import Promise
 from fairveil.audit import Tape, Witness
-from fairveil.curator import Ask, Curator, GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
 from fairveil.curator.pricing import is_free
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
@@ -175,10 +175,10 @@ def test_no_share_of_a_group_is_released_without_noise(relation, mode) -> None:
         spelled_out(search.plan)
     )
     for release in tape.heard:
-        for ask in release.asks:
-            if "sensitive" in ask.question.reads:
-                assert ask.multiplier > 0
-                assert not is_free(ask.question, promise)
+        for measurement in release.measurements:
+            if "sensitive" in measurement.question.reads:
+                assert measurement.multiplier > 0
+                assert not is_free(measurement.question, promise)
     assert np.array_equal(outcome.counts, tape.heard[0].answers[0].reshape(outcome.counts.shape))
 
 
@@ -199,8 +199,8 @@ def test_every_cells_count_has_noise_of_its_own_of_the_planned_size(relation, mo
     exact = np.zeros((rows.cells(mode).count, 2))
     for line in rows.cells(mode).ids(np.stack(A)):
         np.add.at(exact, (line, y), 1.0)
-    (ask,) = search.first()
-    size = ask.multiplier * ask.question.scale(rows.layout, None).bound.sensitivity(
+    (measurement,) = search.first()
+    size = measurement.multiplier * measurement.question.scale(rows.layout, None).bound.sensitivity(
         promise.neighbours
     )
     off = np.array(counts) - exact.ravel()
@@ -213,7 +213,7 @@ def test_every_cells_count_has_noise_of_its_own_of_the_planned_size(relation, mo
 def _event(release: Any, rows: Rows, promise: Promise) -> Any:
     from fairveil.curator import describe
 
-    return describe(release.asks, rows.layout, promise, release.batch)
+    return describe(release.measurements, rows.layout, promise, release.batch)
 
 
 @pytest.mark.parametrize("relation", PROMISES)
@@ -241,8 +241,10 @@ def test_two_neighbours_differ_in_noisy_answers_alone(relation) -> None:
     assert sorted(moved) == pytest.approx(right, abs=1e-9)
     states = [search.init(ours[0].answers) for search in (one, two)]
     for release in ours[1:-1]:
-        asked = [search.asks(state) for search, state in zip((one, two), states, strict=True)]
-        for mine, yours, was in zip(*asked, release.asks, strict=True):
+        asked = [
+            search.measurements(state) for search, state in zip((one, two), states, strict=True)
+        ]
+        for mine, yours, was in zip(*asked, release.measurements, strict=True):
             for question in (mine.question, yours.question):
                 assert np.array_equal(question.model.array, was.question.model.array)
                 if getattr(was.question, "cell_costs", None) is not None:
@@ -259,7 +261,9 @@ def test_two_neighbours_differ_in_noisy_answers_alone(relation) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def pressed(search: LinearDescent, rows: Rows, seed: int = 3) -> tuple[list[Ask], np.ndarray]:
+def pressed(
+    search: LinearDescent, rows: Rows, seed: int = 3
+) -> tuple[list[Measurement], np.ndarray]:
     """A round's asks at a model and a W that are not 0; and the costs."""
     rng = np.random.default_rng(seed)
     curator = curator_for(rows, search)
@@ -268,18 +272,20 @@ def pressed(search: LinearDescent, rows: Rows, seed: int = 3) -> tuple[list[Ask]
     walk = replace(state.walk, weights=rng.normal(scale=0.5, size=state.walk.weights.shape))
     play = replace(state.play, w=rng.normal(size=state.play.w.shape))
     assert isinstance(search.player, Penalty)
-    return search.asks(replace(state, walk=walk, play=play)), search.player.costs(play)[0][0]
+    return search.measurements(replace(state, walk=walk, play=play)), search.player.costs(play)[0][
+        0
+    ]
 
 
-def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> float:
+def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: Promise) -> float:
     """|answer(rows) - answer(other)|^2 over squared noise, for one joint release."""
     total = 0.0
-    for ask in asks:
-        scale = ask.question.scale(rows.layout, None)
+    for measurement in measurements:
+        scale = measurement.question.scale(rows.layout, None)
         (one,), (two,) = (
-            totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other)
+            totals([(measurement.question, [scale])], side, side.blocks()) for side in (rows, other)
         )
-        size = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
+        size = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
         total += float((((one - two) * scale.unit / size) ** 2).sum())
     return total
 
@@ -296,31 +302,38 @@ def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
     X[0] *= 100.0
     rows = rows_from(X, y, A)
     search = search_for(rows, promise, (strength,), notion, settings(promise, rounds=8))
-    asks, costs = pressed(search, rows)
+    measurements, costs = pressed(search, rows)
     assert np.abs(costs).max() > 0.01
-    assert [type(ask.question) for ask in asks] == [GradientSum, PredictionHistogram]
-    assert asks[0].question.loss == "log"
+    assert [type(measurement.question) for measurement in measurements] == [
+        GradientSum,
+        PredictionHistogram,
+    ]
+    assert measurements[0].question.loss == "log"
     limit = 1 / search.planned.gradient_multiplier**2 + 1 / search.planned.histogram_multiplier**2
     found = []
     for i in range(len(y)):
         keep = np.arange(len(y)) != i
         if relation == "add-remove":
-            found.append(distance(asks, rows, rows_from(X[keep], y[keep], [A[0][keep]]), promise))
+            found.append(
+                distance(measurements, rows, rows_from(X[keep], y[keep], [A[0][keep]]), promise)
+            )
             continue
         for label, group, size in itertools.product((0, 1), (0, 1), (-50.0, 50.0)):
             X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
             X2[i], y2[i], A2[i] = size * np.sign(X[i]), label, group
-            found.append(distance(asks, rows, rows_from(X2, y2, [A2]), promise))
+            found.append(distance(measurements, rows, rows_from(X2, y2, [A2]), promise))
     assert max(found) <= limit * (1 + 1e-9)
     assert max(found) >= limit / 1.5**2
 
 
-def public_parts(asks: list[Ask], rows: Rows) -> list[tuple[np.ndarray, float, bool]]:
+def public_parts(
+    measurements: list[Measurement], rows: Rows
+) -> list[tuple[np.ndarray, float, bool]]:
     """With features public: each part of a joint answer in its own units, its bound, and whether it
     is exact."""
     out = []
-    for ask in asks:
-        question = ask.question
+    for measurement in measurements:
+        question = measurement.question
         questions = [(question, "sensitive" not in question.reads)]
         if isinstance(question, GradientSum):
             loss = replace(question, cells=None, cell_costs=None, clip=None)
@@ -328,7 +341,7 @@ def public_parts(asks: list[Ask], rows: Rows) -> list[tuple[np.ndarray, float, b
         for part, free in questions:
             scales = public_scale.of(part, rows, exact=free)
             (sums,) = totals([(part, scales)], rows, rows.blocks())
-            out.append((sums[0] * scales[0].unit, scales[0].bound.spread, free))
+            out.append((sums[0] * scales[0].unit, scales[0].bound.diameter, free))
     return out
 
 
@@ -342,8 +355,8 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
     X, y, A = table(n=12, classes=classes, groups=groups)
     rows = rows_from(X, y, A, classes, groups)
     search = search_for(rows, promise, (3.0,), notion, settings(promise, rounds=8, clip=1e6), mode)
-    asks, costs = pressed(search, rows)
-    cells, before = rows.cells(mode), public_parts(asks, rows)
+    measurements, costs = pressed(search, rows)
+    cells, before = rows.cells(mode), public_parts(measurements, rows)
     # costs, loss, histogram, its sums over groups
     assert [free for _, _, free in before] == [False, True, False, True]
     most = np.zeros(4)
@@ -352,7 +365,7 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
             B = [a.copy() for a in A]
             for b, value in zip(B, values, strict=True):
                 b[i] = value
-            after = public_parts(asks, rows_from(X, y, B, classes, groups))
+            after = public_parts(measurements, rows_from(X, y, B, classes, groups))
             for k, ((one, bound, free), (two, other, _)) in enumerate(
                 zip(before, after, strict=True)
             ):
@@ -363,7 +376,7 @@ def test_with_features_public_no_change_of_group_moves_more_than_the_public_maxi
                 most[k] = max(most[k], moved)
     # The maximum over pairs of groups, by hand: from where everybody is, one change reaches only
     # the pairs with that group.
-    model, whole = asks[0].question.model, np.column_stack([np.ones(len(y)), X])
+    model, whole = measurements[0].question.model, np.column_stack([np.ones(len(y)), X])
     z = whole @ model.array[0].T
     p = np.exp(
         z
@@ -394,18 +407,20 @@ def test_with_features_public_a_clip_bounds_the_penaltys_part_alone(clip) -> Non
     X, y, A = table(n=12)
     rows = rows_from(X, y, A)
     search = search_for(rows, promise, (30.0,), settings=settings(promise, rounds=8, clip=clip))
-    asks, _ = pressed(search, rows)
-    before = public_parts(asks, rows)
+    measurements, _ = pressed(search, rows)
+    before = public_parts(measurements, rows)
     assert before[0][1] <= 2 * clip * (1 + 1e-8)
     found = 0.0
     for i in range(len(y)):
         B = A[0].copy()
         B[i] = 1 - B[i]
-        after = public_parts(asks, rows_from(X, y, [B]))
+        after = public_parts(measurements, rows_from(X, y, [B]))
         found = max(found, float(np.linalg.norm(before[0][0] - after[0][0])))
         assert np.array_equal(before[1][0], after[1][0])
     assert found <= before[0][1] * (1 + 1e-12)
-    whole = public_parts([Ask(replace(asks[0].question, clip=1e9), 1.0)], rows)[1][0]
+    whole = public_parts([Measurement(replace(measurements[0].question, clip=1e9), 1.0)], rows)[1][
+        0
+    ]
     assert before[1][0] == pytest.approx(whole)  # the loss is not clipped
 
 
@@ -457,7 +472,9 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation, way) -> None:
     assert search.player is None
     (outcome,), tape = recorded(rows, search)
     assert all(
-        "sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks
+        "sensitive" not in measurement.question.reads
+        for release in tape.heard
+        for measurement in release.measurements
     )
     assert outcome.names == ()
     if relation == "sensitive features":
@@ -610,7 +627,9 @@ def test_which_iterate_is_returned(relation, iterate) -> None:
     state, steps = search.init(curator.answer(search.first())), []
     while search.stop(state) is None:
         noisy = state.probe is None and not state.warming
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
+        state = search.step(
+            state, curator.answer(search.measurements(state), search.batch_for(state))
+        )
         if noisy:
             steps.append(state.walk.weights[0])
     (outcome,) = search.finish(state, Reason.ROUNDS, curator.answer(search.last(state)))

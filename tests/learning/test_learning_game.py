@@ -107,12 +107,12 @@ def moved(tape: Tape, here: Any, there: Any, promise: Promise) -> float:
     """
     witness, total = Witness(here, there, promise), 0.0
     for release in tape.heard:
-        for ask in release.asks:
-            one, two = (witness._noiseless(ask.question, side) for side in (here, there))
-            if pricing.is_free(ask.question, promise):
+        for measurement in release.measurements:
+            one, two = (witness._noiseless(measurement.question, side) for side in (here, there))
+            if pricing.is_free(measurement.question, promise):
                 total += 0.0 if (one == two).all() else math.inf
                 continue
-            size = witness._noise(ask, here, release.batch, one.shape[1:])
+            size = witness._noise(measurement, here, release.batch, one.shape[1:])
             total += float((((one - two) / size) ** 2).sum())
     return total
 

@@ -50,7 +50,7 @@ def test_guarantee_1_the_log_of_a_preparation_is_what_was_foretold(
     curator = g.curator_for(game, rows)
     game.oracle.prepare(curator, ground, game.counts_multiplier)
     curator.log.reconcile(game.oracle.first_events(ground, game.counts_multiplier))
-    asked = sum(times for _, times in game.oracle.opening_asks(ground))
+    asked = sum(times for _, times in game.oracle.opening_measurements(ground))
     assert len(curator.log.entries) == 1 + asked
     counted = (stated is None and promise is g.RECORDS) or (scales and promise is g.RECORDS)
     assert asked == FREE_ROUNDS + (counted or scales)  # counts and moments are one joint release

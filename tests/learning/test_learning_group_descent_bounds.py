@@ -61,10 +61,10 @@ def a_descent(
     return plan_descent(s.problem_of(rows, promise, "error", asked, mode, loss="log"), **options)
 
 
-def moves(ask: Any, rows: Rows, promise: Any) -> Any:
+def moves(measurement: Any, rows: Rows, promise: Any) -> Any:
     """Squared distances, in the noise, of totals that differ in one person: (people and groups, the
     same), or one each."""
-    question = ask.question
+    question = measurement.question
     if promise.features_are_public:
         question = question.parted()[1] if hasattr(question, "parted") else question
         scale = public_scale.of(question, rows)[0]
@@ -77,7 +77,11 @@ def moves(ask: Any, rows: Rows, promise: Any) -> Any:
     ]
     noise = float(
         noise_scale(
-            replace(ask, question=question), scale, promise, FULL, question.shape(rows.layout)
+            replace(measurement, question=question),
+            scale,
+            promise,
+            FULL,
+            question.shape(rows.layout),
         )
     )
     v = np.array(each, np.float64) / noise
@@ -104,18 +108,18 @@ def test_guarantee_3_no_neighbour_is_further_away_than_the_event_says_whatever_t
     for given, v in itertools.product(
         WEIGHTS[mode], (np.zeros((1, 3)), np.array([[0.3, -2.0, 5.0]]))
     ):
-        asks = descent._asks(v, np.array(given, np.float64))
-        event = describe(asks, rows.layout, promise)
+        measurements = descent._asks(v, np.array(given, np.float64))
+        event = describe(measurements, rows.layout, promise)
         events.add(event)
-        found = [moves(ask, rows, promise) for ask in asks]
-        for ask, each in zip(asks, found, strict=True):
-            assert each.max() <= float(ask.multiplier) ** -2 * (1 + 1e-9)
+        found = [moves(measurement, rows, promise) for measurement in measurements]
+        for measurement, each in zip(measurements, found, strict=True):
+            assert each.max() <= float(measurement.multiplier) ** -2 * (1 + 1e-9)
         assert (found[0] + found[1]).max() <= inventory(event, promise.neighbours).gaussian * (
             1 + 1e-9
         )
         # and the noise is not larger than it need be: someone is as far away
         if np.ptp(given) > 1.0 and not v.any():
-            assert found[0].max() >= 0.99 * float(asks[0].multiplier) ** -2
+            assert found[0].max() >= 0.99 * float(measurements[0].multiplier) ** -2
     assert len(events) == 1  # one price, whatever the weights
 
 

@@ -25,7 +25,7 @@ from fairveil.learning.group_objective import played, running
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.oracles.choosing import Choice, Each
 from fairveil.learning.oracles.classes import LinearClass
-from fairveil.learning.oracles.oracle import LinearRule, audit_asks, audited, count_rows
+from fairveil.learning.oracles.oracle import LinearRule, audit_measurements, audited, count_rows
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import NonPrivate
@@ -358,7 +358,7 @@ def test_stated_noise_is_that_of_simulated_releases(
         for k, problem in enumerate(problems):
             posed = problem.pose(counts, 8.0, 1.0)
             if said[k] is None:
-                noise = 5.0 * ground.move(audit_asks(ground, rule, [1.0])[0].question)
+                noise = 5.0 * ground.move(audit_measurements(ground, rule, [1.0])[0].question)
                 of_counts = 8.0 * ground.move(ground.counts)
                 of_f, spread = posed.spread(
                     losses / posed.rows, noise / posed.rows, of_counts / posed.rows

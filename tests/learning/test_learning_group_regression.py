@@ -183,25 +183,25 @@ def test_no_enumerated_neighbour_moves_groups_and_everybody_further_than_the_pri
     """One row on the corners of the box is added, or replaced by another: both matrices move, in
     units of their noise, and together no further than the joint release is priced at."""
     planned = plan_regression(task(promise), clip=1.3)
-    asks = planned.asked_in_turn()[-1]
-    assert [ask.question.cells is None for ask in asks] == [False, True]
+    measurements = planned.asked_in_turn()[-1]
+    assert [measurement.question.cells is None for measurement in measurements] == [False, True]
     layout = RowLayout(2, sensitive=((0, 1),), sensitive_names=("group",))
     corners = list(itertools.product((-1.0, 0.0, 1.0, 50.0), repeat=2))
     seen = []
     for (x, y), k in itertools.product(corners, range(GROUPS)):
         parts = []
-        for ask in asks:
-            scale = ask.question.scale(layout, None)
-            row = _total(ask.question, np.array([[x]]), np.array([y]), np.array([k]), scale)
-            noise = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
+        for measurement in measurements:
+            scale = measurement.question.scale(layout, None)
+            row = _total(measurement.question, np.array([[x]]), np.array([y]), np.array([k]), scale)
+            noise = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
             parts.append(np.ravel(row) / noise)
         seen.append(np.concatenate(parts))
     moves = [float(np.linalg.norm(one)) for one in seen]
     if promise.neighbours == "replace-one":
         moves = [float(np.linalg.norm(one - two)) for one, two in itertools.combinations(seen, 2)]
-    price = math.sqrt(sum(ask.multiplier**-2 for ask in asks))
+    price = math.sqrt(sum(measurement.multiplier**-2 for measurement in measurements))
     assert 0.98 * price < max(moves) <= price * (1 + 1e-6)
-    event = planned.task.event(asks)
+    event = planned.task.event(measurements)
     assert accounting.epsilon(event, promise.delta, promise.neighbours) <= promise.epsilon * (
         1 + 1e-6
     )

@@ -20,9 +20,9 @@ from fairveil import DemographicParity, EqualizedOdds, Promise  # noqa: E402
 from fairveil.audit import Tape  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     FULL,
-    Ask,
     CellCounts,
     Curator,
+    Measurement,
     Network,
     NetworkGradient,
     NetworkHistogram,
@@ -208,7 +208,7 @@ def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_
     search = fermi_for(rows, promise)
     _, tape, _ = recorded(rows, search)
     for release in tape.heard[1:-1]:
-        gradient, histogram = (ask.question for ask in release.asks)
+        gradient, histogram = (measurement.question for measurement in release.measurements)
         assert isinstance(gradient, NetworkGradient)
         assert isinstance(histogram, NetworkHistogram)
         assert gradient.loss == "log"
@@ -216,7 +216,7 @@ def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_
         assert gradient.cell_costs is not None
         assert gradient.model is histogram.model
         assert histogram.decisions == "soft"
-        assert all(ask.multiplier > 0 for ask in release.asks)
+        assert all(measurement.multiplier > 0 for measurement in release.measurements)
 
 
 # ---- guarantee 2: what is asked
@@ -235,15 +235,15 @@ def test_guarantee_2_what_is_exact_does_not_read_groups(mode, player) -> None:
     _, tape, _ = recorded(rows, search)
     exact = 0
     for release in tape.heard:
-        for ask in release.asks:
-            reads = "sensitive" in ask.question.reads
-            assert reads == (ask.multiplier > 0)
+        for measurement in release.measurements:
+            reads = "sensitive" in measurement.question.reads
+            assert reads == (measurement.multiplier > 0)
             exact += not reads
-            if isinstance(ask.question, NetworkGradient):
-                assert ask.question.clip == search.planned.clip
-                assert ask.question.loss == ("none" if reads else "log")
+            if isinstance(measurement.question, NetworkGradient):
+                assert measurement.question.clip == search.planned.clip
+                assert measurement.question.loss == ("none" if reads else "log")
             if not reads:
-                event = describe([ask], rows.layout, promise, release.batch)
+                event = describe([measurement], rows.layout, promise, release.batch)
                 assert isinstance(event, NoOp)
     compared = 2  # at the end, decisions by label and labels, to compare with constants
     assert exact == 8 * (2 if player == "fermi" else 1) + compared
@@ -273,11 +273,15 @@ def test_guarantee_2_fed_with_the_same_answers_it_asks_the_same_whatever_the_row
             search.batch_for(state) == release.batch
             for search, state in zip(searches, states, strict=True)
         )
-        for asks in (search.asks(state) for search, state in zip(searches, states, strict=True)):
-            for ask, was in zip(asks, release.asks, strict=True):
-                assert np.array_equal(ask.question.model.parameters, was.question.model.parameters)
+        for measurements in (
+            search.measurements(state) for search, state in zip(searches, states, strict=True)
+        ):
+            for measurement, was in zip(measurements, release.measurements, strict=True):
+                assert np.array_equal(
+                    measurement.question.model.parameters, was.question.model.parameters
+                )
                 if isinstance(was.question, NetworkGradient):
-                    assert np.array_equal(ask.question.cell_costs, was.question.cell_costs)
+                    assert np.array_equal(measurement.question.cell_costs, was.question.cell_costs)
         states = [
             search.step(state, release.answers)
             for search, state in zip(searches, states, strict=True)
@@ -285,21 +289,23 @@ def test_guarantee_2_fed_with_the_same_answers_it_asks_the_same_whatever_the_row
     assert np.array_equal(states[0].walk.weights, states[1].walk.weights)
 
 
-def pressed(search: NetworkDescent, rows: Rows) -> tuple[list[Ask], np.ndarray]:
+def pressed(search: NetworkDescent, rows: Rows) -> tuple[list[Measurement], np.ndarray]:
     """A round's asks at a W that is not 0; and the whole costs."""
     curator = curator_for(rows, search)
     state = search.init(curator.answer(search.first()))
     assert isinstance(search.player, Penalty)
     play = replace(state.play, w=np.random.default_rng(1).normal(size=state.play.w.shape))
-    return search.asks(replace(state, play=play)), search.player.costs(play)[0][0]
+    return search.measurements(replace(state, play=play)), search.player.costs(play)[0][0]
 
 
-def sums(asks: list[Ask], rows: Rows, promise: Promise) -> list[tuple[np.ndarray, float]]:
+def sums(
+    measurements: list[Measurement], rows: Rows, promise: Promise
+) -> list[tuple[np.ndarray, float]]:
     """Each question's total without noise, in its units, and how far a neighbour may move it."""
     out = []
-    for ask in asks:
-        scale = constant_scale(ask.question, rows.layout, promise, None)
-        total = totals([(ask.question, [scale])], rows, rows.blocks())[0][0] * scale.unit
+    for measurement in measurements:
+        scale = constant_scale(measurement.question, rows.layout, promise, None)
+        total = totals([(measurement.question, [scale])], rows, rows.blocks())[0][0] * scale.unit
         out.append((total, scale.bound.sensitivity(promise.neighbours)))
     return out
 
@@ -314,11 +320,11 @@ def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact
     X, y, A = table(n=10, classes=classes, groups=groups)
     rows = rows_from(X, y, A, classes, groups)
     search = fermi_for(rows, promise, 50.0, notion, settings(clip=0.3), mode)
-    asks, _ = pressed(search, rows)
-    reads = ["sensitive" in ask.question.reads for ask in asks]
+    measurements, _ = pressed(search, rows)
+    reads = ["sensitive" in measurement.question.reads for measurement in measurements]
     # the loss and the centre; the costs beside it; histogram; its sums over groups
     assert reads == [False, True, True, False]
-    before = sums(asks, rows, promise)
+    before = sums(measurements, rows, promise)
     # what float32 and the grid add is in the bound
     assert before[1][1] == pytest.approx(2 * 0.3, rel=2e-5)
     assert before[2][1] == pytest.approx(
@@ -330,7 +336,7 @@ def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact
             B = [a.copy() for a in A]
             for b, value in zip(B, values, strict=True):
                 b[i] = value
-            after = sums(asks, rows_from(X, y, B, classes, groups), promise)
+            after = sums(measurements, rows_from(X, y, B, classes, groups), promise)
             for k, ((one, bound), (two, _)) in enumerate(zip(before, after, strict=True)):
                 moved = float(np.linalg.norm(one - two))
                 # torch's own last bits, which the statement speaks of
@@ -353,8 +359,8 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
     search = fermi_for(
         rows, promise, 50.0, "equalized_odds", settings(clip=0.3, sampling_rate=None)
     )
-    asks, _ = pressed(search, rows)
-    before, most = sums(asks, rows, promise), np.zeros(2)
+    measurements, _ = pressed(search, rows)
+    before, most = sums(measurements, rows, promise), np.zeros(2)
     others = []
     for i in range(len(y)):
         keep = np.arange(len(y)) != i
@@ -367,7 +373,7 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
             others.append(rows_from(X2, y2, [B]))
     for other in others:
         for k, ((one, bound), (two, _)) in enumerate(
-            zip(before, sums(asks, other, promise), strict=True)
+            zip(before, sums(measurements, other, promise), strict=True)
         ):
             moved = float(np.linalg.norm(one - two))
             assert moved <= bound * (1 + 1e-6)
@@ -391,8 +397,8 @@ def test_exact_and_private_parts_together_are_the_whole_gradient(
     promise = PROMISES["sensitive features"]
     rows = rows_from(*table(n=60, classes=classes, groups=groups), classes=classes, groups=groups)
     search = fermi_for(rows, promise, 3.0, notion, settings(clip=1e5), mode)
-    asks, costs = pressed(search, rows)
-    parts = [asks[0].question, asks[1].question]
+    measurements, costs = pressed(search, rows)
+    parts = [measurements[0].question, measurements[1].question]
     loss_scale = 1 / (1 + search.player.loss_scale * 3.0)  # type: ignore[union-attr]
     whole = NetworkGradient(
         parts[0].model, None, rows.cells(mode), costs, loss_weight=np.array([loss_scale])
@@ -482,7 +488,7 @@ def test_guarantee_3_a_state_that_was_frozen_and_thawed_is_the_same(
     states = [search.init(curator.answer(search.first()))] * 2
     for round in range(8):
         states[1] = search.thaw(search.freeze(states[1]), round)
-        asked = [search.asks(state) for state in states]
+        asked = [search.measurements(state) for state in states]
         for one, other in zip(*asked, strict=True):
             assert np.array_equal(one.question.model.parameters, other.question.model.parameters)
             if isinstance(one.question, NetworkGradient):
@@ -506,7 +512,9 @@ def test_killed_where_a_state_was_just_kept_nothing_is_lost(tmp_path) -> None:
     curator = curator_for(rows, search)
     state = search.init(curator.answer(search.first()))
     for _ in range(6):
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
+        state = search.step(
+            state, curator.answer(search.measurements(state), search.batch_for(state))
+        )
     assert np.array_equal(saved.values["weights"], state.walk.weights)
     assert np.array_equal(saved.values["play_w"], state.play.w)
     outcome, _ = kept(tmp_path, rows, fermi_for(rows, promise), None)
@@ -598,8 +606,10 @@ def test_one_output_is_two_where_the_first_is_held_at_zero() -> None:
     ]
     gradients, histograms = [], []
     for search in searches:
-        asks, _ = pressed(search, rows)
-        answers = Curator(rows, EXACT).answer([(ask.question, 0.0) for ask in asks])
+        measurements, _ = pressed(search, rows)
+        answers = Curator(rows, EXACT).answer(
+            [(measurement.question, 0.0) for measurement in measurements]
+        )
         gradients.append(answers[0] + answers[1])
         histograms.append(answers[2])
     places = [net.places["0.weight"] for net in nets]
@@ -651,7 +661,9 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation) -> None:
     assert search.player is None
     outcome, tape, _ = recorded(rows, search)
     assert all(
-        "sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks
+        "sensitive" not in measurement.question.reads
+        for release in tape.heard
+        for measurement in release.measurements
     )
     assert outcome.names == ()
     if relation == "sensitive features":
@@ -668,7 +680,9 @@ def test_which_iterate_is_returned(iterate) -> None:
     state, steps = search.init(curator.answer(search.first())), []
     assert np.array_equal(state.walk.weights, search.planned.skeleton.start)  # type: ignore[union-attr]
     while search.stop(state) is None:
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
+        state = search.step(
+            state, curator.answer(search.measurements(state), search.batch_for(state))
+        )
         steps.append(state.walk.weights)
     outcome = search.finish(state, Reason.ROUNDS, curator.answer(search.last(state)))
     right = (

@@ -191,9 +191,9 @@ def test_a_state_is_frozen_and_thawed():
     )
     state = search.init([])
     for _ in range(4):
-        state = search.step(state, curator.answer(search.asks(state)))
+        state = search.step(state, curator.answer(search.measurements(state)))
     again = search.thaw(search.freeze(state), 4)
-    last = curator.answer(search.asks(state))
+    last = curator.answer(search.measurements(state))
     assert (search.step(state, last).offsets == search.step(again, last).offsets).all()
     assert search.thaw(search.freeze(state), 5).done == 5
 

@@ -22,7 +22,7 @@ from fairveil import (
     RateConstraint,
 )
 from fairveil.audit import Tape, Witness
-from fairveil.curator import FULL, Ask, Curator, Linear, Poisson, Rows
+from fairveil.curator import FULL, Curator, Linear, Measurement, Poisson, Rows
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
@@ -89,16 +89,16 @@ def run(
 # --------------------------------------------------------------------------------------------------
 
 
-def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> float:
+def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: Promise) -> float:
     """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same
     released parameters."""
     total = 0.0
-    for ask in asks:
-        scale = ask.question.scale(rows.layout, None)
+    for measurement in measurements:
+        scale = measurement.question.scale(rows.layout, None)
         (one,), (two,) = (
-            totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other)
+            totals([(measurement.question, [scale])], side, side.blocks()) for side in (rows, other)
         )
-        size = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
+        size = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
         total += float((((one - two) * scale.unit / size) ** 2).sum())
     return total
 
@@ -122,12 +122,12 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
     # they contradict each other: one is at the clip all the time
     X[:2], y[:2], A[0][:2] = [30.0, -30.0, 30.0], [0, 1], 0
     rows = rows_from(X, y, A)
-    tape: list[list[Ask]] = []
+    tape: list[list[Measurement]] = []
 
     class Recorded(Curator):
-        def answer(self, asks, batch=FULL, *, purpose=""):
-            tape.append(list(asks))
-            return super().answer(asks, batch, purpose=purpose)
+        def answer(self, measurements, batch=FULL, *, purpose=""):
+            tape.append(list(measurements))
+            return super().answer(measurements, batch, purpose=purpose)
 
     # steps are small: noise leaves room
     settings = Settings(rounds=8, rate_most=1e-4 if grown else 1.0)
@@ -153,7 +153,7 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
                 X2[i], y2[i], A2[i] = -X[i], label, group
                 others.append(rows_from(X2, y2, [A2]))
         for other in others:
-            releases = [distance(asks, rows, other, promise) for asks in tape]
+            releases = [distance(measurements, rows, other, promise) for measurements in tape]
             assert max(releases[1 : 1 + settings.rounds]) <= steps * (1 + 1e-9)
             found.append(sum(releases))
     assert max(found) <= mu2 * (1 + 1e-9)
@@ -175,8 +175,8 @@ def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion, companion
     heard = tape.around(Curator.answer)
 
     class Heard(Curator):
-        def answer(self, asks, batch=FULL, *, purpose=""):
-            return heard(self, asks, batch, purpose=purpose)
+        def answer(self, measurements, batch=FULL, *, purpose=""):
+            return heard(self, measurements, batch, purpose=purpose)
 
     descend(
         Heard(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=len(y)),
@@ -371,7 +371,9 @@ def test_every_notion_comes_nearer_to_its_bound(notion, classes) -> None:
     plain, _, _ = run(rows, promise, [], settings)
     system = search.planned.system
     curator = Curator(rows, promise)
-    (histogram,) = curator.answer([Ask(search.planned.histogram(Linear(plain.weights)), 0.0)])
+    (histogram,) = curator.answer(
+        [Measurement(search.planned.histogram(Linear(plain.weights)), 0.0)]
+    )
     counts = outcome.counts[np.newaxis]
     before = system.exact_values(
         search.planned.by_class(histogram[np.newaxis], counts), counts, 1.0

@@ -199,7 +199,8 @@ def test_guarantee_1_what_is_found_follows_from_answers_and_public_rows() -> Non
     regression = g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=8)
     assert game.oracle.round_events(game.ground) == []
     asked, known = (
-        one.oracle.first_asks(one.ground, one.counts_multiplier) for one in (game, regression)
+        one.oracle.first_measurements(one.ground, one.counts_multiplier)
+        for one in (game, regression)
     )
     assert [ask.key for ask in asked] == [ask.key for ask in known]
 

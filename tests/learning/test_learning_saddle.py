@@ -12,7 +12,7 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil import Promise
-from fairveil.curator import Ask, Curator, Part, Poisson, Rows, describe, pricing
+from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe, pricing
 from fairveil.errors import InputError, PrivacyError
 from fairveil.learning import Checkpoint, Reason, SaddleDescent, SaddleProblem, Smoothness, descend
 from fairveil.learning.saddle.plan import handed_of
@@ -209,7 +209,7 @@ def test_guarantee_1_the_theorems_share_is_the_least_for_its_bound() -> None:
     problem = means(clip_theta=3.0, clip_w=0.5)
 
     def bound(search: SaddleDescent) -> float:
-        first, second = (ask.multiplier for ask in search.asked)
+        first, second = (measurement.multiplier for measurement in search.asked)
         return 2 * (3.0 * first) ** 2 + smooth.weight_of_ascent * 2 * (0.5 * second) ** 2
 
     best = bound(search_for(rows, ADD, problem, smoothness=smooth))
@@ -277,13 +277,16 @@ def test_guarantee_2_no_neighbour_moves_the_joint_sum_further_than_its_event_say
     event = describe(search.asked, rows.layout, promise, batch)
     (block,) = rows.blocks()
     parts = []
-    for ask in search.asked:
-        scale = pricing.constant_scale(ask.question, rows.layout, promise, None)
-        job = ask.question.job(scale, rows.layout)
+    for measurement in search.asked:
+        scale = pricing.constant_scale(measurement.question, rows.layout, promise, None)
+        job = measurement.question.job(scale, rows.layout)
         each = np.array(
             [job(block.take(np.array([i])), 0, 1)[0] for i in range(block.rows)], np.float64
         )
-        parts.append(each / pricing.noise_scale(ask, scale, promise, batch, (ask.question.width,)))
+        parts.append(
+            each
+            / pricing.noise_scale(measurement, scale, promise, batch, (measurement.question.width,))
+        )
     v = np.concatenate(parts, axis=1)
     alone = np.linalg.norm(v, axis=1).max()
     if promise is SENSITIVE:
@@ -313,10 +316,10 @@ def test_guarantee_2_the_noise_of_both_sums_is_what_the_event_says() -> None:
         search = search_for(rows, ADD, problem, rounds=5, ascent_share=0.2, **options)
         found, _ = run(rows, search)
         size = N * options.get("sampling_rate", 1.0)
-        for x, ask, step, clip in zip(
+        for x, measurement, step, clip in zip(
             (found.theta, found.w), search.asked, (0.05, 0.2), (0.5, 3.0), strict=True
         ):
-            deviation = step / size * ask.multiplier * clip * math.sqrt(5)
+            deviation = step / size * measurement.multiplier * clip * math.sqrt(5)
             assert (
                 stats.chi2.ppf(FALSE_ALARM / 2, width)
                 < (x**2).sum() / deviation**2
@@ -446,7 +449,9 @@ def test_guarantee_5_theta_and_w_stay_in_their_balls(promise) -> None:
     state, sizes = search.init([]), []
     curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(0))
     while search.stop(state) is None:
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
+        state = search.step(
+            state, curator.answer(search.measurements(state), search.batch_for(state))
+        )
         sizes.append((np.linalg.norm(state.theta), np.linalg.norm(state.w)))
     assert max(size for size, _ in sizes) <= 0.3 * (1 + 1e-12)
     assert max(size for _, size in sizes) <= 0.1 * (1 + 1e-12)
@@ -607,7 +612,7 @@ def test_public_names() -> None:
     rows = make_rows()
     search = search_for(rows, REPLACE, parts=4)
     assert [search.batch_for(search.init([])), search.batch] == [Part(0, 4), Part(0, 4)]
-    assert all(isinstance(ask, Ask) for ask in search.asked)
+    assert all(isinstance(measurement, Measurement) for measurement in search.asked)
 
 
 # -- functions that are wrong are refused before any release ---------------------------------------

@@ -321,13 +321,16 @@ def test_of_one_sum_people_spend_by_the_square_of_their_factor(spend: str) -> No
 @pytest.mark.parametrize("mode", ["product", "marginal"])
 def test_overlapping_groups_are_asked_about_column_by_column(mode: Any) -> None:
     cells = Cells(((0, 1), ("a", "b", "c")), mode, ("sex", "place"))
-    asks = by_column(cells, CellCounts, np.arange(1.0, 1.0 + cells.count))
-    assert [ask.column for ask in asks] == list(range(len(asks)))
+    measurements = by_column(cells, CellCounts, np.arange(1.0, 1.0 + cells.count))
+    assert [measurement.column for measurement in measurements] == list(range(len(measurements)))
     assert [one.count for one in each_column(cells)] == ([6] if mode == "product" else [2, 3])
-    assert np.concatenate([np.ravel(ask.multiplier) for ask in asks]).tolist() == list(
-        range(1, 1 + cells.count)
+    assert np.concatenate(
+        [np.ravel(measurement.multiplier) for measurement in measurements]
+    ).tolist() == list(range(1, 1 + cells.count))
+    assert all(
+        measurement.question.cells == one
+        for measurement, one in zip(measurements, each_column(cells), strict=True)
     )
-    assert all(ask.question.cells == one for ask, one in zip(asks, each_column(cells), strict=True))
 
 
 # ---- what is refused

@@ -189,6 +189,8 @@ def test_free_rounds_ask_all_rows_whatever_the_batch() -> None:
         )
         state = search.init(curator.answer(search.first()))
         while state.probe is not None:
-            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state)))
+            state = search.step(
+                state, curator.answer(search.measurements(state), search.batch_for(state))
+            )
         rates.append(float(state.rate[0]))
     assert rates[0] == rates[1]

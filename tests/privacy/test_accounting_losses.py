@@ -72,4 +72,4 @@ def test_delta_below_what_is_lost_is_inf_and_delta_of_nothing_left_is_what_is_lo
 
 
 def test_relative_entropy_from_the_profile() -> None:
-    assert losses.spread(profiles.gaussian(0.3), 1e-20) == pytest.approx(0.09, rel=0.02)
+    assert losses.variance(profiles.gaussian(0.3), 1e-20) == pytest.approx(0.09, rel=0.02)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairveil.curator import Ask, CellCounts, Full, Poisson
+from fairveil.curator import CellCounts, Full, Measurement, Poisson
 from fairveil.curator.pricing import noise_scale, unit_size
 from fairveil.curator.question import Scale
 from fairveil.errors import PrivacyError
@@ -42,7 +42,7 @@ def test_guarantee_1_histograms_of_many_cells_a_person() -> None:
     for count in COUNTS:
         bound = sensitivity.of_histogram(per_row=count)
         assert above(bound.norm, count)
-        assert above(bound.spread, 2 * count)
+        assert above(bound.diameter, 2 * count)
         assert sensitivity.of_histogram(per_row=count, order=1) == Bound(count, 2 * count, 1)
 
 
@@ -55,19 +55,19 @@ def test_guarantee_1_bounds_of_any_size(clip: float, weight: float, count: int) 
     counts, whole = (sensitivity.of_histogram(weight, count, order) for order in (2, 1))
     w, c = Fraction(weight) ** 2, Fraction(clip) ** 2
     assert above(signed.norm, c * w * count)
-    assert signed.spread == 2 * signed.norm
+    assert signed.diameter == 2 * signed.norm
     assert above(gram.norm, c * c * w * count)
-    assert above(gram.spread, 2 * c * c * w * count)
+    assert above(gram.diameter, 2 * c * c * w * count)
     assert above(counts.norm, w * count)
-    assert above(counts.spread, 2 * w * count)
+    assert above(counts.diameter, 2 * w * count)
     assert above(whole.norm, w * count**2)
-    assert above(whole.spread, 4 * w * count**2)
+    assert above(whole.diameter, 4 * w * count**2)
     assert above(signed.scaled(weight).norm, Fraction(signed.norm) ** 2 * w)
 
 
 def test_what_is_exact_stays_exact() -> None:
     assert sensitivity.of_histogram() == Bound(1.0, math.sqrt(2))
-    assert sensitivity.of_histogram(0.5, 9) == Bound(1.5, sensitivity.of_histogram(0.5, 9).spread)
+    assert sensitivity.of_histogram(0.5, 9) == Bound(1.5, sensitivity.of_histogram(0.5, 9).diameter)
     assert sensitivity.of_signed(3.0, 0.25, 4) == Bound(1.5, 3.0)
     assert sensitivity.of_histogram(0.0) == Bound(0.0, 0.0)
 
@@ -94,18 +94,22 @@ def test_guarantee_2_noise_is_at_least_its_multiple_of_the_real_bound(
 ) -> None:
     """On all rows, on a secret batch, and by cell."""
     scale = Scale(sensitivity.of_histogram(weight, count), 7)
-    ask = Ask(CellCounts(Cells((("f", "m"),), names=("sex",))), multiplier)
+    measurement = Measurement(CellCounts(Cells((("f", "m"),), names=("sex",))), multiplier)
     real = Fraction(multiplier) ** 2 * Fraction(weight) ** 2 * count * 4**7
     for promise in (Promise(1.0, 1e-6), Promise(1.0, 1e-6, "records", "replace-one")):
         moved = 1 if promise.neighbours == "add-remove" else 2
-        alike = noise_scale(ask, scale, promise, Full(), (2,))
-        hidden = noise_scale(ask, scale, promise, Poisson(0.1), (2,))
+        alike = noise_scale(measurement, scale, promise, Full(), (2,))
+        hidden = noise_scale(measurement, scale, promise, Poisson(0.1), (2,))
         assert isinstance(alike, float)
         assert isinstance(hidden, float)
         assert real * moved <= Fraction(alike) ** 2 <= real * moved * (1 + Fraction(1, 2**36))
         assert real <= Fraction(hidden) ** 2 <= real * (1 + Fraction(1, 2**36))
         by_cell: Any = noise_scale(
-            Ask(ask.question, np.array([multiplier, 3.0])), scale, promise, Full(), (2,)
+            Measurement(measurement.question, np.array([multiplier, 3.0])),
+            scale,
+            promise,
+            Full(),
+            (2,),
         )
         assert Fraction(float(by_cell[0])) ** 2 >= real
 
@@ -117,9 +121,9 @@ def test_guarantee_2_laplace_noise_of_whole_counts_is_rounded_outwards(
     """The scale times the sensitivity, which is three or more where a person is in as many
     cells."""
     counts = CellCounts(Cells((("f", "m"),), names=("sex",)))
-    ask = Ask(counts, multiplier, "discrete-laplace")
+    measurement = Measurement(counts, multiplier, "discrete-laplace")
     found = noise_scale(
-        ask,
+        measurement,
         Scale(sensitivity.of_histogram(per_row=count, order=1), 0),
         Promise(1.0, 0.0),
         Full(),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from fairveil.curator import (
-    Ask,
     ByCell,
     CellCounts,
     FeatureSums,
@@ -18,6 +17,7 @@ from fairveil.curator import (
     GroupedHistogram,
     GroupLosses,
     Linear,
+    Measurement,
     MixtureHistogram,
     NumberMoments,
     PredictionHistogram,
@@ -33,9 +33,9 @@ from fairveil.serving.wire.catalogue import (
     KINDS,
     MOST_NUMBERS,
     Reading,
-    ask_described,
-    ask_of,
     described,
+    measurement_described,
+    measurement_of,
     question_of,
 )
 from fairveil.serving.wire.messages import Packing, unpacked
@@ -109,13 +109,13 @@ def test_every_field_of_every_question_is_described() -> None:
 
 def test_the_price_is_described_with_the_question() -> None:
     for ask in (
-        Ask(RowCount(), 20.0),
-        Ask(CellCounts(CELLS), np.array([3.0, 4.0]), column=1),
-        Ask(RowCount(), 2.0, "discrete-laplace"),
+        Measurement(RowCount(), 20.0),
+        Measurement(CellCounts(CELLS), np.array([3.0, 4.0]), column=1),
+        Measurement(RowCount(), 2.0, "discrete-laplace"),
     ):
         packing = Packing()
-        message = unpacked(packing.packed(ask_described(ask, packing)))
-        assert ask_of(message.content, Reading(message, LAYOUT, {})).key == ask.key
+        message = unpacked(packing.packed(measurement_described(ask, packing)))
+        assert measurement_of(message.content, Reading(message, LAYOUT, {})).key == ask.key
 
 
 def test_code_of_the_caller_has_no_description() -> None:

@@ -14,14 +14,14 @@ from door_faults import faults
 from doors import Place, place_in
 from test_serving_runs import Analyst
 
-from fairveil.curator import Ask, RowCount
+from fairveil.curator import Measurement, RowCount
 from fairveil.errors import FairveilError, LedgerAway
 from fairveil.privacy.events import Gaussian, Repeated
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.refusals import Refusal, refusal_of
 
-LONG = Ask(RowCount(copies=2000), 4000.0)
+LONG = Measurement(RowCount(copies=2000), 4000.0)
 """Its answer fills several pages of a file."""
 
 

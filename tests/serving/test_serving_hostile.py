@@ -13,13 +13,13 @@ import pytest
 from doors import Place, place_in
 from test_serving_runs import CELLS, Analyst
 
-from fairveil.curator import Ask, CellCounts, GradientSum, Linear, ScoreHistogram
+from fairveil.curator import CellCounts, GradientSum, Linear, Measurement, ScoreHistogram
 from fairveil.errors import FairveilError, Overspent
 from fairveil.privacy.events import Gaussian, Repeated
 from fairveil.privacy.promise import Promise
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.refusals import INSIDE, Refusal, refusal_of
-from fairveil.serving.wire.catalogue import ask_described
+from fairveil.serving.wire.catalogue import measurement_described
 from fairveil.serving.wire.messages import Packing
 
 
@@ -86,8 +86,8 @@ def model(described: Any, count: int = 2) -> dict[str, Any]:
 
 
 HUGE = [
-    Ask(GradientSum(Linear(np.full(WIDTH, 1e308)), 1.0), 20.0),
-    Ask(
+    Measurement(GradientSum(Linear(np.full(WIDTH, 1e308)), 1.0), 20.0),
+    Measurement(
         ScoreHistogram(Linear(np.zeros(WIDTH)), tuple(np.linspace(-1, 1, 1000).tolist()), CELLS),
         20.0,
     ),
@@ -142,7 +142,7 @@ def test_a_hostile_request_is_refused_and_the_run_goes_on(
 
 @pytest.mark.parametrize("ask", HUGE, ids=["weights", "edges"])
 def test_extreme_but_well_formed_questions_are_answered_in_their_bounds(
-    ask: Ask, one: Analyst
+    ask: Measurement, one: Analyst
 ) -> None:
     run = one.open(Repeated(Gaussian(20.0), 1))
     assert np.isfinite(one.ask(run, ask)[0]).all()
@@ -152,7 +152,9 @@ def test_extreme_but_well_formed_questions_are_answered_in_their_bounds(
 def test_numbers_that_are_none_are_refused(one: Analyst) -> None:
     run = one.open()
     packing = Packing()
-    told = ask_described(Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 20.0), packing)
+    told = measurement_described(
+        Measurement(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 20.0), packing
+    )
     packing.arrays[0] = np.full(WIDTH, np.nan)
     refused(
         one, run, "ask", packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""})
@@ -163,7 +165,7 @@ def test_numbers_that_are_none_are_refused(one: Analyst) -> None:
 def test_groups_that_are_not_the_rows_own_are_refused(one: Analyst) -> None:
     run = one.open()
     packing = Packing()
-    told = ask_described(Ask(CellCounts(CELLS), 20.0), packing)
+    told = measurement_described(Measurement(CellCounts(CELLS), 20.0), packing)
     for columns, names in (
         ([["m", "f"]], ["sex"]),
         ([["f"]], ["sex"]),
@@ -186,7 +188,9 @@ def test_changed_bytes_of_good_requests_are_typed_refusals_or_answers(one: Analy
     run, rng = one.open(Repeated(Gaussian(20.0), 400), Promise(8.0, 1e-6)), random.Random(0)
     packing = Packing()
     content = {
-        "asks": [ask_described(Ask(CellCounts(CELLS, by_label=True), 20.0), packing)],
+        "asks": [
+            measurement_described(Measurement(CellCounts(CELLS, by_label=True), 20.0), packing)
+        ],
         "batch": {"kind": "full"},
         "purpose": "",
     }
@@ -239,7 +243,7 @@ def test_a_budget_is_spent_exactly_and_then_refused(place: Place, door: Door) ->
             break
         opened += 1
         for _ in range(4):
-            one.ask(run, Ask(CellCounts(CELLS), 2.0))
+            one.ask(run, Measurement(CellCounts(CELLS), 2.0))
         one.act(run, "finish", {})
     assert opened > 5
     assert refusal is not None

@@ -12,7 +12,7 @@ from doors import Place, place_in, remote_data
 from test_serving_runs import CELLS, PLAN, PROMISE
 
 import fairveil as fv
-from fairveil.curator import Ask, CellCounts
+from fairveil.curator import CellCounts, Measurement
 from fairveil.data import Encoding
 from fairveil.serving import RemoteData
 from fairveil.serving.analyst.connection import Connection
@@ -53,7 +53,7 @@ def test_a_database_that_is_restarted_under_runs_loses_nothing(
     monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.3)
     place, ask = (
         in_postgres(place_in(tmp_path, seeded=False), postgres.url, "restarted"),
-        [Ask(CellCounts(CELLS), 20.0)],
+        [Measurement(CellCounts(CELLS), 20.0)],
     )
     plain, refused = Connection._once, threading.Event()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairveil.curator import Entry
+from fairveil.curator import LogEntry
 from fairveil.errors import PrivacyError
 from fairveil.privacy.events import Gaussian
 from fairveil.serving.door.record_rows import ENDED, OPEN, Reply, RunRecord
@@ -20,7 +20,7 @@ from fairveil.serving.door.records import Records
 RUN = RunRecord(
     "r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None
 )
-ENTRY = Entry(0, Gaussian(20.0), ("row count",), "all rows", "why")
+ENTRY = LogEntry(0, Gaussian(20.0), ("row count",), "all rows", "why")
 
 
 def test_a_release_and_its_reply_are_written_together(tmp_path: Path) -> None:

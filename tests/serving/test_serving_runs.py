@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from doors import SCHEMA, Place, place_in
 
-from fairveil.curator import Ask, CellCounts, NumberMoments, RowCount, Rows
+from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows
 from fairveil.data import Encoding
 from fairveil.errors import (
     BudgetError,
@@ -29,7 +29,7 @@ from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.refusals import Refusal
 from fairveil.serving.door.tokens import Scope, Token
-from fairveil.serving.wire.catalogue import ask_described
+from fairveil.serving.wire.catalogue import measurement_described
 from fairveil.serving.wire.messages import Message, Packing, packed, unpacked
 
 CELLS = Cells((("f", "m"),), names=("sex",))
@@ -74,9 +74,12 @@ class Analyst:
             self.door.runs.act(self.token, run, act, key or f"key-{time.monotonic_ns()}", body)
         )
 
-    def ask(self, run: str, *asks: Ask, key: str = "") -> list[Any]:
+    def ask(self, run: str, *asks: Measurement, key: str = "") -> list[Any]:
         packing = Packing()
-        told = [ask_described(ask, packing) for ask in asks or (Ask(CellCounts(CELLS), 20.0),)]
+        told = [
+            measurement_described(ask, packing)
+            for ask in asks or (Measurement(CellCounts(CELLS), 20.0),)
+        ]
         content = {"asks": told, "batch": {"kind": "full"}, "purpose": "counts"}
         message = self.act(run, "ask", content, key, packing)
         return [message.array(one) for one in message.content["answers"].list()]
@@ -140,7 +143,7 @@ def test_a_repeated_request_has_the_same_answer_and_costs_once(place: Place, doo
     other = one.ask(run, key="other-key")
     assert other[0].tobytes() != first[0].tobytes()
     with pytest.raises(Refusal, match="another request"):
-        one.ask(run, Ask(RowCount(), 20.0), key="same-key")
+        one.ask(run, Measurement(RowCount(), 20.0), key="same-key")
     assert one.open() == run
     with pytest.raises(Refusal, match="another request"):
         one.open(Repeated(Gaussian(30.0), 2))
@@ -152,9 +155,9 @@ def test_what_the_plan_has_no_room_for_is_refused(door: Door) -> None:
     one = Analyst(door)
     run = one.open()
     with pytest.raises(PrivacyError):
-        one.ask(run, Ask(CellCounts(CELLS), 5.0))
+        one.ask(run, Measurement(CellCounts(CELLS), 5.0))
     with pytest.raises(PrivacyError):
-        one.ask(run, Ask(CellCounts(CELLS), 0.0))
+        one.ask(run, Measurement(CellCounts(CELLS), 0.0))
     for _ in range(4):
         one.ask(run)
     with pytest.raises(PrivacyError, match="the plan is done"):
@@ -231,8 +234,8 @@ def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
     run = one.open(
         compose([compose([Gaussian(20.0), Gaussian(20.0)]), Repeated(Gaussian(20.0), 3)])
     )
-    moments = Ask(NumberMoments(clip=2.0), 20.0)
-    told = one.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")
+    moments = Measurement(NumberMoments(clip=2.0), 20.0)
+    told = one.ask(run, Measurement(RowCount(), 20.0), moments, key="first-key")
     one.act(
         run,
         "rescale",
@@ -244,7 +247,7 @@ def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
     two = Analyst(second)
     two.token = one.token
     assert (
-        two.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")[0].tobytes()
+        two.ask(run, Measurement(RowCount(), 20.0), moments, key="first-key")[0].tobytes()
         == told[0].tobytes()
     )
     assert second.runs._run(run, two.token, "ask").curator.scalings[0][0].tolist() == [2.0, 3.0]
@@ -292,7 +295,7 @@ def test_a_scope_is_kept(door: Door) -> None:
     run = counting.open()
     counting.ask(run)
     with pytest.raises(Refusal, match="scope"):
-        counting.ask(run, Ask(NumberMoments(clip=2.0), 20.0))
+        counting.ask(run, Measurement(NumberMoments(clip=2.0), 20.0))
     counting.act(run, "close", {})
     with pytest.raises(Refusal, match="protects"):
         Analyst(door, Scope(protects=("sensitive_features",))).open()
@@ -312,7 +315,7 @@ def test_the_length_of_a_reply_is_public(place: Place, door: Door) -> None:
         run = one.open(key=f"open-{number}-key")
         packing = Packing()
         content = {
-            "asks": [ask_described(Ask(CellCounts(CELLS), 20.0), packing)],
+            "asks": [measurement_described(Measurement(CellCounts(CELLS), 20.0), packing)],
             "batch": {"kind": "full"},
             "purpose": "",
         }

@@ -22,7 +22,7 @@ from test_serving_runs import CELLS, PLAN, PROMISE
 from test_serving_service import bearer, sent
 
 import fairveil as fv
-from fairveil.curator import Ask, CellCounts
+from fairveil.curator import CellCounts, Measurement
 from fairveil.data import Encoding
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.analyst.remote_curator import RemoteCurator
@@ -183,7 +183,7 @@ def test_a_connection_that_is_cut_in_the_reply_costs_one_release(
     rows = data.rows(Encoding(data.schema).layout, data.schema, False)
     with RemoteCurator(rows, PROMISE, plan=PLAN) as curator:
         for _ in range(4):
-            curator.answer([Ask(CellCounts(CELLS), 20.0)])
+            curator.answer([Measurement(CellCounts(CELLS), 20.0)])
         run = curator._run
         curator.finish()
     assert len(door[0].records.entries(run)) == 4

@@ -75,15 +75,18 @@ def heard_run(heard: Overheard, others: Rows, canaries: Rows, promise: Promise) 
         if not isinstance(release.batch, Full | Poisson):
             continue
         rate = release.batch.rate if isinstance(release.batch, Poisson) else 1.0
-        for ask, answer in zip(release.asks, release.answers, strict=True):
-            question = ask.question
+        for measurement, answer in zip(release.measurements, release.answers, strict=True):
+            question = measurement.question
             if not isinstance(question, GradientSum | NetworkGradient):
                 continue
-            if question.models != 1 or ask.noise != "gaussian":
+            if question.models != 1 or measurement.noise != "gaussian":
                 continue
             whole_batches &= rate == 1.0
             scale = pricing.constant_scale(question, mine.layout, promise, None)
-            size = float(pricing.noise_scale(ask, scale, promise, release.batch, ())) * scale.unit
+            size = (
+                float(pricing.noise_scale(measurement, scale, promise, release.batch, ()))
+                * scale.unit
+            )
             own = rate * scale.unit / size * _each(question, scale, mine)
             rest = (
                 rate

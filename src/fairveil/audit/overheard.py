@@ -16,8 +16,8 @@ import numpy as np
 
 from .._types import Floats
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction
-from ..curator.asks import Ask
 from ..curator.journal.listening import Scalings
+from ..curator.measurements import Measurement
 from ..curator.questions.by_cell import inner_of
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Batch, Part, Poisson
@@ -40,10 +40,16 @@ class Overheard:
         self.heard.append([])
 
     def answered(
-        self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings
+        self,
+        measurements: Sequence[Measurement],
+        batch: Batch,
+        answers: Sequence[Floats],
+        scalings: Scalings,
     ) -> None:
         self.heard[-1].append(
-            Heard(tuple(asks), batch, tuple(np.array(values) for values in answers), scalings)
+            Heard(
+                tuple(measurements), batch, tuple(np.array(values) for values in answers), scalings
+            )
         )
 
     @property
@@ -54,8 +60,10 @@ class Overheard:
     @property
     def questions(self) -> set[str]:
         """What was asked, by name: of sums told apart or weighed by group what is added there."""
-        asks = (ask for book in self.heard for one in book for ask in one.asks)
-        return {inner_of(ask.question).name for ask in asks}
+        measurements = (
+            measurement for book in self.heard for one in book for measurement in one.measurements
+        )
+        return {inner_of(measurement.question).name for measurement in measurements}
 
 
 class Reader:
@@ -107,7 +115,7 @@ class Reader:
 
 
 def can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
-    asked = [ask.question for one in heard for ask in one.asks]
+    asked = [measurement.question for one in heard for measurement in one.measurements]
     if any(isinstance(inner_of(question), BOUND) or question.models != 1 for question in asked):
         return False
     secret = any(isinstance(one.batch, Poisson) and one.batch.rate < 1 for one in heard)

@@ -27,8 +27,8 @@ import numpy as np
 
 from .._types import Floats
 from ..curator import pricing
-from ..curator.asks import Ask, as_asks
 from ..curator.curator import Curator
+from ..curator.measurements import Measurement, as_measurements
 from ..curator.question import Question, Scale
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum
@@ -53,7 +53,7 @@ class Heard:
     """One joint release: what was asked, of which rows, in which units (`Curator.scalings`), and
     the answers."""
 
-    asks: tuple[Ask, ...]
+    measurements: tuple[Measurement, ...]
     batch: Batch
     answers: tuple[Floats, ...]
     scalings: tuple[tuple[Floats, Floats], ...] = ()
@@ -93,25 +93,25 @@ class Tape:
     def answer(
         self,
         curator: Curator,
-        asks: Iterable[Ask | tuple[Question, Any]],
+        measurements: Iterable[Measurement | tuple[Question, Any]],
         batch: Batch = FULL,
         *,
         purpose: str = "",
     ) -> list[Floats]:
         """`curator.answer(...)`, kept."""
-        return self.around(Curator.answer)(curator, asks, batch, purpose=purpose)
+        return self.around(Curator.answer)(curator, measurements, batch, purpose=purpose)
 
     def around(self, answer: Callable[..., list[Floats]]) -> Callable[..., list[Floats]]:
         """The unbound method `Curator.answer`, which also keeps what it answers."""
 
         def kept(
             curator: Curator,
-            asks: Iterable[Ask | tuple[Question, Any]],
+            measurements: Iterable[Measurement | tuple[Question, Any]],
             batch: Batch = FULL,
             *,
             purpose: str = "",
         ) -> list[Floats]:
-            wanted = as_asks(asks)
+            wanted = as_measurements(measurements)
             answers = answer(curator, wanted, batch, purpose=purpose)
             kept_answers = tuple(np.array(values) for values in answers)
             self.heard.append(Heard(tuple(wanted), batch, kept_answers, curator.scalings))
@@ -169,19 +169,19 @@ class Witness:
         noise, towards = [np.zeros(0)], [np.zeros(0)]
         for release in tape.heard if isinstance(tape, Tape) else tape:
             held = self._held(release.scalings)
-            for ask, answer in zip(release.asks, release.answers, strict=True):
+            for measurement, answer in zip(release.measurements, release.answers, strict=True):
                 if (
                     not _is_whole(release.batch)
-                    or ask.noise != "gaussian"
-                    or pricing.is_free(ask.question, self.promise)
+                    or measurement.noise != "gaussian"
+                    or pricing.is_free(measurement.question, self.promise)
                 ):
                     continue
                 own, other = (
-                    self._noiseless(ask.question, rows)
+                    self._noiseless(measurement.question, rows)
                     for rows in (held.rows, held.neighbour)[:: -1 if there else 1]
                 )
                 size = np.broadcast_to(
-                    self._noise(ask, held.rows, release.batch, own.shape[1:]), own.shape
+                    self._noise(measurement, held.rows, release.batch, own.shape[1:]), own.shape
                 )
                 with np.errstate(divide="ignore", invalid="ignore"):
                     both = [
@@ -189,7 +189,7 @@ class Witness:
                         for off in (np.asarray(answer).reshape(own.shape) - own, other - own)
                     ]
                 if isinstance(
-                    inner_of(ask.question), GramMatrices
+                    inner_of(measurement.question), GramMatrices
                 ):  # noise beside the diagonal has half of the variance, and is there twice
                     both = [_once(values) for values in both]
                     size = _once(size)
@@ -200,13 +200,13 @@ class Witness:
 
     def _squared(self, release: Heard) -> float:
         held, found = self._held(release.scalings), 0.0
-        for ask in release.asks:
-            if pricing.is_free(ask.question, self.promise):
+        for measurement in release.measurements:
+            if pricing.is_free(measurement.question, self.promise):
                 continue
             here, there = (
-                self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour)
+                self._noiseless(measurement.question, rows) for rows in (held.rows, held.neighbour)
             )
-            size = self._noise(ask, held.rows, release.batch, here.shape[1:])
+            size = self._noise(measurement, held.rows, release.batch, here.shape[1:])
             with np.errstate(divide="ignore", invalid="ignore"):
                 found += float(np.sum(np.where(size > 0, (there - here) / size, 0.0) ** 2))
         return found
@@ -231,18 +231,24 @@ class Witness:
                 )
             )
         absent, here, there = np.zeros(1), np.zeros(1), np.zeros(1)
-        for ask, answer in zip(release.asks, release.answers, strict=True):
-            if pricing.is_free(ask.question, self.promise):
+        for measurement, answer in zip(release.measurements, release.answers, strict=True):
+            if pricing.is_free(measurement.question, self.promise):
                 continue
-            models = ask.question.models
-            values = np.asarray(answer).reshape(models, *ask.question.shape(held.rows.layout))
-            sides = [self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour)]
-            shared = self._shared(ask.question, held, sides) if q < 1 else sides[0]
-            size = self._noise(ask, held.rows, release.batch, values.shape[1:])
+            models = measurement.question.models
+            values = np.asarray(answer).reshape(
+                models, *measurement.question.shape(held.rows.layout)
+            )
+            sides = [
+                self._noiseless(measurement.question, rows) for rows in (held.rows, held.neighbour)
+            ]
+            shared = self._shared(measurement.question, held, sides) if q < 1 else sides[0]
+            size = self._noise(measurement, held.rows, release.batch, values.shape[1:])
             if q < 1:
-                absent = absent + _log_density(ask, values - q * shared, size)
-            here = here + _log_density(ask, values - q * shared - (sides[0] - shared), size)
-            there = there + _log_density(ask, values - q * shared - (sides[1] - shared), size)
+                absent = absent + _log_density(measurement, values - q * shared, size)
+            here = here + _log_density(measurement, values - q * shared - (sides[0] - shared), size)
+            there = there + _log_density(
+                measurement, values - q * shared - (sides[1] - shared), size
+            )
         if q == 1:
             return there - here
         return np.asarray(_mixed(q, absent, there) - _mixed(q, absent, here))
@@ -296,27 +302,33 @@ class Witness:
             for one in parts:
                 costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)
             return costs
-        return _sum(question, self._scales(Ask(question, 1.0), rows), rows)
+        return _sum(question, self._scales(Measurement(question, 1.0), rows), rows)
 
-    def _noise(self, ask: Ask, rows: Rows, batch: Batch, shape: tuple[int, ...]) -> Floats:
+    def _noise(
+        self, measurement: Measurement, rows: Rows, batch: Batch, shape: tuple[int, ...]
+    ) -> Floats:
         """(models or 1, ...): the scale of the promised noise, in the units of the question."""
         sizes = [
-            pricing.noise_scale(ask, scale, self.promise, batch, shape) * scale.unit
-            for scale in self._scales(ask, rows)
+            pricing.noise_scale(measurement, scale, self.promise, batch, shape) * scale.unit
+            for scale in self._scales(measurement, rows)
         ]
         return np.stack([np.broadcast_to(size, shape) for size in sizes])
 
-    def _scales(self, ask: Ask, rows: Rows) -> list[Scale]:
-        question = ask.question
+    def _scales(self, measurement: Measurement, rows: Rows) -> list[Scale]:
+        question = measurement.question
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
             # what no group moves is exact: the rest alone gets noise
             if isinstance(question, GradientSum):
                 question = question.parted()[1]
             return [
                 of_person(scale, rows.most_of_one)
-                for scale in public_scale.of(question, rows, ask.order)
+                for scale in public_scale.of(question, rows, measurement.order)
             ]
-        return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
+        return [
+            pricing.constant_scale(
+                question, rows.layout, self.promise, _cap(rows), measurement.order
+            )
+        ]
 
 
 def _is_whole(batch: Batch) -> bool:
@@ -341,12 +353,12 @@ def _cap(rows: Rows) -> float | None:
     return rows.max_sample_weight if rows.weighted else None
 
 
-def _log_density(ask: Ask, off: Floats, size: Floats) -> Floats:
+def _log_density(measurement: Measurement, off: Floats, size: Floats) -> Floats:
     """The log density of noise `off`, up to a constant, summed over coordinates. Where no noise is
     added, `off` must vanish."""
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.where(size > 0, np.abs(off) / size, np.where(np.abs(off) > 1e-9, 1e150, 0.0))
-    terms = -steps if ask.noise == "discrete-laplace" else -0.5 * steps**2
+    terms = -steps if measurement.noise == "discrete-laplace" else -0.5 * steps**2
     return np.asarray(terms.reshape(len(off), -1).sum(axis=1))
 
 

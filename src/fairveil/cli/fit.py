@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..privacy.statement.statement import PrivacyStatement
     from ..report import Baselines, Certainty, CertificateSection, Payments, Report
     from .deciding import Fitted
-    from .method_options import Asked
+    from .method_options import FitRequest
     from .methods import Method
     from .samples import Roles, Sample
 
@@ -220,7 +220,7 @@ def fit(
 def report_of(
     clf: Fitted,
     method: Method,
-    asked: Asked,
+    asked: FitRequest,
     roles: Roles,
     held: Sample | None,
     source: str,

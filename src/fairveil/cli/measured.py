@@ -33,7 +33,7 @@ from ..metrics.measures import tally
 from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, Shown
-from .method_options import Asked
+from .method_options import FitRequest
 from .samples import Sample, Truth
 
 CONFIDENCE = 0.95
@@ -113,7 +113,7 @@ def _lines_of(clf: Fitted, notion: Notion) -> list[ConstraintLine]:
 
 
 def objectives_said(
-    clf: Fitted, asked: Asked, truth: Truth | None, prediction: Values | None
+    clf: Fitted, asked: FitRequest, truth: Truth | None, prediction: Values | None
 ) -> Iterator[str]:
     """A sentence for what is minimized: its noisy training value, and the exact one on held-out
     rows."""

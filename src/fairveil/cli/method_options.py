@@ -49,7 +49,7 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FitRequest:
     """What was asked: notions and bounds for the page, what is minimized where that is no loss of
     the method's own, and arguments of the estimator; `by_group`: those that are numbers by the
     names of groups (`by_group.resolved`)."""
@@ -61,7 +61,7 @@ class Asked:
     by_group: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def bounded(wishes: FitOptions) -> Asked:
+def bounded(wishes: FitOptions) -> FitRequest:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
     for option in ("certify_share", "if_refused"):
@@ -74,7 +74,7 @@ def bounded(wishes: FitOptions) -> Asked:
                 )
             )
     if wishes.confidence is None:
-        return Asked(tuple(notions), {"constraints": notions or None})
+        return FitRequest(tuple(notions), {"constraints": notions or None})
     if not notions:
         remedy = "Say --constraint demographic_parity:5%, say: what is to be certified."
         raise InputError(
@@ -88,7 +88,7 @@ def bounded(wishes: FitOptions) -> Asked:
         )
     listed: list[Any] = list(notions)
     certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
-    return Asked(tuple(notions), {"constraints": certified, "certify_share": _aside(wishes)})
+    return FitRequest(tuple(notions), {"constraints": certified, "certify_share": _aside(wishes)})
 
 
 def _aside(wishes: FitOptions) -> Any:
@@ -119,7 +119,7 @@ def _certified(wishes: FitOptions) -> dict[str, Any]:
     return {"certify": certified, "certify_share": _aside(wishes)}
 
 
-def may_be_mixed(wishes: FitOptions) -> Asked:
+def may_be_mixed(wishes: FitOptions) -> FitRequest:
     """Of one that keeps bounds, and may publish a mixture of its model and others."""
     asked = bounded(wishes)
     return replace(
@@ -127,7 +127,7 @@ def may_be_mixed(wishes: FitOptions) -> Asked:
     )
 
 
-def after_a_base(wishes: FitOptions) -> Asked:
+def after_a_base(wishes: FitOptions) -> FitRequest:
     """Of one that changes what a base answers."""
     asked = may_be_mixed(wishes)
     arguments: dict[str, Any] = {"group_aware": wishes.group_aware is not False}
@@ -147,7 +147,7 @@ def after_a_base(wishes: FitOptions) -> Asked:
     return replace(asked, arguments=asked.arguments | arguments)
 
 
-def by_offsets(wishes: FitOptions) -> Asked:
+def by_offsets(wishes: FitOptions) -> FitRequest:
     """Of one that moves probabilities by group, for demographic parity of all classes."""
     notions = notions_of(wishes.constraint)
     max_gap = getattr(notions[0], "max_gap", None) if len(notions) == 1 else None
@@ -163,10 +163,10 @@ def by_offsets(wishes: FitOptions) -> Asked:
             )
         )
     arguments = {"max_gap": max_gap, "randomised": wishes.randomised is not False}
-    return Asked(tuple(notions), arguments)
+    return FitRequest(tuple(notions), arguments)
 
 
-def group_objective(wishes: FitOptions) -> Asked:
+def group_objective(wishes: FitOptions) -> FitRequest:
     """Of one that makes a function of group losses small, with bounds on others."""
     objective, constraint = (
         parse_objective(wishes.objective or "error"),
@@ -187,15 +187,15 @@ def group_objective(wishes: FitOptions) -> Asked:
     if wishes.search == "worst-group":
         arguments["loss"] = "log"
     if wishes.confidence is None:
-        return Asked(constraint.notions, arguments, constraint.bounds, objective)
+        return FitRequest(constraint.notions, arguments, constraint.bounds, objective)
     notions: Any = list(constraint.notions) or None
     certified = bounded(replace(wishes, constraint=notions)).arguments
     beside = {name: value for name, value in certified.items() if name != "constraints"}
     arguments["constraint"] = [*constraint.bounds, *certified["constraints"]]
-    return Asked(constraint.notions, arguments | beside, constraint.bounds, objective)
+    return FitRequest(constraint.notions, arguments | beside, constraint.bounds, objective)
 
 
-def penalised(wishes: FitOptions) -> Asked:
+def penalised(wishes: FitOptions) -> FitRequest:
     """Of a method that makes gaps expensive and bounds none."""
     if wishes.constraint:
         remedy = (
@@ -235,10 +235,10 @@ def penalised(wishes: FitOptions) -> Asked:
         )
     wanted = _checks.non_negative(strength=1.0 if wishes.strength is None else wishes.strength)
     given = {"notion": name if not options else found, "strength": wanted}
-    return Asked((found,), given | _certified(wishes))
+    return FitRequest((found,), given | _certified(wishes))
 
 
-def tailored(wishes: FitOptions) -> Asked:
+def tailored(wishes: FitOptions) -> FitRequest:
     """Of one that shares a budget among groups."""
     if wishes.constraint:
         remedy = (
@@ -274,7 +274,7 @@ def tailored(wishes: FitOptions) -> Asked:
     for name in ("group_loss_bound", "min_epsilon", "max_epsilon"):
         asked[name] = numbers(dashed(name), getattr(wishes, name))
     by_group = {name: value for name, value in asked.items() if isinstance(value, dict)}
-    return Asked((), asked | _certified(wishes), by_group=by_group)
+    return FitRequest((), asked | _certified(wishes), by_group=by_group)
 
 
 def dashed(option: str) -> str:

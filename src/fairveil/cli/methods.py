@@ -23,8 +23,8 @@ from ..models import MixtureModel
 from .completing import MODELS
 from .deciding import Fitted, by_chance, guarantee_of
 from .method_options import (
-    Asked,
     FitOptions,
+    FitRequest,
     after_a_base,
     bounded,
     by_offsets,
@@ -48,11 +48,11 @@ class Method:
     name: str
     subject: str
     made: Callable[..., Fitted]
-    reads: Callable[[FitOptions], Asked]
+    reads: Callable[[FitOptions], FitRequest]
     options: tuple[str, ...] = ()
     bounds: bool = True
 
-    def asked(self, wishes: FitOptions) -> Asked:
+    def asked(self, wishes: FitOptions) -> FitRequest:
         """What the options ask for; an error where one is not of this method."""
         for owner, method in METHODS.items():
             for option in method.options:
@@ -75,7 +75,7 @@ class Method:
         """The estimator with these options, of which some are knobs of its settings."""
         return built(self.made, **options)
 
-    def with_model(self, asked: Asked, name: str, pairs: list[str] | None) -> Asked:
+    def with_model(self, asked: FitRequest, name: str, pairs: list[str] | None) -> FitRequest:
         """The same of this kind of model; what post-processes has a base of it."""
         _checks.one_of(MODELS, model=name)
         if name == "linear":

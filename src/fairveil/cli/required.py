@@ -30,7 +30,7 @@ from .measured import (
     training_verdict,
     words_of,
 )
-from .method_options import Asked
+from .method_options import FitRequest
 from .methods import Method
 from .samples import Sample, Truth
 
@@ -44,7 +44,7 @@ UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that s
 def figures_of(
     clf: Fitted,
     method: Method,
-    asked: Asked,
+    asked: FitRequest,
     truth: Truth | None,
     prediction: Values | None,
     held: Sample | None,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .asks import Ask as Ask
     from .choices.by_function import Score as Score
     from .curator import Curator as Curator
     from .journal.journal import Journal as Journal
-    from .journal.log import Entry as Entry
     from .journal.log import Log as Log
+    from .journal.log import LogEntry as LogEntry
+    from .measurements import Measurement as Measurement
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
     from .pricing import largest_of_one as largest_of_one
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 PLACES = {
     "FULL": ".rows.sampling",
-    "Ask": ".asks",
+    "Measurement": ".measurements",
     "Attached": ".questions.attached",
     "AttachedCodes": ".questions.attached_codes",
     "AttachedHistogram": ".questions.attached",
@@ -61,7 +61,7 @@ PLACES = {
     "CellCounts": ".questions.of_rows",
     "CodeHistogram": ".questions.attached_codes",
     "Curator": ".curator",
-    "Entry": ".journal.log",
+    "LogEntry": ".journal.log",
     "FeatureSums": ".questions.of_rows",
     "Full": ".rows.sampling",
     "GradientSum": ".questions.gradients",
@@ -92,9 +92,11 @@ PLACES = {
     "moved_by_one": ".pricing",
 }
 
+# old names, for one version
+RENAMED = {"Ask": "Measurement", "Entry": "LogEntry"}
+
 __all__ = [
     "FULL",
-    "Ask",
     "Attached",
     "AttachedCodes",
     "AttachedHistogram",
@@ -104,7 +106,6 @@ __all__ = [
     "CellCounts",
     "CodeHistogram",
     "Curator",
-    "Entry",
     "FeatureSums",
     "Full",
     "GradientSum",
@@ -114,6 +115,8 @@ __all__ = [
     "Journal",
     "Linear",
     "Log",
+    "LogEntry",
+    "Measurement",
     "MixtureHistogram",
     "Network",
     "NetworkGradient",
@@ -136,4 +139,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__ = lazily(__name__, PLACES, RENAMED)

@@ -30,7 +30,7 @@ from .budget import Budget
 from .journal.given import Given, digest_of
 from .journal.journal import Journal, earlier_entries
 from .journal.lines import CUT, SITTING
-from .journal.log import Entry, Log
+from .journal.log import Log, LogEntry
 from .journal.recording import Recording
 
 # marks in a journal; `SINGLES`: of earlier versions
@@ -79,14 +79,14 @@ class Books:
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._trusted = False
         self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
-        self._given: deque[Entry] = deque()  # by earlier sittings, and not asked again yet
+        self._given: deque[LogEntry] = deque()  # by earlier sittings, and not asked again yet
 
     # -- before anything is asked ------------------------------------------------------------------
 
     def open(
         self,
-        journal: Callable[[Entry], None] | None,
-        earlier: Sequence[Entry] | Journal,
+        journal: Callable[[LogEntry], None] | None,
+        earlier: Sequence[LogEntry] | Journal,
         public_rows: int | None,
     ) -> None:
         """Begin the log: what an earlier sitting released is charged, and a journal written on."""
@@ -131,14 +131,14 @@ class Books:
             raise
         self.journal = book
 
-        def write(entry: Entry) -> None:
+        def write(entry: LogEntry) -> None:
             book(entry)
             if journal is not None and journal is not book:
                 journal(entry)
 
         self.log = Log(write, entries)
 
-    def _begun(self, book: Journal, public_rows: int | None) -> tuple[Entry, ...]:
+    def _begun(self, book: Journal, public_rows: int | None) -> tuple[LogEntry, ...]:
         """What earlier sittings wrote, charged; and the journal, to be written on."""
         budget = self.budget
         plan = budget.plan if self.promise.is_private else None
@@ -215,7 +215,7 @@ class Books:
             )
         return self._given.popleft().given
 
-    def release(self, entry: Entry, answers: Sequence[Floats] | int, *asked: object) -> None:
+    def release(self, entry: LogEntry, answers: Sequence[Floats] | int, *asked: object) -> None:
         """Write an answer down, unless it showed nothing of anybody."""
         if isinstance(entry.event, NoOp):
             return

@@ -1,5 +1,5 @@
-"""How far one who is protected moves the answer to an ask, and on which grid: found once, and
-stated in the run's books.
+"""How far one who is protected moves the answer to a measurement, and on which grid: found once,
+and stated in the run's books.
 
 Guarantee (tests/curator/test_curator_sensitivity.py):
 1. Every bound that noise is made for is stated: its largest value in the run, its reason, and where
@@ -14,8 +14,8 @@ from .._types import Floats
 from ..privacy.promise import Promise
 from ..privacy.statement.parts import Origin, StatedBound
 from . import pricing
-from .asks import Ask
 from .books import Books
+from .measurements import Measurement
 from .question import Question, Scale
 from .questions.by_cell import inner_of
 from .questions.gradients import GradientSum
@@ -54,39 +54,45 @@ class Bounds:
         """The largest weight of a row; None where each counts once."""
         return cap_of(self._rows, self._promise)
 
-    def scales(self, ask: Ask, maxima: tuple[Floats, Floats] | None = None) -> list[Scale]:
+    def scales(
+        self, measurement: Measurement, maxima: tuple[Floats, Floats] | None = None
+    ) -> list[Scale]:
         """Bound and grid: one for all models, or, where they are maxima over public rows, one a
         model.
 
         `maxima`: those, where they were found already.
         """
-        question = ask.question
+        question = measurement.question
         free = pricing.is_free(question, self._promise) or not self._promise.is_private
         if self._promise.features_are_public and public_scale.needs_rows(question):
             if maxima is None:
                 scales = public_scale.of(
-                    question, self._rows, ask.order, exact=free, threads=self._threads
+                    question, self._rows, measurement.order, exact=free, threads=self._threads
                 )
             else:
-                scales = public_scale.of_maxima(question, self._rows, ask.order, maxima, exact=free)
+                scales = public_scale.of_maxima(
+                    question, self._rows, measurement.order, maxima, exact=free
+                )
             scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
             if not free:
                 self._state(
-                    ask,
+                    measurement,
                     scales,
                     "largest over the public rows and all listed groups",
                     "public features",
                 )
             return scales
-        key = ask.key
+        key = measurement.key
         if key not in self.known:
             self.known[key] = [
                 pricing.constant_scale(
-                    question, self._rows.layout, self._promise, self.cap, ask.order
+                    question, self._rows.layout, self._promise, self.cap, measurement.order
                 )
             ]
             if not free:
-                self._state(ask, self.known[key], self._why(question), self._origin_of(question))
+                self._state(
+                    measurement, self.known[key], self._why(question), self._origin_of(question)
+                )
         return self.known[key]
 
     def _origin_of(self, question: Question) -> Origin:
@@ -111,10 +117,14 @@ class Bounds:
             return f"a person's gradients are added, and the sum is clipped to norm {inner.clip:g}"
         return f"{question.why}; a person has at most {rows} rows{one}"
 
-    def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:
-        """For the statement: the largest over an ask's models."""
+    def _state(
+        self, measurement: Measurement, scales: list[Scale], reason: str, origin: Origin
+    ) -> None:
+        """For the statement: the largest over a measurement's models."""
         moved = max(scale.bound.sensitivity(self._promise.neighbours) for scale in scales)
-        self._books.state(StatedBound(ask.question.name, f"L{ask.order}", moved, reason, origin))
+        self._books.state(
+            StatedBound(measurement.question.name, f"L{measurement.order}", moved, reason, origin)
+        )
 
 
 def adds_by_person(promise: Promise) -> bool:

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
-from .asks import Ask
 from .bounds import Bounds
 from .choices import by_decisions as decisions
 from .choices import by_function as choice_by_function
 from .choices import choice
 from .choices.by_function import Score
+from .measurements import Measurement
 from .pricing import Deciding
 from .questions.of_models import GroupLosses
 from .quiet.calls import Troubles
@@ -70,7 +70,7 @@ def contest_of(
         if score is not None:
             return decisions.by_score(table, score, context.promise, most, context.troubles)
         return decisions.by_decisions(table, costs, context.promise, most)
-    scales = context.bounds.scales(Ask(question, 1.0))
+    scales = context.bounds.scales(Measurement(question, 1.0))
     scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
     if score is not None:
         head = (question, score, scale, rows, context.promise, context.troubles)

@@ -39,7 +39,6 @@ from ..privacy.promise import Promise
 from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import pricing
-from .asks import Ask, as_asks
 from .books import Books
 from .bounds import Bounds, adds_by_person
 from .choices import by_decisions as decisions
@@ -49,7 +48,8 @@ from .choices.by_function import Score
 from .contests import Context, contest_of
 from .journal import listening
 from .journal.journal import Journal
-from .journal.log import Entry
+from .journal.log import LogEntry
+from .measurements import Measurement, as_measurements
 from .pricing import Deciding
 from .public_side import PublicSide
 from .question import Question
@@ -108,8 +108,8 @@ class Curator(PublicSide):
         facts: Iterable[PublicFact] = (),
         bounds: Iterable[StatedBound] = (),
         threads: int | None = None,
-        journal: Callable[[Entry], None] | None = None,
-        earlier: Sequence[Entry] | Journal = (),
+        journal: Callable[[LogEntry], None] | None = None,
+        earlier: Sequence[LogEntry] | Journal = (),
         ledger: Ledger | None = None,
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
@@ -186,7 +186,11 @@ class Curator(PublicSide):
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(
-        self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+        self,
+        measurements: Iterable[Measurement | tuple[Question, Any]],
+        batch: Batch = FULL,
+        *,
+        purpose: str = "",
     ) -> list[Floats]:
         """One joint noisy answer: an array a question, with a leading model axis where the question
         has many models.
@@ -194,13 +198,16 @@ class Curator(PublicSide):
         Questions that do not read what is protected are answered exactly, for free, whatever their
         multiplier.
         """
-        asked = as_asks(asks)
-        wanted = [self._rounds.heard(ask) for ask in asked]
+        asked = as_measurements(measurements)
+        wanted = [self._rounds.heard(measurement) for measurement in asked]
         pricing.check_batch(batch, self.promise)
         if isinstance(batch, Part):
             self._rows.check_part(batch)
         if not self.promise.is_private:
-            wanted = [replace(ask, question=unclipped(ask.question)) for ask in wanted]
+            wanted = [
+                replace(measurement, question=unclipped(measurement.question))
+                for measurement in wanted
+            ]
             batch = batch if isinstance(batch, Part) else FULL
         ready = self._rounds.prepared(wanted, batch)
         if (given := self._books.again(ready.event, asked, batch, purpose)) is not None:
@@ -211,7 +218,7 @@ class Curator(PublicSide):
                 wanted, ready, jobs, batch, self._chosen(batch, number), number
             )
             out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
-            entry = Entry(number, ready.event, ready.names, ready.words, purpose)
+            entry = LogEntry(number, ready.event, ready.names, ready.words, purpose)
             self._books.release(entry, out, asked, batch, purpose)
         listening.tell(asked, batch, out, self._scalings)
         return out
@@ -241,7 +248,7 @@ class Curator(PublicSide):
         """
         asked = pricing.as_questions(question)
         for one in asked:
-            require_shape(Ask(one, 1.0), self._rows, len(self._sources))
+            require_shape(Measurement(one, 1.0), self._rows, len(self._sources))
         event = self.describe_choice(asked, epsilon)
         contest = self._contest(asked, cell_weights, costs, score)
         if score is not None and score.trusted:
@@ -266,7 +273,7 @@ class Curator(PublicSide):
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
             else:
                 index = contest.best()
-            entry = Entry(number, event, names, "all rows", purpose)
+            entry = LogEntry(number, event, names, "all rows", purpose)
             self._books.release(entry, int(index), asked, cell_weights, costs, score, purpose)
         return index
 

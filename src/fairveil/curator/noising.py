@@ -17,7 +17,7 @@ import numpy as np
 from .._types import Floats, Ints
 from ..privacy.noise.samplers import Gaussians, Stream
 from ..privacy.noise.sources import NoiseSource
-from .asks import Ask
+from .measurements import Measurement
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices
 from .rows.threads import beside
@@ -33,7 +33,7 @@ class NoiseRequest:
 
     job: int
     model: int
-    ask: Ask
+    measurement: Measurement
     size: float | Floats
     shape: tuple[int, ...]
     source: int
@@ -42,8 +42,8 @@ class NoiseRequest:
     @property
     def plain(self) -> bool:
         """Gaussian, of one scale above 0."""
-        gaussian = self.ask.noise == "gaussian" and not isinstance(
-            inner_of(self.ask.question), GramMatrices
+        gaussian = self.measurement.noise == "gaussian" and not isinstance(
+            inner_of(self.measurement.question), GramMatrices
         )
         return gaussian and type(self.size) is float and self.size > 0.0
 
@@ -102,20 +102,22 @@ def draws(needs: Sequence[NoiseRequest], sources: Sequence[NoiseSource], number:
     return [
         next(batched).reshape(need.shape)
         if need.plain
-        else draw(need.ask, need.size, need.shape, need.stream(sources, number))
+        else draw(need.measurement, need.size, need.shape, need.stream(sources, number))
         for need in needs
     ]
 
 
-def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
+def draw(
+    measurement: Measurement, size: float | Floats, shape: tuple[int, ...], stream: Stream
+) -> Ints:
     """Noise of the given scale (one, or one a coordinate), every coordinate its own draw."""
     if np.max(size) == 0.0:  # nothing can move this answer: W = 0, equal costs (theory.md#public)
         return np.zeros(shape, np.int64)
-    if ask.noise == "discrete-laplace":
+    if measurement.noise == "discrete-laplace":
         return stream.discrete_laplace(float(size), math.prod(shape)).reshape(shape)
-    if ask.noise == "discrete-gaussian":
+    if measurement.noise == "discrete-gaussian":
         return stream.discrete_gaussian(float(size), math.prod(shape)).reshape(shape)
-    if isinstance(inner_of(ask.question), GramMatrices):
+    if isinstance(inner_of(measurement.question), GramMatrices):
         return symmetric(size, shape, stream)
     if isinstance(size, np.ndarray):
         return stream.rounded_gaussian(size.ravel()).reshape(shape)

@@ -38,7 +38,7 @@ from ..privacy.events import (
 )
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
-from .asks import Ask, as_asks
+from .measurements import Measurement, as_measurements
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
@@ -93,7 +93,7 @@ def is_free(question: Question, promise: Promise) -> bool:
 
 
 def describe(
-    asks: Iterable[Ask | tuple[Question, Any]],
+    measurements: Iterable[Measurement | tuple[Question, Any]],
     layout: RowLayout,
     promise: Promise,
     batch: Batch = FULL,
@@ -114,32 +114,36 @@ def describe(
     public = promise.protects == "sensitive_features"
     parts: list[Event] = []
     spreads: list[float] = []
-    for ask in as_asks(asks):
-        require_unit(ask, promise)
-        known = not (public and needs_rows(ask.question))
+    for measurement in as_measurements(measurements):
+        require_unit(measurement, promise)
+        known = not (public and needs_rows(measurement.question))
         scale = (
-            constant_scale(ask.question, layout, promise, max_sample_weight, ask.order)
+            constant_scale(
+                measurement.question, layout, promise, max_sample_weight, measurement.order
+            )
             if known
             else None
         )
-        if is_free(ask.question, promise) or (
+        if is_free(measurement.question, promise) or (
             scale is not None and _never_moves(scale.bound, promise, batch)
         ):
             continue
-        if ask.is_exact:
+        if measurement.is_exact:
             raise PrivacyError(
                 complaint(
                     expected="a multiplier above 0",
-                    of=f"the question {ask.question.name!r}",
+                    of=f"the question {measurement.question.name!r}",
                     got=0,
                     remedy="An exact answer is allowed only to questions that do not read what is "
                     "protected.",
                 )
             )
-        part = _noise_event(ask, scale, promise, batch, layout)
-        ratio = 2.0 if scale is None else min(2.0, scale.bound.spread / scale.bound.norm * OUTWARDS)
-        parts.extend([part] * ask.question.models)
-        spreads.extend([ratio] * ask.question.models)
+        part = _noise_event(measurement, scale, promise, batch, layout)
+        ratio = (
+            2.0 if scale is None else min(2.0, scale.bound.diameter / scale.bound.norm * OUTWARDS)
+        )
+        parts.extend([part] * measurement.question.models)
+        spreads.extend([ratio] * measurement.question.models)
     if not parts:
         return NoOp()
     joint = compose(parts)
@@ -210,12 +214,12 @@ def largest_of_one(
     return of_person(question.scale(layout, cap), promise.rows_per_unit).bound.norm
 
 
-def require_unit(ask: Ask, promise: Promise) -> None:
+def require_unit(measurement: Measurement, promise: Promise) -> None:
     """Refuse what is not proved for persons with several rows."""
     if promise.unit is None or not promise.is_private:
         return
-    cellwise = isinstance(ask.question, CellwiseQuestion)
-    if cellwise and isinstance(inner_of(ask.question), NetworkGradient):
+    cellwise = isinstance(measurement.question, CellwiseQuestion)
+    if cellwise and isinstance(inner_of(measurement.question), NetworkGradient):
         got = "a network, and noise or weights that differ by cell"
         remedy = "Fit a linear or an additive model; or protect rows: unit=None."
         raise PrivacyError(
@@ -234,7 +238,7 @@ def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:
     return (
         not isinstance(batch, Poisson)
         and promise.neighbours == "replace-one"
-        and bound.spread == 0.0
+        and bound.diameter == 0.0
     )
 
 
@@ -285,40 +289,49 @@ def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
 
 
 def _noise_event(
-    ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout
+    measurement: Measurement, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout
 ) -> Event:
-    vector = ask.by_cell
+    vector = measurement.by_cell
     if vector is not None:
-        if ask.noise != "gaussian" or not ask.question.has_cells or ask.question.models != 1:
+        if (
+            measurement.noise != "gaussian"
+            or not measurement.question.has_cells
+            or measurement.question.models != 1
+        ):
             raise InputError(
                 complaint(
                     expected="Gaussian noise, one model, and an answer by cells that do not "
                     "overlap",
                     of="a multiplier for each cell",
-                    got=f"{ask.noise} noise, {ask.question.name}, {ask.question.models} models",
+                    got=f"{measurement.noise} noise, {measurement.question.name}, "
+                    f"{measurement.question.models} models",
                     remedy="Use product groups and a question with cells, or one multiplier for "
                     "all.",
                 )
             )
         return PerCell(
-            (tuple(vector.tolist()),), (_within(ask.question, scale, promise),), column=ask.column
+            (tuple(vector.tolist()),),
+            (_within(measurement.question, scale, promise),),
+            column=measurement.column,
         )
-    multiplier = float(ask.multiplier)
-    if isinstance(ask.question, Weighed) and ask.noise == "gaussian":
-        return _weighed(ask.question, multiplier, ask.column, promise, batch, layout)
-    if ask.noise == "discrete-gaussian":
+    multiplier = float(measurement.multiplier)
+    if isinstance(measurement.question, Weighed) and measurement.noise == "gaussian":
+        return _weighed(
+            measurement.question, multiplier, measurement.column, promise, batch, layout
+        )
+    if measurement.noise == "discrete-gaussian":
         return DiscreteGaussian(multiplier)
-    if ask.noise == "discrete-laplace":
+    if measurement.noise == "discrete-laplace":
         if isinstance(batch, Poisson):
             raise InputError(
                 complaint(
                     expected="Gaussian noise on a Poisson batch",
                     of="noise",
-                    got=ask.noise,
+                    got=measurement.noise,
                     remedy="At equal cost it has less noise a cell (theory.md#raco).",
                 )
             )
-        return DiscreteLaplace(multiplier, laplace_steps(ask, scale, promise))
+        return DiscreteLaplace(multiplier, laplace_steps(measurement, scale, promise))
     return Gaussian(multiplier)
 
 
@@ -353,21 +366,21 @@ def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
     return min(2.0, within * OUTWARDS + (0.0 if scale is None else scale.slack))
 
 
-def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:
+def laplace_steps(measurement: Measurement, scale: Scale | None, promise: Promise) -> int:
     """The L1 sensitivity in grid steps, a whole number: discrete Laplace noise is for counts."""
     steps = (
         0.5
         if scale is None
         else scale.bound.norm
         if promise.neighbours == "add-remove"
-        else scale.bound.spread
+        else scale.bound.diameter
     )
     if scale is None or scale.exponent != 0 or steps != int(steps):
         raise InputError(
             complaint(
                 expected="a question that counts whole rows",
                 of="discrete Laplace noise",
-                got=ask.question.name,
+                got=measurement.question.name,
                 remedy="Use noise='gaussian' for sums that are not whole numbers.",
             )
         )
@@ -375,14 +388,16 @@ def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:
 
 
 def noise_scale(
-    ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: tuple[int, ...]
+    measurement: Measurement, scale: Scale, promise: Promise, batch: Batch, shape: tuple[int, ...]
 ) -> float | Floats:
     """The standard deviation (or Laplace scale) of the noise of one model's answer, in grid
     units."""
-    vector = ask.by_cell
+    vector = measurement.by_cell
     if vector is not None:
         grid = np.broadcast_to(vector.reshape(-1, *(1,) * (len(shape) - 1)), shape)
         return np.asarray(grid * (scale.bound.largest / scale.unit))
-    if ask.noise == "discrete-laplace":
-        return product_up(float(ask.multiplier), laplace_steps(ask, scale, promise))
-    return math.ldexp(float(ask.multiplier) * unit_size(scale, promise, batch), scale.exponent)
+    if measurement.noise == "discrete-laplace":
+        return product_up(float(measurement.multiplier), laplace_steps(measurement, scale, promise))
+    return math.ldexp(
+        float(measurement.multiplier) * unit_size(scale, promise, batch), scale.exponent
+    )

@@ -10,8 +10,8 @@ from ..facts import Cells, RowLayout
 from ..privacy.events import Event
 from ..privacy.promise import Promise
 from . import pricing
-from .asks import Ask
 from .bounds import cap_of
+from .measurements import Measurement
 from .question import Question
 from .refusals import no_public_rows
 from .rows.rows import Rows
@@ -47,9 +47,13 @@ class PublicSide:
         rows'."""
         return self._scalings
 
-    def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
+    def describe(
+        self, measurements: Iterable[Measurement | tuple[Question, Any]], batch: Batch = FULL
+    ) -> Event:
         """The event that `answer` would log, for plans."""
-        return pricing.describe(asks, self.layout, self.promise, batch, max_sample_weight=self._cap)
+        return pricing.describe(
+            measurements, self.layout, self.promise, batch, max_sample_weight=self._cap
+        )
 
     def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
         """The event that `choose` would log, for plans."""

@@ -132,7 +132,7 @@ def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
     rounding."""
     exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
     rounded = sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
-    return Scale(rounded, exponent, (rounded.spread - bound.spread) / rounded.norm)
+    return Scale(rounded, exponent, (rounded.diameter - bound.diameter) / rounded.norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def comes_or_goes(scale: Scale) -> Scale:
     than one contribution."""
     bound = scale.bound
     return Scale(
-        Bound(bound.norm, min(bound.spread, bound.norm), bound.order), scale.exponent, scale.slack
+        Bound(bound.norm, min(bound.diameter, bound.norm), bound.order), scale.exponent, scale.slack
     )
 
 

@@ -17,7 +17,7 @@ from .._types import Floats
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from .asks import Ask
+from .measurements import Measurement
 from .questions.by_cell import CellwiseQuestion
 from .rows.block import lines_of
 from .rows.rows import Rows
@@ -106,12 +106,12 @@ def require_all_kept(rows: Rows, promise: Promise) -> None:
     raise InputError(complaint(expected=expected, of="max_rows_per_unit", got=got, remedy=remedy))
 
 
-def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
+def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
     """The question is about these rows, with a multiplier a cell and a noise source a model, where
     it has many."""
-    shape = ask.question.shape(rows.layout)
-    check_labels(ask.question, rows)
-    attached = getattr(ask.question, "attached", None)
+    shape = measurement.question.shape(rows.layout)
+    check_labels(measurement.question, rows)
+    attached = getattr(measurement.question, "attached", None)
     if attached is not None and not attached.is_of(rows):
         remedy = "Attach the model to this curator: its predictions are of other rows."
         raise InputError(
@@ -119,12 +119,12 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
                 expected="a handle of this curator", of="attached", got="another's", remedy=remedy
             )
         )
-    cells = getattr(ask.question, "cells", None)
+    cells = getattr(measurement.question, "cells", None)
     if cells is not None:
         lines_of(cells, rows.layout)
-    vector = ask.by_cell
+    vector = measurement.by_cell
     if not rows.groups_are_own and (
-        vector is not None or isinstance(ask.question, CellwiseQuestion)
+        vector is not None or isinstance(measurement.question, CellwiseQuestion)
     ):
         remedy = (
             "Make the curator with one_group=True: all rows of a person then count in one group."
@@ -132,7 +132,7 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
         raise PrivacyError(
             complaint(
                 expected="persons in one group each",
-                of=f"the question {ask.question.name!r}",
+                of=f"the question {measurement.question.name!r}",
                 got="any groups",
                 remedy=remedy,
             )
@@ -146,12 +146,12 @@ def require_shape(ask: Ask, rows: Rows, sources: int) -> None:
                 remedy="Count the cells.",
             )
         )
-    if sources > 1 and ask.question.models not in (1, sources):
+    if sources > 1 and measurement.question.models not in (1, sources):
         raise InputError(
             complaint(
                 expected=f"questions about {sources} models, as many as there are noise sources",
                 of="answer",
-                got=ask.question.models,
+                got=measurement.question.models,
                 remedy="Give one noise source a model, or one for all.",
             )
         )

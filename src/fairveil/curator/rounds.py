@@ -21,9 +21,9 @@ from ..privacy.events import OnPart
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from . import noising, pricing
-from .asks import Ask
 from .books import Books
 from .bounds import Bounds
+from .measurements import Measurement
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .question import Question, Scale
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
@@ -41,8 +41,8 @@ from .rows.sampling import FULL, Batch, Part
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass
 
-# what to total for an ask: its place, itself, its grids, its noise
-Job = tuple[int, Ask, list[Scale], Sizes]
+# what to total for a measurement: its place, itself, its grids, its noise
+Job = tuple[int, Measurement, list[Scale], Sizes]
 PLAIN = (GradientSum, PredictionHistogram)  # no network, and none inside
 _NOTHING: Floats = np.zeros(0)
 
@@ -76,66 +76,76 @@ class Rounds:
         self.ready.clear()
         self._latest.clear()
 
-    def heard(self, ask: Ask) -> Ask:
+    def heard(self, measurement: Measurement) -> Measurement:
         """The ask itself; of a network, which is user code, with its troubles kept here."""
-        question = ask.question
+        question = measurement.question
         if type(question) in PLAIN or not isinstance(
             inner_of(question), NetworkGradient | NetworkHistogram
         ):
-            return ask
+            return measurement
         self._books.trust(singles=True)
         if isinstance(question, CellwiseQuestion):
-            return ask.about(question.again(inner=question.inner.again(_troubles=self._troubles)))
-        return ask.about(question.again(_troubles=self._troubles))
+            return measurement.about(
+                question.again(inner=question.inner.again(_troubles=self._troubles))
+            )
+        return measurement.about(question.again(_troubles=self._troubles))
 
-    def prepared(self, asks: list[Ask], batch: Batch) -> Prepared:
+    def prepared(self, measurements: list[Measurement], batch: Batch) -> Prepared:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
         weights alone: once."""
-        key = (batch, *[ask.key for ask in asks])
+        key = (batch, *[measurement.key for measurement in measurements])
         if (
             self._before is not None
             and len(key) == len(self._before[0])
             and all(map(is_, key, self._before[0]))
         ):
             return self._before[1]  # keys are long, and hashing them takes time
-        self._before = (key, self._prepared(key, asks, batch))
+        self._before = (key, self._prepared(key, measurements, batch))
         return self._before[1]
 
-    def _prepared(self, key: tuple[object, ...], asks: list[Ask], batch: Batch) -> Prepared:
+    def _prepared(
+        self, key: tuple[object, ...], measurements: list[Measurement], batch: Batch
+    ) -> Prepared:
         ready = self.ready.get(key)
-        if ready is None and any(isinstance(ask.question, Weighed) for ask in asks):
-            self._forget(batch, asks, key)
+        if ready is None and any(
+            isinstance(measurement.question, Weighed) for measurement in measurements
+        ):
+            self._forget(batch, measurements, key)
         # parts differ in their events alone
         if ready is None and isinstance(batch, Part) and batch.number > 0:
-            ready = self.prepared(asks, Part(0, batch.parts))
+            ready = self.prepared(measurements, Part(0, batch.parts))
             event = ready.event
             if isinstance(event, OnPart):
                 event = replace(event, part=batch.number)
             ready = self.ready[key] = replace(ready, event=event, words=words_of(batch))
         if ready is None:
-            for ask in asks:
-                require_shape(ask, self._rows, len(self._sources))
+            for measurement in measurements:
+                require_shape(measurement, self._rows, len(self._sources))
             event = pricing.describe(
-                asks, self._rows.layout, self._promise, batch, max_sample_weight=self._bounds.cap
+                measurements,
+                self._rows.layout,
+                self._promise,
+                batch,
+                max_sample_weight=self._bounds.cap,
             )
-            known = tuple(self._known_job(ask, batch) for ask in asks)
+            known = tuple(self._known_job(measurement, batch) for measurement in measurements)
             jobs = [
-                (ask.question, job[0])
-                for ask, job in zip(asks, known, strict=True)
+                (measurement.question, job[0])
+                for measurement, job in zip(measurements, known, strict=True)
                 if job is not None
             ]
-            passes = Passes(jobs, self._rows) if len(jobs) == len(asks) else None
+            passes = Passes(jobs, self._rows) if len(jobs) == len(measurements) else None
             laid, units = None, tuple[float | Floats, ...]()
             if passes is not None:
-                needs = self._needs(self._all_jobs(asks, known), passes.shapes, batch)
+                needs = self._needs(self._all_jobs(measurements, known), passes.shapes, batch)
                 laid = noising.NoisePlan.of(needs)
                 units = tuple(
                     units_of(scales, len(shape))
                     for (_, scales), shape in zip(jobs, passes.shapes, strict=True)
                 )
             many, names = (
-                tuple(is_many(ask.question) for ask in asks),
-                tuple(ask.question.name for ask in asks),
+                tuple(is_many(measurement.question) for measurement in measurements),
+                tuple(measurement.question.name for measurement in measurements),
             )
             ready = Prepared(
                 event,
@@ -146,23 +156,24 @@ class Rounds:
                 many,
                 names,
                 words_of(batch),
-                self._public_pass(asks, batch),
+                self._public_pass(measurements, batch),
             )
             self.ready[key] = ready
         return ready
 
-    def jobs(self, asks: Sequence[Ask], ready: Prepared) -> list[Job]:
+    def jobs(self, measurements: Sequence[Measurement], ready: Prepared) -> list[Job]:
         """What is to be totalled, where grids or noise were not found in advance: to be called
         before anything is charged."""
         if ready.noise is not None or (
-            ready.public is not None and ready.public.is_safe([ask.question for ask in asks])
+            ready.public is not None
+            and ready.public.is_safe([measurement.question for measurement in measurements])
         ):
             return []
-        return self._all_jobs(asks, ready.known)
+        return self._all_jobs(measurements, ready.known)
 
     def answers(
         self,
-        asks: Sequence[Ask],
+        measurements: Sequence[Measurement],
         ready: Prepared,
         jobs: list[Job],
         batch: Batch,
@@ -172,66 +183,78 @@ class Rounds:
         """The noisy answer to each ask, models first, of the rows that were chosen for release
         `number`."""
         if ready.public is not None and not jobs:
-            return self._found_in_one(asks, ready.public, batch, number)
+            return self._found_in_one(measurements, ready.public, batch, number)
         if ready.noise is None or ready.passes is None:
-            return self._found(jobs, len(asks), ready.passes, batch, chosen, number)
+            return self._found(jobs, len(measurements), ready.passes, batch, chosen, number)
         begun = ready.noise.begin(self._sources, number)
-        sums = ready.passes.run([ask.question for ask in asks], chosen, self._threads)
+        sums = ready.passes.run(
+            [measurement.question for measurement in measurements], chosen, self._threads
+        )
         ready.noise.add(sums, begun)
         return [np.asarray(total * unit) for total, unit in zip(sums, ready.units, strict=True)]
 
-    def _forget(self, batch: Batch, asks: list[Ask], key: tuple[object, ...]) -> None:
+    def _forget(
+        self, batch: Batch, measurements: list[Measurement], key: tuple[object, ...]
+    ) -> None:
         """What was prepared for the round before, whose factors were others: else a run's rounds
         would all be kept."""
         forms = (
-            ask.question.form if isinstance(ask.question, Weighed) else ask.question.key
-            for ask in asks
+            measurement.question.form
+            if isinstance(measurement.question, Weighed)
+            else measurement.question.key
+            for measurement in measurements
         )
         form = (batch, *forms)
         self.ready.pop(self._latest.get(form, ()), None)
         self._latest[form] = key
 
-    def _known_job(self, ask: Ask, batch: Batch) -> Known | None:
+    def _known_job(self, measurement: Measurement, batch: Batch) -> Known | None:
         """Scales and size of noise, where they are constants; None where they depend on public rows
         or on user code."""
-        if self._promise.features_are_public or isinstance(ask.question, RowFunction):
+        if self._promise.features_are_public or isinstance(measurement.question, RowFunction):
             return None
-        scales = self._bounds.scales(ask)
-        return scales, self._sizes(ask, scales, batch)
+        scales = self._bounds.scales(measurement)
+        return scales, self._sizes(measurement, scales, batch)
 
-    def _sizes(self, ask: Ask, scales: list[Scale], batch: Batch) -> list[float | Floats] | None:
-        """The scale of the noise for each of the ask's scales, in grid units; None where no noise
-        is needed."""
-        if not self._promise.is_private or pricing.is_free(ask.question, self._promise):
+    def _sizes(
+        self, measurement: Measurement, scales: list[Scale], batch: Batch
+    ) -> list[float | Floats] | None:
+        """The scale of the noise for each of the measurement's scales, in grid units; None where
+        no noise is needed."""
+        if not self._promise.is_private or pricing.is_free(measurement.question, self._promise):
             return None
-        shape = ask.question.shape(self._rows.layout)
+        shape = measurement.question.shape(self._rows.layout)
         sizes: list[float | Floats] = []
         for scale in scales:
             moves = pricing.unit_size(scale, self._promise, batch) > 0
             sizes.append(
-                pricing.noise_scale(ask, scale, self._promise, batch, shape) if moves else 0.0
+                pricing.noise_scale(measurement, scale, self._promise, batch, shape)
+                if moves
+                else 0.0
             )
         return sizes
 
-    def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
+    def _all_jobs(
+        self, measurements: Sequence[Measurement], known: Sequence[Known | None]
+    ) -> list[Job]:
         jobs: list[Job] = []
-        for i, (ask, found) in enumerate(zip(asks, known, strict=True)):
-            jobs += self._jobs(i, ask) if found is None else [(i, ask, *found)]
+        for i, (measurement, found) in enumerate(zip(measurements, known, strict=True)):
+            jobs += self._jobs(i, measurement) if found is None else [(i, measurement, *found)]
         return jobs
 
-    def _jobs(self, i: int, ask: Ask) -> list[Job]:
-        """What is to be totalled for an ask. With public rows a gradient's part that reads no group
-        is exact."""
-        question = ask.question
+    def _jobs(self, i: int, measurement: Measurement) -> list[Job]:
+        """What is to be totalled for a measurement. With public rows a gradient's part that reads
+        no group is exact."""
+        question = measurement.question
         if isinstance(question, RowFunction):
             self._books.trust()
             question = question.again(_troubles=self._troubles)
-            ask = ask.about(question)
+            measurement = measurement.about(question)
             if not self._promise.is_private:
                 return [
                     (
                         i,
-                        wide := replace(ask, question=question.unclipped(self._rows)),
+                        wide := replace(measurement, question=question.unclipped(self._rows)),
                         self._bounds.scales(wide),
                         None,
                     )
@@ -239,25 +262,25 @@ class Rounds:
         public = self._promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
             if "sensitive" not in question.reads:
-                ask = replace(
-                    ask,
+                measurement = replace(
+                    measurement,
                     question=replace(
                         question, clip=None if question.reads_cells else question.loss_clip
                     ),
                 )
             elif question.loss != "none":  # the clip bounds the part that reads groups alone
                 common, rest = question.parted()
-                apart, exact = replace(ask, question=rest), Ask(common, 0.0)
+                apart, exact = replace(measurement, question=rest), Measurement(common, 0.0)
                 return [
                     (i, apart, self._bounds.scales(apart), None),
                     (i, exact, self._bounds.scales(exact), None),
                 ]
-        return [(i, ask, self._bounds.scales(ask), None)]
+        return [(i, measurement, self._bounds.scales(measurement), None)]
 
     def _found(
         self,
         jobs: list[Job],
-        asks: int,
+        measurements: int,
         passes: Passes | None,
         batch: Batch,
         chosen: Iterator[Block | Drawn],
@@ -265,38 +288,46 @@ class Rounds:
     ) -> list[Floats]:
         """The answers of jobs whose grids or noise were found for this answer alone."""
         passes = passes or Passes(
-            [(ask.question, scales) for _, ask, scales, _ in jobs], self._rows
+            [(measurement.question, scales) for _, measurement, scales, _ in jobs], self._rows
         )
-        sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
-        return self._noised(jobs, sums, asks, batch, number)
+        sums = passes.run(
+            [measurement.question for _, measurement, _, _ in jobs], chosen, self._threads
+        )
+        return self._noised(jobs, sums, measurements, batch, number)
 
     def _found_in_one(
-        self, asks: Sequence[Ask], public: PublicPass, batch: Batch, number: int
+        self, measurements: Sequence[Measurement], public: PublicPass, batch: Batch, number: int
     ) -> list[Floats]:
         """The answers where rows are public and one pass finds grids and sums."""
-        priced: dict[int, Ask] = {}  # by question: what is exact costs nothing
+        priced: dict[int, Measurement] = {}  # by question: what is exact costs nothing
 
         def scaling(
             place: int, question: Question, maxima: tuple[Floats, Floats] | None
         ) -> list[Scale]:
             free = pricing.is_free(question, self._promise)
-            ask = priced[id(question)] = (
-                Ask(question, 0.0) if free else replace(asks[place], question=question)
+            measurement = priced[id(question)] = (
+                Measurement(question, 0.0)
+                if free
+                else replace(measurements[place], question=question)
             )
-            return self._bounds.scales(ask, maxima)
+            return self._bounds.scales(measurement, maxima)
 
-        found = public.run([ask.question for ask in asks], scaling, self._threads)
+        found = public.run(
+            [measurement.question for measurement in measurements], scaling, self._threads
+        )
         jobs: list[Job] = [
             (i, priced[id(question)], scales, None) for i, question, scales, _ in found
         ]
-        return self._noised(jobs, [total for _, _, _, total in found], len(asks), batch, number)
+        return self._noised(
+            jobs, [total for _, _, _, total in found], len(measurements), batch, number
+        )
 
-    def _public_pass(self, asks: Sequence[Ask], batch: Batch) -> PublicPass | None:
+    def _public_pass(self, measurements: Sequence[Measurement], batch: Batch) -> PublicPass | None:
         """Where features are public and all rows are asked, what finds grids and sums in one
         pass."""
-        questions = [ask.question for ask in asks]
+        questions = [measurement.question for measurement in measurements]
         plain = self._promise.features_are_public and self._promise.is_private and batch == FULL
-        gaussian = all(ask.noise == "gaussian" for ask in asks)
+        gaussian = all(measurement.noise == "gaussian" for measurement in measurements)
         return (
             PublicPass(questions, self._rows)
             if plain and gaussian and PublicPass.takes(questions, self._rows)
@@ -304,13 +335,13 @@ class Rounds:
         )
 
     def _noised(
-        self, jobs: list[Job], sums: list[Ints], asks: int, batch: Batch, number: int
+        self, jobs: list[Job], sums: list[Ints], measurements: int, batch: Batch, number: int
     ) -> list[Floats]:
         """The answers from sums: noise, and units."""
         needs = self._needs(jobs, [total.shape for total in sums], batch)
         for need, noise in zip(needs, noising.draws(needs, self._sources, number), strict=True):
             sums[need.job][need.model] += noise
-        answers: list[Floats] = [_NOTHING] * asks
+        answers: list[Floats] = [_NOTHING] * measurements
         for (i, _, scales, _), total in zip(jobs, sums, strict=True):
             values: Floats = np.multiply(total, units_of(scales, total.ndim), dtype=np.float64)
             answers[i] = values if answers[i] is _NOTHING else answers[i] + values
@@ -323,10 +354,10 @@ class Rounds:
         and the question."""
         batched = len(self._sources) > 1
         out: list[noising.NoiseRequest] = []
-        for j, ((i, ask, scales, known), (models, *shape)) in enumerate(
+        for j, ((i, measurement, scales, known), (models, *shape)) in enumerate(
             zip(jobs, shapes, strict=True)
         ):
-            sizes = self._sizes(ask, scales, batch) if known is None else known
+            sizes = self._sizes(measurement, scales, batch) if known is None else known
             for m in range(0 if sizes is None else models):
                 assert sizes is not None
                 size = sizes[m] if len(sizes) > 1 else sizes[0]
@@ -334,7 +365,7 @@ class Rounds:
                     path = (i,) if batched or models == 1 else (i, m)
                     out.append(
                         noising.NoiseRequest(
-                            j, m, ask, size, tuple(shape), m if batched else 0, path
+                            j, m, measurement, size, tuple(shape), m if batched else 0, path
                         )
                     )
         return out

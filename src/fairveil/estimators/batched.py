@@ -33,7 +33,7 @@ from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .descending import outcome_of
 from .fitting import promises
-from .fitting.intents import Intent
+from .fitting.planned_fit import PlannedFit
 from .fitting.publish import statement_of
 from .fitting.recorded import require_room
 from .rate_constrained import RateConstrainedClassifier
@@ -48,7 +48,7 @@ class Job:
     """One model to fit: an estimator with its `random_state`, and what it is about to do."""
 
     estimator: RateConstrainedClassifier
-    intent: Intent
+    intent: PlannedFit
 
     @property
     def rounds(self) -> int:
@@ -56,7 +56,9 @@ class Job:
         return self.intent.search.rounds
 
 
-def intend(estimator: RateConstrainedClassifier, read: Callable[[ReadOptions], Training]) -> Intent:
+def intend(
+    estimator: RateConstrainedClassifier, read: Callable[[ReadOptions], Training]
+) -> PlannedFit:
     """What this estimator's fit is about to do with the rows that `read` gives."""
     return estimator._intend(read)
 
@@ -180,7 +182,7 @@ def _panels(jobs: Sequence[Job]) -> Iterator[list[Job]]:
             yield [kind[j] for j in part]
 
 
-def _share(one: Intent, other: Intent) -> bool:
+def _share(one: PlannedFit, other: PlannedFit) -> bool:
     """Whether two fits may share every pass: the same rows, questions and prices, all rows asked,
     bounds apart."""
     planned = one.search.planned

@@ -24,9 +24,9 @@ from .faces import blind, modules
 from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
-from .fitting.intents import Descent as Planned
-from .fitting.intents import Intent
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
+from .fitting.planned_fit import Descent as Planned
+from .fitting.planned_fit import PlannedFit
 from .fitting.publish import statement_of
 from .fitting.running import run
 from .handed import handed
@@ -171,7 +171,7 @@ class DescentClassifier(LinearClassifier):
 
     def _intend(
         self, read: Callable[[ReadOptions], Training], shape: tuple[int, ...] | None = None
-    ) -> Intent:
+    ) -> PlannedFit:
         """Check, read the rows and plan: all that comes before the first question."""
         whose = units.asked(self)
         promise = promises.promise_of(
@@ -199,7 +199,7 @@ class DescentClassifier(LinearClassifier):
             whose=whose,
         )
         training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
-        opening = Opening.of(
+        opening = OpenedFit.of(
             self,
             promise,
             ledger,
@@ -222,7 +222,7 @@ class DescentClassifier(LinearClassifier):
             "companion": kept.folder is None,  # a run that is resumed could not follow it
         }
         search = self._plan(promise, training, cells, notions, facts)
-        return Intent(opening, cells, search)
+        return PlannedFit(opening, cells, search)
 
     def _require_groups(self, notions: list[Notion], training: Training) -> None:
         promises.require_groups(notions, training)
@@ -233,7 +233,7 @@ class DescentClassifier(LinearClassifier):
             settings, **{name: value for name, value in given.items() if value is not None}
         )
 
-    def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
+    def _conclude(self, intent: PlannedFit, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
         training, skeleton = intent.training, intent.search.planned.skeleton
         planned = intent.search.planned

@@ -22,7 +22,7 @@ from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import promises
-from .fitting.intents import Descent as Planned
+from .fitting.planned_fit import Descent as Planned
 from .reading.training import Training
 from .reports.gap_report import GapReport
 from .settings.descents import Descent, PenaltyDescent

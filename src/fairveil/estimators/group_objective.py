@@ -34,7 +34,7 @@ from .faces import blind
 from .faces.blind import Blindly
 from .faces.mixtures import Search, found_by, probabilities
 from .fitting import promises, unused
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
 from .fitting.publish import statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
@@ -382,7 +382,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             warn_if_not_enforced(self.constraint_report_, outcome.kept, stacklevel=4)
         return self
 
-    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Cells | None, Search]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -408,7 +408,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             whose=whose,
         )
         training = read(ways)
-        opening = Opening.of(
+        opening = OpenedFit.of(
             self, promise, ledger, training, numbers=self._chooses.numbers(promise)
         )
         rows = training.rows

@@ -23,7 +23,7 @@ from ..models.model import RandomState
 from ..privacy.promise import Promise
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
 from .fitting.publish import statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
@@ -322,7 +322,7 @@ class GroupObjectiveRegressor(CodedRegressor):
             self._warn()
         return self
 
-    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Planned]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -354,7 +354,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         kind: type[Moments | CoefficientGrid] = CoefficientGrid if chosen else Moments
         unused.refuse_others(self.solver, kind, f"with method={self.method!r}")
         unused.refuse(self._setting("solver", kind), idle)
-        opening = Opening.of(
+        opening = OpenedFit.of(
             self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers()
         )
         return opening, self._plan(
@@ -401,7 +401,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         return replace(ways, target=target, thin=thin)
 
     def _plan(
-        self, opening: Opening, objective: Objective, constraint: Constraint, cells: Cells | None
+        self, opening: OpenedFit, objective: Objective, constraint: Constraint, cells: Cells | None
     ) -> Planned:
         promise, training = opening.promise, opening.training
         assert training.target is not None

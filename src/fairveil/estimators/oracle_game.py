@@ -32,7 +32,7 @@ from .descending import cells_of
 from .faces import blind
 from .faces.blind import Blindly
 from .fitting import promises, unused
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
 from .fitting.publish import READS_GROUPS, statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
@@ -336,13 +336,13 @@ class OracleGameClassifier(MixingClassifier):
             ones.
         """
         journal = journal_in(self.checkpoint)
-        opening, cells, game = self._intend(
+        opened, cells, game = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
         )
         outcome, curator = run(
-            opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal
+            opened, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal
         )
-        training, listed = opening.training, self._chooses.listed()
+        training, listed = opened.training, self._chooses.listed()
         statement = statement_of(
             curator,
             training,
@@ -364,7 +364,7 @@ class OracleGameClassifier(MixingClassifier):
             )
         return self
 
-    def _intend(self, read: Read, X: TableLike) -> tuple[Opening, Cells | None, Game]:
+    def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
         whose = units.asked(self)
@@ -387,7 +387,7 @@ class OracleGameClassifier(MixingClassifier):
             whose=whose,
         )
         training = read(ways)
-        opening = Opening.of(self, promise, ledger, training, numbers=self._chooses.numbers())
+        opened = OpenedFit.of(self, promise, ledger, training, numbers=self._chooses.numbers())
         promises.require_groups(notions, training)
         cells = cells_of(notions, training)
         ground = GameInstance.of(
@@ -395,8 +395,8 @@ class OracleGameClassifier(MixingClassifier):
             training.rows.layout,
             cells,
             notions,
-            public_rows=opening.public_rows,
-            max_sample_weight=opening.max_sample_weight,
+            public_rows=opened.public_rows,
+            max_sample_weight=opened.max_sample_weight,
             group_aware=bool(self._solver.group_aware),
         )
         listed = self._chooses.listed()
@@ -410,7 +410,7 @@ class OracleGameClassifier(MixingClassifier):
             confidence=confidence,
             only_false_positives=_one_parity_of_false_positives(notions),
         )
-        return opening, cells, game
+        return opened, cells, game
 
     @property
     def _solver(self) -> OracleGame:

@@ -22,7 +22,7 @@ from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
 from .fitting import promises
-from .fitting.intents import Descent as Planned
+from .fitting.planned_fit import Descent as Planned
 from .fitting.requirements import said
 from .reading.training import Training
 from .released.as_fit import fit_released

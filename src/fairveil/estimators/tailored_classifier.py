@@ -28,7 +28,7 @@ from .faces import blind, modules
 from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
 from .fitting.publish import statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
@@ -325,13 +325,13 @@ class TailoredClassifier(LinearClassifier):
         """
         X, shape = modules.flattened(X, self._module)
         journal = journal_in(self.checkpoint)
-        opening, cells, search = self._intend(
+        opened, cells, search = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
         )
-        promise, training = opening.promise, opening.training
-        (outcome, shares), curator = run(opening, search.plan, "Fitting", search.run, journal)
+        promise, training = opened.promise, opened.training
+        (outcome, shares), curator = run(opened, search.plan, "Fitting", search.run, journal)
         statement = statement_of(
-            curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise)
+            curator, opened.training, groups=tailored.named_groups(self, cells, shares, promise)
         )
         self._set_found(search, outcome.coefficients, training)
         self._publish_shape(training, cells)
@@ -348,7 +348,7 @@ class TailoredClassifier(LinearClassifier):
 
     def _intend(
         self, read: Read, shape: tuple[int, ...] | None
-    ) -> tuple[Opening, Cells | None, TailoredDescent]:
+    ) -> tuple[OpenedFit, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
         refuse_certify(self)
         whose = units.asked(self)
@@ -372,10 +372,12 @@ class TailoredClassifier(LinearClassifier):
         )
         thin = ways.thin and self._module is None
         numbers: Numbers = "scaled" if self._module is None else "as given"
-        opening = Opening.of(self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
-        opening = replace(opening, one_group=True)
-        cells = groups_of(opening.training, self._limits.groups)
-        return opening, cells, self._plan(opening, cells, shape)
+        opened = OpenedFit.of(
+            self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers
+        )
+        opened = replace(opened, one_group=True)
+        cells = groups_of(opened.training, self._limits.groups)
+        return opened, cells, self._plan(opened, cells, shape)
 
     @property
     def _module(self) -> Any:
@@ -415,9 +417,9 @@ class TailoredClassifier(LinearClassifier):
         unused.refuse(self._solver, idle)
 
     def _plan(
-        self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None
+        self, opened: OpenedFit, cells: Cells | None, shape: tuple[int, ...] | None
     ) -> TailoredDescent:
-        promise, training = opening.promise, opening.training
+        promise, training = opened.promise, opened.training
         rows = training.rows
         skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
         task = RegressionTask(
@@ -426,8 +428,8 @@ class TailoredClassifier(LinearClassifier):
             cells,
             Error() if self._limits.objective == "people" or cells is None else MeanGroupLoss(),
             Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
-            public_rows=opening.public_rows,
-            max_sample_weight=opening.max_sample_weight,
+            public_rows=opened.public_rows,
+            max_sample_weight=opened.max_sample_weight,
             penalty=self._solver.penalty,
         )
         options: dict[str, Any] = {
@@ -443,7 +445,7 @@ class TailoredClassifier(LinearClassifier):
         options["iterate"] = self._solver.iterate or ("average" if skeleton is None else "last")
         options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
         if skeleton is not None:
-            usual = networks.usual_settings(promise, opening.known_rows)
+            usual = networks.usual_settings(promise, opened.known_rows)
             rate = (
                 usual.sampling_rate
                 if self._solver.sampling_rate is None

@@ -24,7 +24,7 @@ from ..privacy.promise import Promise
 from . import tailored
 from .faces.coded_regressor import CodedRegressor
 from .fitting import promises, unused
-from .fitting.openings import Opening
+from .fitting.opened_fit import OpenedFit
 from .fitting.publish import statement_of
 from .fitting.requirements import said
 from .fitting.running import journal_in, run
@@ -336,7 +336,7 @@ class TailoredRegressor(CodedRegressor):
             self._warn()
         return self
 
-    def _intend(self, read: Read) -> tuple[Opening, Cells | None, Planned]:
+    def _intend(self, read: Read) -> tuple[OpenedFit, Cells | None, Planned]:
         """Check, read the rows and plan: all that comes before the first question."""
         whose = units.asked(self)
         promise = promises.promise_of(
@@ -346,7 +346,7 @@ class TailoredRegressor(CodedRegressor):
         tailored.check(self, self._solver)
         if isinstance(self._solver, GroupDescent):
             unused.refuse(self._solver, dict.fromkeys(OF_MODULES, "with a regression"))
-        opening = Opening.of(self, promise, ledger, read(self._ways(promise, whose)))
+        opening = OpenedFit.of(self, promise, ledger, read(self._ways(promise, whose)))
         opening = replace(opening, one_group=True)
         cells = groups_of(opening.training, self._limits.groups)
         return opening, cells, self._plan(opening, cells)
@@ -415,7 +415,7 @@ class TailoredRegressor(CodedRegressor):
         # how empty private rows are decides nothing: see `scales`
         return replace(ways, target=target, thin=False)
 
-    def _plan(self, opening: Opening, cells: Cells | None) -> Planned:
+    def _plan(self, opening: OpenedFit, cells: Cells | None) -> Planned:
         promise, training = opening.promise, opening.training
         assert training.target is not None
         rows = training.rows

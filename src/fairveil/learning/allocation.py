@@ -33,7 +33,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..curator import Ask, Question
+from ..curator import Measurement, Question
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..privacy.promise import Promise
@@ -271,14 +271,14 @@ def each_column(cells: Cells) -> list[Cells]:
 
 def by_column(
     cells: Cells, question: Callable[[Cells], Question], multipliers: Floats | float
-) -> list[Ask]:
+) -> list[Measurement]:
     """One ask for each column of groups, with one multiplier for all or one for each group: what
     one person spends adds up over columns."""
     parts = zip(each_column(cells), columns_of(cells), strict=True)
     each = np.broadcast_to(multipliers, cells.count)
     alike = np.ndim(multipliers) == 0
     return [
-        Ask(question(one), multipliers if alike else each[column], column=j)
+        Measurement(question(one), multipliers if alike else each[column], column=j)
         for j, (one, column) in enumerate(parts)
     ]
 

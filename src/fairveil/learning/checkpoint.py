@@ -36,7 +36,7 @@ from scipy import sparse
 from .. import _checks
 from .._json import Document, Node
 from .._reading import MIB, read_bytes
-from ..curator import Entry, Journal
+from ..curator import Journal, LogEntry
 from ..errors import ChecksumError, FairveilError, InputError, PrivacyError, complaint
 from ..models import npz
 
@@ -119,7 +119,7 @@ class Checkpoint:
             )
 
     def resume(
-        self, search: str, entries: Sequence[Entry], *, private: bool
+        self, search: str, entries: Sequence[LogEntry], *, private: bool
     ) -> tuple[Mapping[str, Value], int] | None:
         """The values to resume, and the round at which: later than they were saved, by the
         rounds lost. None: a fresh run.

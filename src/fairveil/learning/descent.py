@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from .._types import Floats
-from ..curator import FULL, Ask, Curator
+from ..curator import FULL, Curator, Measurement
 from ..curator.rows.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Event, NoOp
@@ -58,7 +58,7 @@ class Search(ABC, Generic[S, R]):
     batch: Batch = FULL
 
     @abstractmethod
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         """What is asked once, before the first round; may be nothing."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Search(ABC, Generic[S, R]):
         return self.batch
 
     @abstractmethod
-    def asks(self, state: S) -> list[Ask]:
+    def measurements(self, state: S) -> list[Measurement]:
         """The joint question of a round."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Search(ABC, Generic[S, R]):
         """Why the search is over, or None while it goes on."""
 
     @abstractmethod
-    def last(self, state: S) -> list[Ask]:
+    def last(self, state: S) -> list[Measurement]:
         """What is asked once, after the last round; may be nothing."""
 
     @abstractmethod
@@ -145,16 +145,16 @@ def descend(
         # the log
         charged = False
         while (reason := search.stop(state)) is None:
-            asks, batch = search.asks(state), search.batch_for(state)
+            measurements, batch = search.measurements(state), search.batch_for(state)
             if (
                 checkpoint is not None
                 and not charged
-                and not isinstance(curator.describe(asks, batch), NoOp)
+                and not isinstance(curator.describe(measurements, batch), NoOp)
             ):
                 # lost rounds are counted from here: the state must be one of charged rounds
                 charged = True
                 _save(curator, search, checkpoint, state, done)
-            state = search.step(state, curator.answer(asks, batch, purpose=ROUND))
+            state = search.step(state, curator.answer(measurements, batch, purpose=ROUND))
             done += 1
             if checkpoint is not None and done % checkpoint.every == 0:
                 _save(curator, search, checkpoint, state, done)
@@ -184,7 +184,8 @@ def follow(curator: Curator, search: Search[S, R], purpose: str = BESIDE) -> tup
         curator.rescale(*scaling)
     while (reason := search.stop(state)) is None:
         state = search.step(
-            state, curator.answer(search.asks(state), search.batch_for(state), purpose=purpose)
+            state,
+            curator.answer(search.measurements(state), search.batch_for(state), purpose=purpose),
         )
     last = search.last(state)
     return state, search.finish(

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._types import Floats
-from ..curator import Ask, Attached
+from ..curator import Attached, Measurement
 from ..curator.questions.shifted import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
@@ -159,7 +159,7 @@ class ParitySearch(Search[_State, ParityOutcome]):
         self.max_gap, self.temperature, self.hard = max_gap, temperature, hard
         self.plan, self.rounds = (plan.event if plan.promise.is_private else None), plan.rounds
 
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         """Nothing."""
         return []
 
@@ -168,9 +168,9 @@ class ParitySearch(Search[_State, ParityOutcome]):
         zeros = np.zeros((self.cells.count, self.attached.classes))
         return _State(zeros, zeros, zeros, 0, 0)
 
-    def asks(self, state: _State) -> list[Ask]:
+    def measurements(self, state: _State) -> list[Measurement]:
         """Soft decisions by group at the present offsets."""
-        return [Ask(self._histogram(state.offsets, "soft"), self.parity.multiplier)]
+        return [Measurement(self._histogram(state.offsets, "soft"), self.parity.multiplier)]
 
     def step(self, state: _State, answers: Answers) -> _State:
         """One proximal step; sizes are the mean of all rounds, because offsets do not change
@@ -194,10 +194,10 @@ class ParitySearch(Search[_State, ParityOutcome]):
         """After the last round."""
         return Reason.ROUNDS if state.done >= self.rounds else None
 
-    def last(self, state: _State) -> list[Ask]:
+    def last(self, state: _State) -> list[Measurement]:
         """Decisions by group at the offsets that are returned."""
         return [
-            Ask(
+            Measurement(
                 self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"),
                 self.parity.last_multiplier,
             )

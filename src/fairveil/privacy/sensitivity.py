@@ -1,11 +1,11 @@
 """How far one person moves a bounded sum, under each relation.
 
-For a sum over rows of v(row), with |v| <= norm and |v - v'| <= spread for any two rows (DESIGN: the
+For a sum over rows of v(row), with |v| <= norm and |v - v'| <= diameter for any two rows (the
 bound is made where the clipping is made, once, rounded outwards):
 
 - add-remove: norm;
-- replace-one: spread (at most 2 norm);
-- sensitive features only: spread, where v and v' are the same public row under two lists of
+- replace-one: diameter (at most 2 norm);
+- sensitive features only: diameter, where v and v' are the same public row under two lists of
   sensitive values.
 
 Guarantees (tests/privacy/test_sensitivity.py):
@@ -37,16 +37,18 @@ class Bound:
     Gaussian)."""
 
     norm: float
-    spread: float
+    diameter: float
     order: int = 2
 
     def __post_init__(self) -> None:
-        if not (0 <= self.norm < math.inf and 0 <= self.spread < math.inf and self.order in (1, 2)):
+        if not (
+            0 <= self.norm < math.inf and 0 <= self.diameter < math.inf and self.order in (1, 2)
+        ):
             raise PrivacyError(
                 complaint(
-                    expected="finite non-negative norm and spread, order 1 or 2",
+                    expected="finite non-negative norm and diameter, order 1 or 2",
                     of="Bound",
-                    got=(self.norm, self.spread, self.order),
+                    got=(self.norm, self.diameter, self.order),
                     remedy="A question without a finite bound cannot be answered privately: give "
                     "it a clip.",
                 )
@@ -54,7 +56,7 @@ class Bound:
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         """The most that one neighbour moves the sum, rounded outwards."""
-        return (self.norm if neighbours == "add-remove" else self.spread) * OUTWARDS
+        return (self.norm if neighbours == "add-remove" else self.diameter) * OUTWARDS
 
     @property
     def largest(self) -> float:
@@ -64,7 +66,7 @@ class Bound:
 
     def scaled(self, factor: float) -> Bound:
         """The bound of `factor` times the sum."""
-        return Bound(product_up(self.norm, factor), product_up(self.spread, factor), self.order)
+        return Bound(product_up(self.norm, factor), product_up(self.diameter, factor), self.order)
 
 
 def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
@@ -77,7 +79,7 @@ def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
     _checks.positive(unit=unit)
     slack = (math.sqrt(coordinates) if bound.order == 2 else coordinates) * unit / 2
     return Bound(
-        (bound.norm + slack) * OUTWARDS, (bound.spread + 2 * slack) * OUTWARDS, bound.order
+        (bound.norm + slack) * OUTWARDS, (bound.diameter + 2 * slack) * OUTWARDS, bound.order
     )
 
 

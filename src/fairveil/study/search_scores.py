@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
-from ..curator import Ask, CodeHistogram
+from ..curator import CodeHistogram, Measurement
 from ..curator.elsewhere import curator_of
 from ..errors import InputError, complaint
 from ..estimators.fitting.promises import notions_of
@@ -138,10 +138,10 @@ def counted(
         )
         question = CodeHistogram(attached)
         if price.noise_multiplier is None:
-            ask = Ask(question, 1.0 / price.epsilon, noise="discrete-laplace")
+            measurement = Measurement(question, 1.0 / price.epsilon, noise="discrete-laplace")
         else:
-            ask = Ask(question, price.noise_multiplier)
-        (found,) = curator.answer([ask], purpose="score of a candidate")
+            measurement = Measurement(question, price.noise_multiplier)
+        (found,) = curator.answer([measurement], purpose="score of a candidate")
         if people.rows.is_elsewhere:
             curator.finish()
     return Counted(np.asarray(found, np.float64).reshape(shape), people.cells, people.classes)

@@ -42,7 +42,7 @@ from ..errors import (
 from ..estimators import ParityPostProcessor, RateConstrainedClassifier
 from ..estimators import batched as batched
 from ..estimators.batched import Job
-from ..estimators.fitting.intents import Intent
+from ..estimators.fitting.planned_fit import PlannedFit
 from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
@@ -158,14 +158,14 @@ def frontier(
         return Frontier(family.name, runs, statement, rows, curves, models)
     template = _template(estimator)
     reader = _Reader(X, y, sensitive_features)
-    intents = _intents(template, sweep, family, reader)
+    planned = _planned(template, sweep, family, reader)
     assert reader.training is not None
     assert reader.ways is not None
     held_out = None if test is None else HeldOut.read(test, reader.training, reader.ways)
     jobs: dict[Key, Job] = {}
-    for (epsilon, gap), (one, intent) in intents.items():
+    for (epsilon, gap), (one, plan) in planned.items():
         for seed in chosen if math.isfinite(epsilon) else chosen[:1]:
-            jobs[epsilon, gap, seed] = Job(_with(one, random_state=seed), intent)
+            jobs[epsilon, gap, seed] = Job(_with(one, random_state=seed), plan)
     whole = _promise_of_all(list(jobs.values()))
     not_covered = () if held_out is None else (held_out_words(held_out.rows),)
     with bar("Frontier") if progress else nullcontext() as tick:
@@ -290,11 +290,11 @@ def _seeds(seeds: object) -> tuple[int | None, ...]:
     return listed
 
 
-def _intents(
+def _planned(
     template: RateConstrainedClassifier, epsilons: Sequence[float], family: Family, reader: _Reader
-) -> dict[tuple[float, float | None], tuple[RateConstrainedClassifier, Intent]]:
+) -> dict[tuple[float, float | None], tuple[RateConstrainedClassifier, PlannedFit]]:
     """An estimator and its plan for every point of the grid; seeds share it."""
-    out: dict[tuple[float, float | None], tuple[RateConstrainedClassifier, Intent]] = {}
+    out: dict[tuple[float, float | None], tuple[RateConstrainedClassifier, PlannedFit]] = {}
     for epsilon in epsilons:
         for gap in family.bounds:
             one = _with(

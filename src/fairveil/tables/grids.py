@@ -25,7 +25,7 @@ REMEMBERED_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Grid:
+class FeatureTable:
     """A table of features. `matrix`: all numbers, dense or CSR, where it came as such; else `table`
     has the columns.
 
@@ -59,11 +59,11 @@ class Grid:
         )
 
 
-def grid_of(X: TableLike) -> Grid:
+def grid_of(X: TableLike) -> FeatureTable:
     """Look at X. What is no table, no number or no finite number is an error."""
     if sparse.issparse(X):
         matrix = _checked(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-        return Grid(_numbered(matrix.shape[1]), matrix.shape[0], False, matrix)
+        return FeatureTable(_numbered(matrix.shape[1]), matrix.shape[0], False, matrix)
     if isinstance(X, Mapping) or (isinstance(X, np.ndarray) and X.dtype.names is not None):
         return _of_table(table_of(X))
     if _is_frame(X):
@@ -87,9 +87,9 @@ def grid_of(X: TableLike) -> Grid:
         objects = _checked(raw, dtype=object, ensure_all_finite=False, input_name="X")
         names = _numbered(objects.shape[1])
         table = table_of({name: objects[:, at] for at, name in enumerate(names)})
-        return Grid(names, len(objects), False, table=table)
+        return FeatureTable(names, len(objects), False, table=table)
     matrix = _checked(raw, dtype=[np.float64, np.float32], input_name="X")
-    return Grid(_numbered(matrix.shape[1]), len(matrix), False, matrix)
+    return FeatureTable(_numbered(matrix.shape[1]), len(matrix), False, matrix)
 
 
 def numbers_of(raw: Raw, of: str) -> Values | None:
@@ -197,7 +197,7 @@ def _refuse_numbers_beside_words(kinds: set[type], of: str) -> None:
         )
 
 
-def _of_table(table: Table, *, named: bool = True) -> Grid:
+def _of_table(table: Table, *, named: bool = True) -> FeatureTable:
     names = table.names if named else _numbered(len(table.names))
     if not names or not table.rows:
         got = (
@@ -212,7 +212,7 @@ def _of_table(table: Table, *, named: bool = True) -> Grid:
                 remedy="Pass some rows.",
             )
         )
-    return Grid(names, table.rows, named, table=table)
+    return FeatureTable(names, table.rows, named, table=table)
 
 
 def _is_frame(X: TableLike) -> bool:

@@ -169,12 +169,12 @@ def test_a_connection_that_died_is_opened_again_unless_it_was_written_to(
     assert store.last("census").number == 0
     end_sessions(postgres_place.url)
     add(store, line)
-    asks: list[Callable[..., object]] = [
+    measurements: list[Callable[..., object]] = [
         lambda page: page.of_spend("s0"),
         lambda page: page.append(line(page.head())),
         lambda page: store.last("census"),
     ]
-    for appends, then in [*product((0, 1), asks), (1, lambda page: None)]:
+    for appends, then in [*product((0, 1), measurements), (1, lambda page: None)]:
         with pytest.raises(LedgerError, match="expected"):
             broken_off(store, line, postgres_place.url, appends=appends, then=then)
     # nothing was written: nothing is lost

@@ -40,7 +40,7 @@ def test_guarantee_6_another_ledger_under_its_name_is_not_charged(lasting: Place
     sleeping = pickle.dumps(before)
     forget_it(lasting)
     small = Ledger.create(lasting.url, "d", 1.0, 0.0)
-    asks: list[Callable[[], object]] = [
+    measurements: list[Callable[[], object]] = [
         lambda: before.reserve(Pure(5.0)),
         spend.commit,
         spend.refund,
@@ -50,7 +50,7 @@ def test_guarantee_6_another_ledger_under_its_name_is_not_charged(lasting: Place
         lambda: pickle.loads(sleeping).reserve(Pure(5.0)),
         lambda: pickle.loads(sleeping).balance(),
     ]
-    for ask in asks:
+    for ask in measurements:
         with pytest.raises(
             LedgerError, match=r"another one, which was put in its place.*Ledger\.open"
         ):

@@ -32,7 +32,7 @@ from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import StatedBound
 from .lines import PAID, SITTING, encoded, header_of, read, refused
-from .log import Entry
+from .log import LogEntry
 
 try:
     import fcntl
@@ -63,7 +63,7 @@ class Journal:
         return self._written.header is None
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LogEntry, ...]:
         """Every answer so far, of all sittings, those whose line was cut short included."""
         return tuple(self._written.entries)
 
@@ -164,7 +164,7 @@ class Journal:
             written.sitting, written.open_line = written.sitting + 1, False
         written.secure = written.secure and secure
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: LogEntry) -> None:
         """Write an entry down, for good: called before its answer is returned."""
         self._append(self._written.line_of(entry))
         self._written.entries.append(entry)
@@ -243,9 +243,9 @@ class Journal:
             )
 
 
-def earlier_entries(earlier: object) -> tuple[Entry, ...]:
+def earlier_entries(earlier: object) -> tuple[LogEntry, ...]:
     """Entries of an earlier sitting, as they are given to a curator."""
-    if isinstance(earlier, list | tuple) and all(isinstance(entry, Entry) for entry in earlier):
+    if isinstance(earlier, list | tuple) and all(isinstance(entry, LogEntry) for entry in earlier):
         return tuple(earlier)
     remedy = "Pass earlier=Journal(path), or the entries of an earlier log."
     raise InputError(

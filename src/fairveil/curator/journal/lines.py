@@ -22,7 +22,7 @@ from ...privacy.events import Event, compose, from_dict, from_json_dict, spelled
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import StatedBound
 from .given import Given
-from .log import Entry
+from .log import LogEntry
 
 FORMAT = "fairveil journal"
 FORMAT_VERSION = 1
@@ -51,7 +51,7 @@ class Written:
 
     header: dict[str, Any] | None = None
     planned: Event | None = None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
     bounds: list[StatedBound] = field(default_factory=list)
     secure: bool = True
     marks: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class Written:
                 return dataset, spend
         return None
 
-    def line_of(self, entry: Entry) -> dict[str, Any]:
+    def line_of(self, entry: LogEntry) -> dict[str, Any]:
         """An answer as a line. A planned one says up to which event of the plan answers were given,
         and repeats none; it says what was done where that is finer. The answer itself comes last,
         where it is kept."""
@@ -117,7 +117,7 @@ class Written:
             event = self._done(values) if "event" in values else self._next(values["upto"])
             words = (tuple(values["questions"]), values["batch"], values["purpose"])
             given = Given.from_line(values) if "given" in values else None
-            self.entries.append(Entry(values["number"], event, *words, given))
+            self.entries.append(LogEntry(values["number"], event, *words, given))
 
     def _take_cut(self, text: str) -> None:
         """A line that a crash cut short: charged when it says for what, and nothing goes on when it
@@ -134,7 +134,7 @@ class Written:
             self.unknown = True
             return
         number = max(self.entries[-1].number + 1 if self.entries else 0, self.sitting * SITTING)
-        self.entries.append(Entry(number, event, (CUT,), "unknown"))
+        self.entries.append(LogEntry(number, event, (CUT,), "unknown"))
 
     def _done(self, values: dict[str, Any]) -> Event:
         """What the line itself says; with a plan, in place of as many of its events."""

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from ..._types import Floats
-from ..asks import Ask
+from ..measurements import Measurement
 from ..rows.rows import Rows
 from ..rows.sampling import Batch
 
@@ -33,7 +33,11 @@ class Listener(Protocol):
         ...
 
     def answered(
-        self, asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings
+        self,
+        measurements: Sequence[Measurement],
+        batch: Batch,
+        answers: Sequence[Floats],
+        scalings: Scalings,
     ) -> None:
         """The curator that was made last answered."""
         ...
@@ -59,8 +63,10 @@ def open_book(rows: Rows) -> None:
         listener.opened(rows)
 
 
-def tell(asks: Sequence[Ask], batch: Batch, answers: Sequence[Floats], scalings: Scalings) -> None:
+def tell(
+    measurements: Sequence[Measurement], batch: Batch, answers: Sequence[Floats], scalings: Scalings
+) -> None:
     """A curator answered."""
     listener = _LISTENER.get()
     if listener is not None:
-        listener.answered(asks, batch, answers, scalings)
+        listener.answered(measurements, batch, answers, scalings)

@@ -13,7 +13,7 @@ from .given import Given
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One answer: its number, its one event, what was asked, of which rows, and why; itself, where
     the journal keeps it."""
 
@@ -30,19 +30,19 @@ class Log:
     returned."""
 
     def __init__(
-        self, journal: Callable[[Entry], None] | None = None, earlier: Iterable[Entry] = ()
+        self, journal: Callable[[LogEntry], None] | None = None, earlier: Iterable[LogEntry] = ()
     ) -> None:
-        self._entries: list[Entry] = list(earlier)
+        self._entries: list[LogEntry] = list(earlier)
         self._journal = journal
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: LogEntry) -> None:
         """Write an entry down; durably first, if there is a journal."""
         if self._journal is not None:
             self._journal(entry)
         self._entries.append(entry)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LogEntry, ...]:
         """All entries so far."""
         return tuple(self._entries)
 

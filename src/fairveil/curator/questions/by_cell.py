@@ -96,8 +96,8 @@ class ByCell(CellwiseQuestion):
 
     `inner`: a `GradientSum`, `NetworkGradient`, `FeatureSums` or `GramMatrices` of one model,
     without cells, costs or weights by cell. `cells`: disjoint ones; with several sensitive columns
-    ask once a column (`rows.cells(names=[one])`), or about product cells. An `Ask` may have one
-    multiplier a cell: the noise in cell k is then m_k x the largest norm of one row's contribution.
+    ask once a column (`rows.cells(names=[one])`), or about product cells. A `Measurement` may have
+    one multiplier a cell: the noise in cell k is then m_k x the largest norm of one row's contribution.
     """
 
     name: ClassVar[str] = "sums told apart by cell"
@@ -129,8 +129,8 @@ class ByCell(CellwiseQuestion):
         """
         bound = scale.bound
         moved = math.sqrt(2) * bound.norm * OUTWARDS if self.cells.count > 1 else 0.0
-        spread = moved if alone else max(bound.spread, moved)
-        return Scale(Bound(bound.norm, spread, bound.order), scale.exponent, scale.slack)
+        diameter = moved if alone else max(bound.diameter, moved)
+        return Scale(Bound(bound.norm, diameter, bound.order), scale.exponent, scale.slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +140,8 @@ class Weighed(CellwiseQuestion):
 
     `inner` and `cells` as for `ByCell`. `factors`: (cells,) numbers of at least 0, not all 0,
     public or released. They multiply after the clip, as sample weights do;
-    `GradientSum(cell_weights=)` weighs the loss before it. An `Ask` has one multiplier, and its
-    event says what the people of each cell spend. Cells with factor 0 spend nothing.
+    `GradientSum(cell_weights=)` weighs the loss before it. A `Measurement` has one multiplier, and
+    its event says what the people of each cell spend. Cells with factor 0 spend nothing.
     """
 
     name: ClassVar[str] = "sums weighed by cell"
@@ -156,7 +156,7 @@ class Weighed(CellwiseQuestion):
         a run.
 
         Bound, noise and event depend on factors, so where these change it is a question of another
-        key: make a new `Ask`.
+        key: make a new `Measurement`.
         """
         inner = _same(self.inner, inner)
         given = self.factors if factors is None else _checked(factors, self.cells)

@@ -296,9 +296,9 @@ def of_person(scale: Scale, rows: int) -> Scale:
     if rows == 1:
         return scale
     bound = scale.bound
-    spread = max(bound.norm, bound.spread)
+    diameter = max(bound.norm, bound.diameter)
     return replace(
-        scale, bound=Bound(product_up(bound.norm, rows), product_up(spread, rows), bound.order)
+        scale, bound=Bound(product_up(bound.norm, rows), product_up(diameter, rows), bound.order)
     )
 
 

@@ -73,7 +73,7 @@ class Total:
     """The integers of some questions. `places`: which rows, ascending from 0 within the shard;
     None: all of them. `reading`: the number of a `Reading`, where these are not all rows."""
 
-    asks: tuple[tuple[Question, tuple[Scale, ...]], ...]
+    measurements: tuple[tuple[Question, tuple[Scale, ...]], ...]
     places: Ints | None = None
     maps: Maps = ()
     reading: int | None = None
@@ -242,14 +242,14 @@ class ShardedRows(Rows):
 
     def totals(
         self,
-        asks: Sequence[tuple[Question, Sequence[Scale]]],
+        measurements: Sequence[tuple[Question, Sequence[Scale]]],
         shapes: Sequence[Any],
         chosen: object,
     ) -> list[Ints]:
         """The integers of all shards, added."""
         assert isinstance(chosen, Chosen)
         asked = Total(
-            tuple((question, tuple(scales)) for question, scales in asks),
+            tuple((question, tuple(scales)) for question, scales in measurements),
             None,
             self._maps,
             self._reading,

@@ -128,7 +128,7 @@ class Shard:
                 case Total():
                     rows = self._in_units(request.maps, request.reading)
                     chosen = rows.blocks() if request.places is None else rows.drawn(request.places)
-                    return totals(request.asks, rows, chosen, self._threads)
+                    return totals(request.measurements, rows, chosen, self._threads)
                 case Largest():
                     rows = self._in_units(request.maps, request.reading)
                     return found(

@@ -70,13 +70,13 @@ class Descent:
     order: tuple[bool, ...]  # for each question, whether it is the gradient
 
     @staticmethod
-    def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> Descent:
+    def of(measurements: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> Descent:
         """The pass that answers these one or two questions about one model."""
         gradient, g_scales = next(
-            ((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None)
+            ((q, s) for q, s in measurements if isinstance(q, GradientSum)), (None, None)
         )
         histogram, h_scales = next(
-            ((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None)
+            ((q, s) for q, s in measurements if isinstance(q, PredictionHistogram)), (None, None)
         )
         question = gradient or histogram
         assert question is not None
@@ -99,7 +99,7 @@ class Descent:
             np.ones(model.models) if g_scales is None else units(g_scales, model.models),
             np.ones(model.models) if h_scales is None else units(h_scales, model.models),
             min(chunk(s) for s in (g_scales, h_scales) if s is not None),
-            tuple(isinstance(q, GradientSum) for q, _ in asks),
+            tuple(isinstance(q, GradientSum) for q, _ in measurements),
         )
 
     def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:

@@ -32,7 +32,7 @@ class NetworkPass:
     scratch: Any  # memory of the last step, for the next
 
     @staticmethod
-    def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
+    def of(measurements: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
         """The pass that answers these one or two questions about one network."""
         if rows.exact_count > MOST_ROWS:
             remedy = (
@@ -47,7 +47,9 @@ class NetworkPass:
         from ..kernels.torch_parts import Scratch
 
         return NetworkPass(
-            tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch()
+            tuple(scales[0] for _, scales in measurements),
+            len(rows.layout.classes or ()),
+            Scratch(),
         )
 
     def job(
@@ -135,7 +137,7 @@ def _wanted(
     return Wanted(
         LARGEST if question.clip is None else question.clip,
         scale.unit,
-        scale.bound.spread > 0.0,
+        scale.bound.diameter > 0.0,
         question.model.sharpness,
         float(np.asarray(question.loss_weight).item()),
         labels if question.loss == "log" else None,

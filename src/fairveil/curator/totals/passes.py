@@ -35,32 +35,39 @@ from .descent_pass import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, 
 from .network_pass import NetworkPass
 from .person_pass import PersonPass
 
-Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
+Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
 
 def totals(
-    asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block | Drawn], threads: int | None = None
+    measurements: Sequence[Gridded],
+    rows: Rows,
+    blocks: Iterable[Block | Drawn],
+    threads: int | None = None,
 ) -> list[Ints]:
-    """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass
-    do."""
-    return Passes(asks, rows).run([question for question, _ in asks], blocks, threads)
+    """One integer array a measurement, of shape (models, *question.shape). Measurements that can
+    share a pass do."""
+    return Passes(measurements, rows).run(
+        [question for question, _ in measurements], blocks, threads
+    )
 
 
 class Passes:
     """Which passes total a list of asks. What does not depend on weights and costs is worked out
     once, for many steps."""
 
-    def __init__(self, asks: Sequence[Asked], rows: Rows) -> None:
-        for question, _ in asks:
+    def __init__(self, measurements: Sequence[Gridded], rows: Rows) -> None:
+        for question, _ in measurements:
             check_labels(question, rows)
         self._rows = rows
-        self.shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
-        self._scales = [scales for _, scales in asks]
-        self._passes = _passes(asks, apart=rows.adds_by_person)
+        self.shapes = [
+            (question.models, *question.shape(rows.layout)) for question, _ in measurements
+        ]
+        self._scales = [scales for _, scales in measurements]
+        self._passes = _passes(measurements, apart=rows.adds_by_person)
         self._descents: dict[tuple[int, ...], Descent | NetworkPass | PersonPass] = {}
         for at in self._passes:
-            asked = [(inner_of(asks[i][0]), asks[i][1]) for i in at]
+            asked = [(inner_of(measurements[i][0]), measurements[i][1]) for i in at]
             if _is_network(asked[0][0]):
                 self._descents[at] = NetworkPass.of(asked, rows)
             elif person_pass.is_by_person(asked[0][0], rows):
@@ -161,10 +168,10 @@ def check_labels(question: Question, rows: Rows) -> None:
         refuse(f"a question that runs code of the caller beside rows ({question.name})")
 
 
-def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ...]]:
+def _passes(measurements: Sequence[Gridded], *, apart: bool = False) -> list[tuple[int, ...]]:
     """Which asks share a pass: a gradient and a histogram of the same model over the same cells.
     `apart`: of networks alone."""
-    free = list(range(len(asks)))
+    free = list(range(len(measurements)))
     out: list[tuple[int, ...]] = []
     while free:
         i = free.pop(0)
@@ -172,7 +179,8 @@ def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ..
             (
                 j
                 for j in free
-                if _fuses(asks[i][0], asks[j][0]) and (not apart or _is_network(asks[i][0]))
+                if _fuses(measurements[i][0], measurements[j][0])
+                and (not apart or _is_network(measurements[i][0]))
             ),
             None,
         )
@@ -182,7 +190,7 @@ def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ..
             free.remove(partner)
             out.append(
                 (i, partner)
-                if isinstance(asks[i][0], GradientSum | NetworkGradient)
+                if isinstance(measurements[i][0], GradientSum | NetworkGradient)
                 else (partner, i)
             )
     return out
@@ -216,7 +224,7 @@ def _is_network(question: Question) -> bool:
 
 
 def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:
-    """What to do with rows a to b of a block, for an ask that shares no pass."""
+    """What to do with rows a to b of a block, for a measurement that shares no pass."""
     scale = scales[0]
     if isinstance(question, RowCount | CellCounts):
         return _count(question, scale, rows)

@@ -49,7 +49,7 @@ def scale_of_gradient(
     if isinstance(question, GradientSum):
         return gridded(bound, coordinates)
     rounded = sensitivity.on_grid(bound, row.unit, coordinates)  # the grid of rows' whole numbers
-    return Scale(rounded, row.exponent, (rounded.spread - bound.spread) / rounded.norm)
+    return Scale(rounded, row.exponent, (rounded.diameter - bound.diameter) / rounded.norm)
 
 
 def scale_by_person(question: Question, layout: RowLayout, cap: float | None) -> Scale:

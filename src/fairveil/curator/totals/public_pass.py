@@ -35,17 +35,17 @@ from .descent_pass import DECISION_CODES
 from .reach import reach_of, rounding_of
 
 Maxima = tuple[Floats, Floats]
-# an ask's place, the question, its maxima where it has some
+# a measurement's place, the question, its maxima where it has some
 Scaling = Callable[[int, Question, Maxima | None], list[Scale]]
-# an ask's place, what was asked of it, its grid and its sum
+# a measurement's place, what was asked of it, its grid and its sum
 Total = tuple[int, Question, list[Scale], Ints]
 FAR = 1e290  # sums of products below it do not overflow
 _NOTHING: Ints = np.zeros((0, 1), np.int64)
 
 
 class PublicPass:
-    """The pass for asks of one key: a gradient of log loss with costs by cell, and histograms of
-    the same model's decisions, by cell or of everybody. Of one model of two classes, on rows
+    """The pass for measurements of one key: a gradient of log loss with costs by cell, and histograms
+    of the same model's decisions, by cell or of everybody. Of one model of two classes, on rows
     without weights."""
 
     def __init__(self, questions: Sequence[Question], rows: Rows) -> None:

@@ -100,7 +100,7 @@ def of_maxima(
     pairs = zip(
         (norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True
     )
-    return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
+    return [gridded(Bound(norm, diameter, order), coordinates, bits) for norm, diameter in pairs]
 
 
 def found(
@@ -143,10 +143,10 @@ def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
 
 def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
     """One grid and bound for all models, for scores that are compared."""
-    norm, spread = (
-        max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "spread")
+    norm, diameter = (
+        max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "diameter")
     )
-    return gridded(Bound(norm, spread, scales[0].bound.order), _coordinates(question, rows))
+    return gridded(Bound(norm, diameter, scales[0].bound.order), _coordinates(question, rows))
 
 
 def _coordinates(question: Question, rows: Rows) -> int:

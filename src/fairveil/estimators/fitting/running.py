@@ -17,7 +17,7 @@ from ...curator import Curator, Journal
 from ...learning.checkpoint import folder_of
 from ...learning.descent import Progress
 from ...privacy.events import Event
-from .openings import Opening
+from .opened_fit import OpenedFit
 from .progress import progress
 
 Found = TypeVar("Found")
@@ -25,7 +25,7 @@ FILE = "answers.jsonl"
 
 
 def run(
-    opening: Opening,
+    opened: OpenedFit,
     plan: Event | None,
     title: str,
     search: Callable[[Curator, Progress | None], Found],
@@ -33,7 +33,7 @@ def run(
 ) -> tuple[Found, Curator]:
     """What the search found, and the curator that it asked, whose run has ended. `title`: of the
     bar that shows progress."""
-    curator = opening.curator(plan, earlier=journal)
+    curator = opened.curator(plan, earlier=journal)
     with curator, progress(title) as tick:
         return search(curator, tick), curator
 

@@ -465,8 +465,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             from ..wrapped.elsewhere import probabilities_rule
 
             return probabilities_rule(base.estimator, training, shown)
-        ask = base.estimator.predict_proba
-        found = decided.asked_of_base(lambda: quietly(Troubles(), ask, shown))
+        measurement = base.estimator.predict_proba
+        found = decided.asked_of_base(lambda: quietly(Troubles(), measurement, shown))
         law = checked(decided.in_order(base.estimator, found, training.classes))
         same_length(
             {"X": training.rows.exact_count, "the base classifier's probabilities": len(law)}

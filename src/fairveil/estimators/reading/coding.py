@@ -28,7 +28,7 @@ from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.columns import Category, Value
 from ...tables.frames import Table
-from ...tables.grids import Grid, grid_of, numbers_of
+from ...tables.grids import FeatureTable, grid_of, numbers_of
 from ...tables.raw import Plain, Raw
 from .shapes import Shapes
 from .standard import Standard
@@ -172,7 +172,7 @@ class TableCoding(Coding):
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         return self.grid_blocks(self._narrowed(grid_of(X)))
 
-    def grid_blocks(self, grid: Grid) -> Iterator[RowBlock]:
+    def grid_blocks(self, grid: FeatureTable) -> Iterator[RowBlock]:
         """Blocks of the features of a grid that has all of them, under their names."""
         layout = self.own_layout
         if grid.matrix is not None and not layout.code_sizes:
@@ -202,13 +202,13 @@ class TableCoding(Coding):
                 block.codes[j] = codes[run]
         yield from blocks
 
-    def _picked(self, grid: Grid) -> Any:
+    def _picked(self, grid: FeatureTable) -> Any:
         names = [feature.name for feature in self.features]
         if list(grid.names) == names:
             return grid.matrix
         return grid.matrix[:, [grid.names.index(name) for name in names]]
 
-    def _numbers(self, grid: Grid, name: str) -> npt.NDArray[Any]:
+    def _numbers(self, grid: FeatureTable, name: str) -> npt.NDArray[Any]:
         found = numbers_of(grid.column(name), f"column {name!r}")
         if found is None:
             remedy = "Pass numbers where there were numbers at fit."
@@ -217,7 +217,7 @@ class TableCoding(Coding):
             )
         return found
 
-    def _narrowed(self, grid: Grid) -> Grid:
+    def _narrowed(self, grid: FeatureTable) -> FeatureTable:
         """The grid with our names on its columns: by name where both have names, else by
         position."""
         wanted = [feature.name for feature in self.features]
@@ -286,7 +286,7 @@ def coded_blocks(X: TableLike, layout: RowLayout) -> Iterator[RowBlock] | None:
     return blocks
 
 
-def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
+def _codes(grid: FeatureTable, feature: Feature) -> npt.NDArray[np.int32]:
     """Codes of words by the list of the fit; others are an error that names them and the known
     ones."""
     assert feature.values is not None
@@ -295,7 +295,7 @@ def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
     )
 
 
-def _renamed(grid: Grid, names: tuple[str, ...]) -> Grid:
+def _renamed(grid: FeatureTable, names: tuple[str, ...]) -> FeatureTable:
     if grid.table is None:
         return replace(grid, names=names, _seen={})
     return replace(
@@ -320,7 +320,7 @@ class _Renamed:
         return self._table.run(self._old[name], start, stop)
 
 
-def _matrix_blocks(matrix: Floats | sparse.csr_array, grid: Grid) -> Iterator[RowBlock]:
+def _matrix_blocks(matrix: Floats | sparse.csr_array, grid: FeatureTable) -> Iterator[RowBlock]:
     for a in range(0, grid.rows, BLOCK_ROWS):
         part = matrix[a : a + BLOCK_ROWS]
         none = np.empty((0, part.shape[0]), np.uint8)

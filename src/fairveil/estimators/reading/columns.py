@@ -16,7 +16,7 @@ from ...facts import Schema
 from ...tables.columns import read_columns, same_length
 from ...tables.distinct import distinct
 from ...tables.given import as_array, refuse_other_kinds
-from ...tables.grids import Grid
+from ...tables.grids import FeatureTable
 from ...tables.raw import Plain, Raw, is_missing
 from .carried import require_few_values
 
@@ -121,7 +121,7 @@ def names_in(sensitive: Any) -> tuple[str, ...] | None:
     return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
 
 
-def names_of_columns(sensitive: ColumnsLike, grid: Grid) -> tuple[str, ...] | None:
+def names_of_columns(sensitive: ColumnsLike, grid: FeatureTable) -> tuple[str, ...] | None:
     """Names of columns of X, or None. A list of texts as long as X that are not its columns is a
     column of groups."""
     names = names_in(sensitive)

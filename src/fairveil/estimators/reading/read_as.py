@@ -20,7 +20,7 @@ from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import table_of
-from ...tables.grids import Grid, grid_of, numbers_of
+from ...tables.grids import FeatureTable, grid_of, numbers_of
 from ...tables.raw import Plain
 from .blocks import Blocks
 from .carried import require_few_classes
@@ -49,7 +49,7 @@ class ReadTable:
     columns: tuple[str, ...]
     n_features: int
     target: TargetScale | None = None
-    grid: Grid | None = None
+    grid: FeatureTable | None = None
 
 
 def as_it_comes(
@@ -265,7 +265,7 @@ def _has_columns(X: TableLike, names: Sequence[str]) -> bool:
     return set(names) <= set(table_of(X).names)
 
 
-def _feature(grid: Grid, name: str) -> Feature:
+def _feature(grid: FeatureTable, name: str) -> Feature:
     if grid.matrix is not None:
         return Feature(name)
     raw = grid.column(name)

@@ -28,7 +28,7 @@ from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.promise import Promise
 from ...privacy.units import Unit
 from ...tables.frames import table_of
-from ...tables.grids import Grid
+from ...tables.grids import FeatureTable
 from ...tables.raw import Listed, Raw
 
 PERSON = "person"
@@ -59,7 +59,7 @@ class Whose:
         """The columns of X that are no features."""
         return () if self.column is None else (self.column,)
 
-    def of_table(self, X: TableLike, grid: Grid | None, rows: int) -> Any:
+    def of_table(self, X: TableLike, grid: FeatureTable | None, rows: int) -> Any:
         """One value a row, from X as it was given; what is missing or of another length is refused
         where rows are made."""
         if self.column is None:

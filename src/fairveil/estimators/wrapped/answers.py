@@ -122,9 +122,11 @@ def scores_of(
 ) -> Floats:
     """The score of each row: above 0 where the base decides for the second of `classes`. `rows`: of
     the training, which the base is asked about unheard."""
-    ask = getattr(base, method)
+    measurement = getattr(base, method)
     found = asked_of_base(
-        lambda: ask(features) if rows is None else quietly(Troubles(), ask, features)
+        lambda: (
+            measurement(features) if rows is None else quietly(Troubles(), measurement, features)
+        )
     )
     scores = np.asarray(found, np.float64)
     second = scores.ndim == 2 and scores.shape[1] == 2

@@ -152,11 +152,11 @@ def refuse_unseen(X: TableLike) -> None:
         )
 
 
-def asked_of_base(ask: Callable[[], Any]) -> Any:
+def asked_of_base(measurement: Callable[[], Any]) -> Any:
     """What a base says of features, which are its own affair: what it refuses is refused in our
     family, with its words."""
     try:
-        return ask()
+        return measurement()
     except FairveilError:
         raise
     except NotFittedError:

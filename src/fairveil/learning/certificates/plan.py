@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
+from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...privacy.accounting.calibration import calibrate
 from ...privacy.events import Composed, DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, Repeated
 from ...privacy.promise import Promise
@@ -67,10 +67,10 @@ class PartsPlan:
         self, curator: Curator, attached: AttachedCodes, purpose: str
     ) -> npt.NDArray[np.float64]:
         """The noisy counts (parts,)."""
-        ask = Ask(
+        measurement = Measurement(
             CodeHistogram(attached), self.multiplier, self.kind if self.multiplier else "gaussian"
         )
-        return np.asarray(curator.answer([ask], purpose=purpose)[0], np.float64).ravel()
+        return np.asarray(curator.answer([measurement], purpose=purpose)[0], np.float64).ravel()
 
 
 def plan(promise: Promise, *, reads_groups: bool, times: int = 1) -> PartsPlan:

@@ -54,7 +54,7 @@ from ..systems import NO_GROUPS
 from ..tailoring.descent import TailoredDescent
 from .added_error import added_error
 from .foretold import Forecast, Line
-from .releases import Release, of_asks, of_event, shared_out
+from .releases import Release, of_event, of_measurements, shared_out
 from .supposed import Supposed
 
 NOT_OF_LOSSES = (
@@ -109,11 +109,11 @@ def _of_rounds(plan: Plan, rows: float) -> list[Release]:
     }
     model = plan.start()
     times = max(1, plan.settings.rounds // (plan.parts or 1))
-    asked = plan.round_asks(model, None, plan.clip_at(rows))
+    asked = plan.round_measurements(model, None, plan.clip_at(rows))
     return [
-        *of_asks(plan.first(None), **facts),
-        *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),
-        *of_asks(plan.last(model), remark=", of the model that was found", **facts),
+        *of_measurements(plan.first(None), **facts),
+        *of_measurements(asked, times=times, batch=plan.batch, remark=", each round", **facts),
+        *of_measurements(plan.last(model), remark=", of the model that was found", **facts),
         *_of_sequel(plan, model, facts),
     ]
 
@@ -124,14 +124,18 @@ def _of_sequel(plan: Plan, model: Any, facts: dict[str, Any]) -> list[Release]:
         return []
     beside = ", of a model without constraints"
     rounds = (
-        of_asks(plan.free_asks(model), times=plan.free_rounds, remark=beside, **facts)
+        of_measurements(
+            plan.free_measurements(model), times=plan.free_rounds, remark=beside, **facts
+        )
         if plan.free_rounds
         else []
     )
     return [
         *rounds,
-        *of_asks(plan.settled_asks(model), remark=", of the model handed out", **facts),
-        *of_asks(plan.free_last(model), remark=beside, **facts),
+        *of_measurements(
+            plan.settled_measurements(model), remark=", of the model handed out", **facts
+        ),
+        *of_measurements(plan.free_last(model), remark=beside, **facts),
     ]
 
 
@@ -160,30 +164,36 @@ def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[
         "promise": ground.promise,
         "cap": ground.max_sample_weight,
     }
-    asked, times, free = search.audit_asks(), search.rounds, ", of a model without constraints"
+    asked, times, free = (
+        search.audit_measurements(),
+        search.rounds,
+        ", of a model without constraints",
+    )
     opening = [
-        of_asks(asks, times=often, remark=free, **facts)
-        for asks, often in oracle.opening_asks(ground)
+        of_measurements(measurements, times=often, remark=free, **facts)
+        for measurements, often in oracle.opening_measurements(ground)
     ]
-    last = search.free_asks() if isinstance(search, Loop) else search.last_asks()
+    last = search.free_measurements() if isinstance(search, Loop) else search.last_measurements()
     of_last = (
         free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
     )
     return [
-        *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),
+        *of_measurements(oracle.first_measurements(ground, search.counts_multiplier), **facts),
         *(line for lines in opening for line in lines),
         *_of_learner(search, oracle, facts),
-        *of_asks(asked, times=times, remark=", each round", **facts),
-        *of_asks(last, remark=of_last, **facts),
+        *of_measurements(asked, times=times, remark=", each round", **facts),
+        *of_measurements(last, remark=of_last, **facts),
     ]
 
 
 def _of_learner(
     search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: dict[str, Any]
 ) -> list[Release]:
-    asks = oracle.round_asks(search.ground)
-    if asks:
-        return of_asks(asks, times=search.rounds, remark=" of the learner, each round", **facts)
+    measurements = oracle.round_measurements(search.ground)
+    if measurements:
+        return of_measurements(
+            measurements, times=search.rounds, remark=" of the learner, each round", **facts
+        )
     events = oracle.round_events(search.ground)
     return [line for event in events for line in of_event(event, "choices", times=search.rounds)]
 
@@ -226,9 +236,13 @@ def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
         "promise": task.promise,
         "cap": task.max_sample_weight,
     }
-    for asks, batch, times in search.asked_in_turn(bound=not search.is_fixed):
-        found += of_asks(
-            asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts
+    for measurements, batch, times in search.asked_in_turn(bound=not search.is_fixed):
+        found += of_measurements(
+            measurements,
+            times=times,
+            batch=batch,
+            remark=", each round" if times > 1 else "",
+            **facts,
         )
     releases = () if search.is_exact else shared_out(found)
     return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
@@ -237,8 +251,10 @@ def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
 @of.register
 def _of_regression(search: GroupRegression, supposed: Supposed) -> Forecast:
     task, found = search.task, []
-    for asks in search.asked_in_turn():
-        found += of_asks(asks, task.layout, task.promise, cap=task.max_sample_weight)
+    for measurements in search.asked_in_turn():
+        found += of_measurements(
+            measurements, task.layout, task.promise, cap=task.max_sample_weight
+        )
     releases = () if task.is_exact else shared_out(found)
     return Forecast(releases, (), None, None, None, NOT_OF_LOSSES)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...curator import FULL, Ask, Part, Poisson
-from ...curator.asks import as_asks
+from ...curator import FULL, Measurement, Part, Poisson
+from ...curator.measurements import as_measurements
 from ...curator.pricing import constant_scale, is_free, unit_size
 from ...curator.questions.by_cell import inner_of
 from ...curator.totals.public_scale import needs_rows
@@ -69,8 +69,8 @@ class Release:
         return self.times / (2.0 * self.multiplier**2)
 
 
-def of_asks(
-    asks: Sequence[Ask],
+def of_measurements(
+    measurements: Sequence[Measurement],
     layout: RowLayout,
     promise: Promise,
     *,
@@ -79,15 +79,19 @@ def of_asks(
     cap: float | None = None,
     remark: str = "",
 ) -> list[Release]:
-    """One line an ask that has noise. `times`: in how many rounds; of fixed parts, in how many of a
-    person's own."""
+    """One line a measurement that has noise. `times`: in how many rounds; of fixed parts, in how many
+    of a person's own."""
     found = []
     rate = batch.rate if isinstance(batch, Poisson) else 1.0
-    for ask in as_asks(asks) if asks else []:
-        if not promise.is_private or is_free(ask.question, promise) or ask.is_exact:
+    for measurement in as_measurements(measurements) if measurements else []:
+        if not promise.is_private or is_free(measurement.question, promise) or measurement.is_exact:
             continue
-        known = not (promise.protects == "sensitive_features" and needs_rows(ask.question))
-        scale = constant_scale(ask.question, layout, promise, cap, ask.order) if known else None
+        known = not (promise.protects == "sensitive_features" and needs_rows(measurement.question))
+        scale = (
+            constant_scale(measurement.question, layout, promise, cap, measurement.order)
+            if known
+            else None
+        )
         size = (
             None
             if scale is None
@@ -95,10 +99,13 @@ def of_asks(
         )
         if size == 0.0:  # the number of rows, where nobody comes or goes
             continue
-        vector = ask.by_cell
-        multiplier = float(ask.multiplier) if vector is None else float(vector.min())
-        name = NAMES.get(type(inner_of(ask.question)).__name__, ask.question.name) + remark
-        line = Release(name, multiplier, size, times * ask.question.models, 0.0)
+        vector = measurement.by_cell
+        multiplier = float(measurement.multiplier) if vector is None else float(vector.min())
+        name = (
+            NAMES.get(type(inner_of(measurement.question)).__name__, measurement.question.name)
+            + remark
+        )
+        line = Release(name, multiplier, size, times * measurement.question.models, 0.0)
         found.append(replace(line, share=line.weight * rate**2))
     return found
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask
+from ...curator import Measurement
 from ...fairness import ConstraintSystem, sampling
 from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_asks, indicators
-from ..oracles.settled import any_ask
+from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_measurements, indicators
+from ..oracles.settled import any_measurement
 from ..systems import lengths, slopes_of_counts
 
 COMPARING = 0.3
@@ -63,7 +63,9 @@ class DescribedGame:
         one = self.oracle.round_events(self.ground)
         if self.system is not None:
             one = [*one, self._audit_event()]
-        last = [self.ground.event(asks)] if (asks := self.last_asks()) else []
+        last = (
+            [self.ground.event(measurements)] if (measurements := self.last_measurements()) else []
+        )
         return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
 
     @property
@@ -78,9 +80,9 @@ class DescribedGame:
         return compared(self.ground, self.oracle)
 
     def _audit_event(self) -> Event:
-        return self.ground.event(self.audit_asks())
+        return self.ground.event(self.audit_measurements())
 
-    def audit_asks(self) -> list[Ask]:
+    def audit_measurements(self) -> list[Measurement]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
         return [] if self.system is None else self._audits(self._any_rule)
 
@@ -88,12 +90,12 @@ class DescribedGame:
     def _any_rule(self) -> LinearRule:
         return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
 
-    def last_asks(self) -> list[Ask]:
+    def last_measurements(self) -> list[Measurement]:
         """What is asked at the end, for plans: of the mixture, or of the rule without
         constraints."""
         if self.compares:
-            return audit_asks(self.ground, self._any_rule, [self.free_multiplier])
-        return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
+            return audit_measurements(self.ground, self._any_rule, [self.free_multiplier])
+        return [any_measurement(self.ground, self.settled_multiplier)] if self.settles else []
 
     def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
         """The standard deviation of each constraint's value: of the mean of so many audits (of the
@@ -103,8 +105,8 @@ class DescribedGame:
         )
         return np.hypot(self._noise_of_values(counts, scale), self._count_noise(counts, histogram))
 
-    def _audits(self, rule: Rule) -> list[Ask]:
-        return audit_asks(self.ground, rule, self._multipliers)
+    def _audits(self, rule: Rule) -> list[Measurement]:
+        return audit_measurements(self.ground, rule, self._multipliers)
 
     @property
     def _multipliers(self) -> list[float]:
@@ -150,15 +152,19 @@ class DescribedGame:
     @cached_property
     def _free_scale(self) -> float:
         """The same of the audit of the rule without constraints."""
-        return self._scale_of(self.last_asks()[0])
+        return self._scale_of(self.last_measurements()[0])
 
-    def _scale_of(self, ask: Ask) -> float:
-        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
+    def _scale_of(self, measurement: Measurement) -> float:
+        return (
+            0.0
+            if self.ground.is_exact
+            else measurement.multiplier * self.ground.move(measurement.question)
+        )
 
     @cached_property
     def _settled_scale(self) -> float:
         """The standard deviation of the noise in one number of the mixture's own count."""
-        return self._scale_of(any_ask(self.ground, self.settled_multiplier))
+        return self._scale_of(any_measurement(self.ground, self.settled_multiplier))
 
     def _audit_noise(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's value by the noise of one audit."""

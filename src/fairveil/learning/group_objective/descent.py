@@ -53,7 +53,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question
+from ...curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
 from ...curator.questions.cell_weights import reach
 from ...fairness.group_function import softened
 from ...privacy import calibrate
@@ -111,19 +111,19 @@ class LossDescent:
         ground = self.problem.ground
         zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
         one = ground.event(self._asks(zeros, np.ones(ground.groups)))
-        last = ground.event([Ask(self._losses(zeros), self.report_multiplier)])
+        last = ground.event([Measurement(self._losses(zeros), self.report_multiplier)])
         return compose(
             [counting_event(ground, self.counts_multiplier), Repeated(one, self.rounds), last]
         )
 
-    def _asks(self, v: Floats, weights: Floats) -> list[Ask]:
+    def _asks(self, v: Floats, weights: Floats) -> list[Measurement]:
         cells = self.problem.ground.cells
         gradient = GradientSum(
             Linear(v), self.clip * self._room(weights), cells, cell_weights=weights
         )
         return [
-            Ask(gradient, self.gradient_multiplier),
-            Ask(self._losses(v), self.losses_multiplier),
+            Measurement(gradient, self.gradient_multiplier),
+            Measurement(self._losses(v), self.losses_multiplier),
         ]
 
     def _losses(self, v: Floats) -> Question:
@@ -298,7 +298,7 @@ class LossDescent:
         ground, posed = self.problem.ground, state.posed
         v = self._chosen(state)
         (sums,) = curator.answer(
-            [Ask(self._losses(v), self.report_multiplier)], purpose="losses of the answer"
+            [Measurement(self._losses(v), self.report_multiplier)], purpose="losses of the answer"
         )
         exact = ground.is_exact
         return Found.of(

@@ -49,7 +49,14 @@ from ...privacy.events import Event, Exponential, compose
 from ..descent import Progress, Reason
 from ..oracles.classes import Class
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import LinearRule, Rule, audit_asks, audited, count_rows, counting_event
+from ..oracles.oracle import (
+    LinearRule,
+    Rule,
+    audit_measurements,
+    audited,
+    count_rows,
+    counting_event,
+)
 from .found import Found
 from .problem import Problem, ReleasedProblem
 
@@ -99,8 +106,8 @@ class Sampling:
         """Counts, the choice, and the measurement."""
         ground = self.ground
         rule = LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width)))
-        asks = audit_asks(ground, rule, [self.audit_multiplier], self.noise)
-        measured = ground.event(asks)
+        measurements = audit_measurements(ground, rule, [self.audit_multiplier], self.noise)
+        measured = ground.event(measurements)
         choice = [] if ground.is_exact else [Exponential(self.epsilon)]
         return compose(
             [counting_event(ground, self.counts_multiplier, self.noise), *choice, measured]

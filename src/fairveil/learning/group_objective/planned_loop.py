@@ -10,11 +10,11 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask
+from ...curator import Measurement
 from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks
+from ..oracles.oracle import LinearRule, Oracle, Rule, audit_measurements
 from .hearing import blocks_of
 from .played import compared, crowd_of, halves
 from .problem import Problem, ReleasedProblem
@@ -49,20 +49,22 @@ class PlannedLoop:
         """The whole loop's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        parts += [ground.event(asks)] if (asks := self.free_asks()) else []
-        audit = ground.event(self.audit_asks())
+        parts += [ground.event(measurements)] if (measurements := self.free_measurements()) else []
+        audit = ground.event(self.audit_measurements())
         return compose(
             [*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)]
         )
 
-    def audit_asks(self) -> list[Ask]:
+    def audit_measurements(self) -> list[Measurement]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
-        return audit_asks(self.ground, self._any_rule, self._multipliers)
+        return audit_measurements(self.ground, self._any_rule, self._multipliers)
 
-    def free_asks(self) -> list[Ask]:
+    def free_measurements(self) -> list[Measurement]:
         """What is asked once of the rule without constraints, for plans."""
         return (
-            audit_asks(self.ground, self._any_rule, self._free_multipliers) if self.compares else []
+            audit_measurements(self.ground, self._any_rule, self._free_multipliers)
+            if self.compares
+            else []
         )
 
     @property
@@ -139,5 +141,6 @@ class PlannedLoop:
         return (
             0.0
             if ground.is_exact
-            else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
+            else multiplier
+            * ground.move(audit_measurements(ground, self._any_rule, [1.0])[0].question)
         )

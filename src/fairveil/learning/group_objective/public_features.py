@@ -37,13 +37,13 @@ from scipy.optimize import nnls
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator
+from ...curator import Curator, Measurement
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason, run_to_the_end
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import LinearRule, Rule, audit_asks, audited
+from ..oracles.oracle import LinearRule, Rule, audit_measurements, audited
 from ..oracles.responses import PARTS, Responses, ResponseState
-from ..oracles.settled import any_ask, counted
+from ..oracles.settled import any_measurement, counted
 from .found import Found
 from .hearing import aimed, noise_of_excesses
 from .master import LAST_PASSES, Master
@@ -96,27 +96,27 @@ class PublicSearch:
         return compose(
             [
                 *parts,
-                Repeated(ground.event(self.audit_asks()), self.rounds),
-                ground.event(self.last_asks()),
+                Repeated(ground.event(self.audit_measurements()), self.rounds),
+                ground.event(self.last_measurements()),
             ]
         )
 
-    def audit_asks(self) -> list[Ask]:
+    def audit_measurements(self) -> list[Measurement]:
         """What a round asks of its rule: for plans, which depend on shapes alone."""
         ground = self.ground
         zeros = LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width)))
-        return audit_asks(ground, zeros, [self.audit_multiplier])
+        return audit_measurements(ground, zeros, [self.audit_multiplier])
 
-    def last_asks(self) -> list[Ask]:
+    def last_measurements(self) -> list[Measurement]:
         """What is asked of the mixture."""
-        return [any_ask(self.ground, self.settled_multiplier)]
+        return [any_measurement(self.ground, self.settled_multiplier)]
 
-    def _noise(self, asks: list[Ask]) -> float:
+    def _noise(self, measurements: list[Measurement]) -> float:
         """The standard deviation of each number of such an answer."""
         return (
             0.0
             if self.ground.is_exact
-            else float(asks[0].multiplier) * self.ground.move(asks[0].question)
+            else float(measurements[0].multiplier) * self.ground.move(measurements[0].question)
         )
 
     @property
@@ -130,7 +130,7 @@ class PublicSearch:
 
     def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The standard deviation of each number that is reported of the mixture."""
-        return self._noise(self.last_asks())
+        return self._noise(self.last_measurements())
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class PublicSearch:
         counts, told = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         noise = noise_of_excesses(
-            posed, posed.chance, self._noise(self.audit_asks()) / math.sqrt(self.rounds)
+            posed, posed.chance, self._noise(self.audit_measurements()) / math.sqrt(self.rounds)
         )
         state = PublicFeaturesState(
             posed, told, Master(aimed(posed, posed.chance, noise)), np.zeros_like(posed.chance)
@@ -170,7 +170,9 @@ class PublicSearch:
         if told.rounds:
             sizes = np.maximum(posed.counts, posed.least * posed.rows)[..., np.newaxis]
             parts = told.off / told.rounds / sizes
-            noise = (self._noise(self.audit_asks()) / math.sqrt(told.rounds) / sizes) ** 2 + TINY**2
+            noise = (
+                self._noise(self.audit_measurements()) / math.sqrt(told.rounds) / sizes
+            ) ** 2 + TINY**2
             weights = np.broadcast_to((noise.min() / noise) ** 2, parts.shape)
             spread = max(0.0, float((weights * (parts**2 - noise)).sum() / weights.sum()))
             off = sizes * parts * spread / (spread + noise)
@@ -212,7 +214,7 @@ class PublicSearch:
             found.rules,
             np.array(found.plays) / PARTS,
             np.broadcast_to(table / posed.rows, (len(rules), *table.shape)),
-            noise=self._noise(self.last_asks()),
+            noise=self._noise(self.last_measurements()),
             count_noise=self.noise_of_counts,
             duals=self._final_duals(state),
             reason=reason,

@@ -22,7 +22,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import FULL, Ask, Linear
+from ...curator import FULL, Linear, Measurement
 from .. import constants
 from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Answers, Batch, Reason, Search
@@ -59,7 +59,7 @@ class Companion(Search[Course, list[Outcome]]):
     def __post_init__(self) -> None:
         _checks.normalise(self, rounds=self.planned.free_rounds, plan=None)
 
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         return []
 
     def init(self, answers: Answers) -> Course:
@@ -68,8 +68,8 @@ class Companion(Search[Course, list[Outcome]]):
     def batch_for(self, state: Course) -> Batch:
         return FULL
 
-    def asks(self, state: Course) -> list[Ask]:
-        return self.planned.free_asks(self._linear(state.walk.weights))
+    def measurements(self, state: Course) -> list[Measurement]:
+        return self.planned.free_measurements(self._linear(state.walk.weights))
 
     def step(self, state: Course, answers: Answers) -> Course:
         rows = np.array([one.rows for one in self.found])[:, np.newaxis, np.newaxis]
@@ -81,13 +81,15 @@ class Companion(Search[Course, list[Outcome]]):
     def stop(self, state: Course) -> Reason | None:
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def last(self, state: Course) -> list[Ask]:
+    def last(self, state: Course) -> list[Measurement]:
         found = np.stack([one.weights for one in self.found])
-        settled = self.planned.settled_asks(self._linear(in_inner_units(found, self.standard)))
+        settled = self.planned.settled_measurements(
+            self._linear(in_inner_units(found, self.standard))
+        )
         return [*settled, *self.planned.free_last(self._linear(state.walk.average))]
 
     def finish(self, state: Course, reason: Reason, answers: Answers) -> list[Outcome]:
-        own = len(self.planned.settled_asks(self._linear(state.walk.average)))
+        own = len(self.planned.settled_measurements(self._linear(state.walk.average)))
         found = self._settled(answers[:own]) if own else list(self.found)
         return self._beside(found, state, answers[own:]) if self.planned.companion else found
 

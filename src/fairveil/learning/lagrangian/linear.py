@@ -46,7 +46,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
+from ...curator import FULL, GradientSum, Linear, Measurement, PredictionHistogram
 from ...errors import InputError, complaint
 from ...fairness import ConstraintSystem
 from ...privacy.promise import Promise
@@ -126,7 +126,7 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
 
     # -- the search --------------------------------------------------------------------------------
 
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         return self.planned.first(self.models if self.many else None)
 
     def init(self, answers: Answers) -> LinearState:
@@ -155,11 +155,11 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
     def batch_for(self, state: LinearState) -> Batch:
         return FULL if state.probe is not None or state.warming else self.batch
 
-    def asks(self, state: LinearState) -> list[Ask]:
+    def measurements(self, state: LinearState) -> list[Measurement]:
         if state.probe is not None:
             zero = np.zeros_like(state.probe)
             return [
-                Ask(
+                Measurement(
                     GradientSum(
                         self._linear(zero if state.pull is None else state.probe),
                         None,
@@ -170,13 +170,16 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             ]
         model = self._linear(state.walk.weights)
         if state.warming:
-            return [Ask(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
+            return [Measurement(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
         costs = None
         loss_scale = None
         if self.player is not None:
             costs, loss_scale = self.player.costs(state.play)
             costs = costs if self.many else costs[0]
-        return [self._again(ask, model, costs, loss_scale) for ask in self._round(state.clip)]
+        return [
+            self._again(measurement, model, costs, loss_scale)
+            for measurement in self._round(state.clip)
+        ]
 
     def step(self, state: LinearState, answers: Answers) -> LinearState:
         if state.probe is not None:
@@ -218,7 +221,7 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             return None
         return Reason.LIMIT if self.planned.is_exact else Reason.ROUNDS
 
-    def last(self, state: LinearState) -> list[Ask]:
+    def last(self, state: LinearState) -> list[Measurement]:
         return self.planned.last(self._linear(self._found(state)))
 
     def sequel(self, state: LinearState, result: list[Outcome]) -> Companion | None:
@@ -307,7 +310,7 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         self, found: list[Outcome], answers: Answers, state: LinearState
     ) -> list[Outcome]:
         """With what was released to compare models whose thresholds stay."""
-        asked = self.planned.compare_asks(self._linear(state.walk.weights), 0.0)
+        asked = self.planned.compare_measurements(self._linear(state.walk.weights), 0.0)
         if not asked or self.planned.has_thresholds:
             return found
         tables = self.planned.read_compare(
@@ -332,28 +335,32 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         zeros = np.zeros(self._shape)
         return Linear(zeros if self.many else zeros[0], 1.0 / self.settings.temperature)
 
-    def _round(self, clip: float) -> list[Ask]:
+    def _round(self, clip: float) -> list[Measurement]:
         """A round's asks at zero: every round of a run asks the same of other weights and costs."""
         if clip not in self._rounds:
             zeros = self._linear(np.zeros(self._shape))
-            self._rounds[clip] = self.planned.round_asks(
+            self._rounds[clip] = self.planned.round_measurements(
                 zeros, self.models if self.many else None, clip
             )
         return self._rounds[clip]
 
     @cached_property
-    def _rounds(self) -> dict[float, list[Ask]]:
+    def _rounds(self) -> dict[float, list[Measurement]]:
         return {}
 
     def _again(
-        self, ask: Ask, model: Linear, costs: Floats | None, loss_scale: Floats | None
-    ) -> Ask:
-        """An ask of the first round about another round's model."""
-        question = ask.question
+        self,
+        measurement: Measurement,
+        model: Linear,
+        costs: Floats | None,
+        loss_scale: Floats | None,
+    ) -> Measurement:
+        """A measurement of the first round about another round's model."""
+        question = measurement.question
         if isinstance(question, GradientSum):
-            return ask.about(question.at(model, costs, loss_scale))
+            return measurement.about(question.at(model, costs, loss_scale))
         assert isinstance(question, PredictionHistogram)
-        return ask.about(question.at(model))
+        return measurement.about(question.at(model))
 
     def _each(self, answer: Floats) -> Floats:
         """An answer with the leading model axis that one model's answer has not."""

@@ -37,7 +37,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Network, NetworkGradient, NetworkHistogram
+from ...curator import Measurement, Network, NetworkGradient, NetworkHistogram
 from ...facts import Cells
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
@@ -80,7 +80,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
             rounds=self.planned.settings.rounds,
         )
 
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         return self.planned.first(None)
 
     def init(self, answers: Answers) -> NetworkState:
@@ -94,7 +94,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     def batch_for(self, state: NetworkState) -> Batch:
         return self.planned.batch_of(state.round)
 
-    def asks(self, state: NetworkState) -> list[Ask]:
+    def measurements(self, state: NetworkState) -> list[Measurement]:
         assert self.planned.skeleton is not None
         model = Network(
             self.planned.skeleton, state.walk.weights, 1.0 / self.planned.settings.temperature
@@ -102,11 +102,18 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         costs, loss_scale = (
             (None, np.ones(1)) if self.player is None else self.player.costs(state.play)
         )
-        return [self._again(ask, model, costs, loss_scale, state.counts[0]) for ask in self._round]
+        return [
+            self._again(measurement, model, costs, loss_scale, state.counts[0])
+            for measurement in self._round
+        ]
 
     def step(self, state: NetworkState, answers: Answers) -> NetworkState:
         s, t, planned = self.planned.settings, state.round, self.planned
-        gradients = [ask for ask in self._round if isinstance(ask.question, NetworkGradient)]
+        gradients = [
+            measurement
+            for measurement in self._round
+            if isinstance(measurement.question, NetworkGradient)
+        ]
         total = sum(answers[1 : len(gradients)], answers[0])
         gradient = np.asarray(total) / (planned.sampling_rate * float(state.rows[0]))
         walk = state.walk.step(
@@ -128,7 +135,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     def stop(self, state: NetworkState) -> Reason | None:
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def last(self, state: NetworkState) -> list[Ask]:
+    def last(self, state: NetworkState) -> list[Measurement]:
         assert self.planned.skeleton is not None
         return self.planned.last(
             Network(
@@ -156,7 +163,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         bounds, counts, rows = self.bounds[0], state.counts[0], float(state.rows[0])
         numbers = (names, bounds, values[0], spread, duals[0], counts, rows)
         found = Outcome(weights, reason, state.round, *numbers, sampling=sampling)
-        asked = planned.compare_asks(planned.start(), 0.0)
+        asked = planned.compare_measurements(planned.start(), 0.0)
         if not asked:
             return found
         return compared(
@@ -203,27 +210,32 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     # -- inside ------------------------------------------------------------------------------------
 
     @cached_property
-    def _round(self) -> list[Ask]:
+    def _round(self) -> list[Measurement]:
         """A round's asks at the start: every round asks the same of other parameters and costs."""
-        return self.planned.round_asks(self.planned.start(), None)
+        return self.planned.round_measurements(self.planned.start(), None)
 
     def _again(
-        self, ask: Ask, model: Network, costs: Floats | None, loss_scale: Floats, counts: Floats
-    ) -> Ask:
-        question = ask.question
+        self,
+        measurement: Measurement,
+        model: Network,
+        costs: Floats | None,
+        loss_scale: Floats,
+        counts: Floats,
+    ) -> Measurement:
+        question = measurement.question
         if isinstance(question, NetworkHistogram):
-            return ask.about(question.at(model))
+            return measurement.about(question.at(model))
         assert isinstance(question, NetworkGradient)
         if costs is None or question.cell_costs is None:
-            return ask.about(question.at(model, None, loss_scale))
+            return measurement.about(question.at(model, None, loss_scale))
         cells = self.planned.cells
         if cells is None or not self.planned.sees_features:
-            return ask.about(question.at(model, costs[0], loss_scale))
+            return measurement.about(question.at(model, costs[0], loss_scale))
         centres = centres_of(costs[0], cells, counts)
         if question.cells is None:
-            return ask.about(question.at(model, sum(centres), loss_scale))
+            return measurement.about(question.at(model, sum(centres), loss_scale))
         parts = zip(centres, columns_of(cells), strict=True)
-        return ask.about(
+        return measurement.about(
             question.at(
                 model, np.concatenate([costs[0][column] - centre for centre, column in parts])
             )

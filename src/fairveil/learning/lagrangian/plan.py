@@ -19,10 +19,10 @@ import numpy as np
 from ..._types import Floats
 from ...curator import (
     FULL,
-    Ask,
     CellCounts,
     GradientSum,
     Linear,
+    Measurement,
     Network,
     NetworkGradient,
     NetworkHistogram,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(PlannedNoise):
-    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms distinguish,
+    """The measurements of a run and their multipliers. `cells` and `by_label`: what histograms distinguish,
     the least that will do.
 
     `scales`: whether numbers are scaled by their released moments, inside the curator, before the
@@ -53,18 +53,20 @@ class Plan(PlannedNoise):
     features are public. `skeleton`: of a network; None for a linear model.
     """
 
-    def first(self, models: int | None) -> list[Ask]:
+    def first(self, models: int | None) -> list[Measurement]:
         """Counts of the cells, or the number of rows where it is private; then the moments of
         numbers that are scaled."""
-        out: list[Ask] = []
+        out: list[Measurement] = []
         if self.system is not None:
             out.append(
-                Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier)
+                Measurement(
+                    CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier
+                )
             )
         elif self.public_rows is None or self.counts_for_moments:
-            out.append(Ask(RowCount(copies=models), self.counts_multiplier))
+            out.append(Measurement(RowCount(copies=models), self.counts_multiplier))
         if self.scales:
-            out.append(Ask(self._moments, self.moments_multiplier))
+            out.append(Measurement(self._moments, self.moments_multiplier))
         return out
 
     def events(self, models: int | None) -> Event | None:
@@ -75,23 +77,27 @@ class Plan(PlannedNoise):
         return self._events(self.start(models), models)
 
     def _events(self, model: Form, models: int | None) -> Event:
-        def event(asks: list[Ask], batch: Batch = FULL) -> Event:
+        def event(measurements: list[Measurement], batch: Batch = FULL) -> Event:
             return describe(
-                asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight
+                measurements,
+                self.layout,
+                self.promise,
+                batch,
+                max_sample_weight=self.max_sample_weight,
             )
 
         parts = [event(first)] if (first := self.first(models)) else []
-        parts += self._rounds(lambda batch: event(self.round_asks(model, models), batch))
+        parts += self._rounds(lambda batch: event(self.round_measurements(model, models), batch))
         if last := self.last(model):
             parts.append(event(last))
         if self.follows:
             assert isinstance(model, Linear)
             parts += (
-                [Repeated(event(self.free_asks(model)), self.free_rounds)]
+                [Repeated(event(self.free_measurements(model)), self.free_rounds)]
                 if self.free_rounds
                 else []
             )
-            parts.append(event([*self.settled_asks(model), *self.free_last(model)]))
+            parts.append(event([*self.settled_measurements(model), *self.free_last(model)]))
         return compose(parts)
 
     def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
@@ -115,17 +121,17 @@ class Plan(PlannedNoise):
             and self.settings.thresholds_share > 0
         )
 
-    def last(self, model: Form) -> list[Ask]:
+    def last(self, model: Form) -> list[Measurement]:
         """The decisions of the model that was found, and how its scores fall between other
         thresholds; or, where its threshold stays, how it decides by label, which is what constants
         are compared with."""
-        out: list[Ask] = []
+        out: list[Measurement] = []
         if self.system is not None:
-            out.append(Ask(self.histogram(model), self.report_multiplier))
+            out.append(Measurement(self.histogram(model), self.report_multiplier))
         if not self.has_thresholds:
-            return [*out, *self.compare_asks(model, self.compare_multiplier)]
+            return [*out, *self.compare_measurements(model, self.compare_multiplier)]
         assert isinstance(model, Linear)
-        return [*out, Ask(self._scores(model), self.thresholds_multiplier)]
+        return [*out, Measurement(self._scores(model), self.thresholds_multiplier)]
 
     @property
     def follows(self) -> bool:
@@ -138,16 +144,16 @@ class Plan(PlannedNoise):
         has the luckiest."""
         return self.has_thresholds and self.settings.compare_share > 0
 
-    def settled_asks(self, model: Linear) -> list[Ask]:
+    def settled_measurements(self, model: Linear) -> list[Measurement]:
         """What is asked of the final model, once nothing of it moves."""
         if not self.settles:
             return []
         return [
-            Ask(self.histogram(model), self.report_multiplier),
-            *self.compare_asks(model, self.compare_multiplier),
+            Measurement(self.histogram(model), self.report_multiplier),
+            *self.compare_measurements(model, self.compare_multiplier),
         ]
 
-    def compare_asks(self, model: Form, multiplier: float) -> list[Ask]:
+    def compare_measurements(self, model: Form, multiplier: float) -> list[Measurement]:
         """How a model decides by label, whatever the group: one table, each row in one place of
         it."""
         if not self.settings.compare_share:
@@ -157,9 +163,11 @@ class Plan(PlannedNoise):
         elif self.outputs > 1:
             asked = PredictionHistogram(model, None, "hard", by_label=True)
         else:
-            return [Ask(ScoreHistogram(model, (0.0,), None, by_label=True), multiplier)]
-        counts = [Ask(CellCounts(None, by_label=True), multiplier)] if self.outputs == 1 else []
-        return [Ask(asked, multiplier), *counts]
+            return [Measurement(ScoreHistogram(model, (0.0,), None, by_label=True), multiplier)]
+        counts = (
+            [Measurement(CellCounts(None, by_label=True), multiplier)] if self.outputs == 1 else []
+        )
+        return [Measurement(asked, multiplier), *counts]
 
     def read_compare(self, answers: Answers, models: int, multiplier: float) -> DecisionTables:
         """What `compare_asks` were answered: tables (models, labels, classes), and the noise of
@@ -168,7 +176,9 @@ class Plan(PlannedNoise):
         noise = 0.0
         if not self.sees_features:
             model = self.start()
-            noise = multiplier * self._unit(self.compare_asks(model, multiplier)[0].question)
+            noise = multiplier * self._unit(
+                self.compare_measurements(model, multiplier)[0].question
+            )
         table = np.asarray(answers[0], np.float64).reshape(models, classes, -1)
         if table.shape[-1] == classes:
             return DecisionTables(table, np.full((classes, classes), noise))
@@ -178,26 +188,32 @@ class Plan(PlannedNoise):
             np.array([[math.sqrt(2.0) * noise, noise]] * classes),
         )
 
-    def free_asks(self, model: Linear) -> list[Ask]:
+    def free_measurements(self, model: Linear) -> list[Measurement]:
         """What a round of the companion asks: the gradient of the loss alone."""
         clip = None if self.is_exact else self.clip
-        return [Ask(GradientSum(model, clip, loss_clip=self.loss_clip), self.free_multiplier)]
+        return [
+            Measurement(GradientSum(model, clip, loss_clip=self.loss_clip), self.free_multiplier)
+        ]
 
-    def free_last(self, model: Linear) -> list[Ask]:
+    def free_last(self, model: Linear) -> list[Measurement]:
         """What is asked of the companion: how it decides by cell, and by label."""
         if not self.companion:
             return []
-        out = Ask(self.histogram(model), self.free_report_multiplier)
+        out = Measurement(self.histogram(model), self.free_report_multiplier)
         return [
             out,
-            *self.compare_asks(model, 0.0 if self.sees_features else self.free_report_multiplier),
+            *self.compare_measurements(
+                model, 0.0 if self.sees_features else self.free_report_multiplier
+            ),
         ]
 
-    def round_asks(self, model: Form, models: int | None, clip: float | None = None) -> list[Ask]:
+    def round_measurements(
+        self, model: Form, models: int | None, clip: float | None = None
+    ) -> list[Measurement]:
         """A round's asks at zero costs: for plans, which depend on shapes alone. `clip`: of a
         linear model; None: the least."""
         if isinstance(model, Network):
-            return self._network_asks(model)
+            return self._network_measurements(model)
         costs = None
         if self.system is not None:
             cells, labels, classes = self.system.shape
@@ -213,10 +229,10 @@ class Plan(PlannedNoise):
             loss_weight=loss_scale,
             loss_clip=self.loss_clip,
         )
-        out = [Ask(asked, self.gradient_multiplier)]
+        out = [Measurement(asked, self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 
-    def _network_asks(self, model: Network) -> list[Ask]:
+    def _network_measurements(self, model: Network) -> list[Measurement]:
         """Where features are public, the gradient of the loss and of the costs' centre is exact,
         and a question of its own.
 
@@ -228,26 +244,28 @@ class Plan(PlannedNoise):
         if self.sees_features and self.cells is not None:
             centre = np.zeros((1, *costs.shape[1:])) if costs is not None else None
             out = [
-                Ask(NetworkGradient(model, self.clip, None, centre, loss_weight=weight), 0.0),
-                Ask(
+                Measurement(
+                    NetworkGradient(model, self.clip, None, centre, loss_weight=weight), 0.0
+                ),
+                Measurement(
                     NetworkGradient(model, self.clip, self.cells, costs, "none"),
                     self.gradient_multiplier,
                 ),
             ]
         else:
             out = [
-                Ask(
+                Measurement(
                     NetworkGradient(model, self.clip, self.cells, costs, loss_weight=weight),
                     self.gradient_multiplier,
                 )
             ]
         return out if self.system is None else [*out, *self._histograms(model)]
 
-    def _histograms(self, model: Form) -> list[Ask]:
+    def _histograms(self, model: Form) -> list[Measurement]:
         asked = self.histogram(model, self.decisions)
-        out = [Ask(asked, self.histogram_multiplier)]
+        out = [Measurement(asked, self.histogram_multiplier)]
         if self.uses_totals and self.sees_features and not self.is_exact:
-            out.append(Ask(replace(asked, cells=None), 0.0))
+            out.append(Measurement(replace(asked, cells=None), 0.0))
         return out
 
     # -- what answers mean -------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _priced(plan: Plan) -> Plan:
         plan = replace(plan, report_multiplier=1.0 / (mu * math.sqrt(s.report_share)))
     if plan.has_thresholds:
         plan = replace(plan, thresholds_multiplier=1.0 / (mu * math.sqrt(s.thresholds_share)))
-    compared = 0 if plan.sees_features else len(plan.compare_asks(plan.start(), 0.0))
+    compared = 0 if plan.sees_features else len(plan.compare_measurements(plan.start(), 0.0))
     if compared:
         plan = replace(
             plan, compare_multiplier=math.sqrt(compared) / (mu * math.sqrt(s.compare_share))
@@ -126,7 +126,7 @@ def _priced(plan: Plan) -> Plan:
 
     if s.sampling_rate is not None and not (plan.parts and s.rounds % plan.parts == 0):
         return at(calibrate(promise, events).multiplier)
-    once = [ask.multiplier for ask in plan.first(None)] + [
+    once = [measurement.multiplier for measurement in plan.first(None)] + [
         plan.report_multiplier,
         plan.thresholds_multiplier,
     ]

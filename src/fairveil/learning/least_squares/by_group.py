@@ -33,7 +33,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator, GramMatrices, NumberMoments, RowCount, largest_of_one
+from ...curator import Curator, GramMatrices, Measurement, NumberMoments, RowCount, largest_of_one
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
 from ...privacy.sensitivity import OUTWARDS
@@ -79,10 +79,14 @@ class Scaling:
         return Scaling(mean, scale, rows)
 
     @staticmethod
-    def of_moments(task: RegressionTask, asks: Sequence[Ask], answers: Sequence[Floats]) -> Scaling:
+    def of_moments(
+        task: RegressionTask, measurements: Sequence[Measurement], answers: Sequence[Floats]
+    ) -> Scaling:
         """From the answers to `moments_of`, the first two."""
         noise = (
-            0.0 if task.sees_features else float(asks[1].multiplier) * task.move(asks[1].question)
+            0.0
+            if task.sees_features
+            else float(measurements[1].multiplier) * task.move(measurements[1].question)
         )
         sums, squares = np.asarray(answers[1])
         return Scaling.of(float(answers[0][0]), sums, squares, noise)
@@ -108,10 +112,10 @@ class Scaling:
         return np.asarray(out)
 
 
-def moments_of(task: RegressionTask, multiplier: float) -> list[Ask]:
+def moments_of(task: RegressionTask, multiplier: float) -> list[Measurement]:
     """How many rows there are, and their numbers' moments: nothing within [-1, 1] is clipped."""
     question = NumberMoments(None if task.sees_features else math.sqrt(2.0 * task.layout.numbers))
-    return [Ask(RowCount(), multiplier), Ask(question, multiplier)]
+    return [Measurement(RowCount(), multiplier), Measurement(question, multiplier)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +147,10 @@ class GroupRegression:
         """What the run costs."""
         return compose([self.task.event(one) for one in self.asked_in_turn()])
 
-    def asked_in_turn(self) -> list[list[Ask]]:
+    def asked_in_turn(self) -> list[list[Measurement]]:
         """The joint releases in their order."""
-        asks = [self._moments()] if self.scales else []
-        return [*asks, self._asks(self._clip, None)]
+        measurements = [self._moments()] if self.scales else []
+        return [*measurements, self._asks(self._clip, None)]
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, in every case."""
@@ -193,32 +197,37 @@ class GroupRegression:
             clip = (
                 None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
             )
-            asks = self._asks(clip, tailored)
-            answers = list(curator.answer(asks, purpose=purpose))
+            measurements = self._asks(clip, tailored)
+            answers = list(curator.answer(measurements, purpose=purpose))
             if self.whole_multiplier and tailored is None:
-                noise = self.whole_multiplier * task.move(asks[-1].question) * OUTWARDS
+                noise = self.whole_multiplier * task.move(measurements[-1].question) * OUTWARDS
                 facts |= {"total": self._target_last(answers.pop()[0]), "total_noise": noise}
             of_groups = self._noise(clip or self._clip, tailored)
             return GroupQuadratics.of(self._joined(answers), noise=of_groups, **facts)
-        ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
+        ((total,),) = curator.answer([Measurement(self._question(None, apart=False), 0.0)])
         mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
         clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(
             mean_square
         )
-        asks = [*self._asks(clip, tailored), Ask(self._question(clip, apart=False), 0.0)]
-        *answers, shortened = curator.answer(asks, purpose=purpose)
+        measurements = [
+            *self._asks(clip, tailored),
+            Measurement(self._question(clip, apart=False), 0.0),
+        ]
+        *answers, shortened = curator.answer(measurements, purpose=purpose)
         whole, counted = (self._target_last(one) for one in (total, shortened[0]))
         facts |= {"total": counted, "lost": whole - counted}
         return GroupQuadratics.of(self._joined(answers), noise=self._noise(clip, tailored), **facts)
 
-    def _asks(self, clip: float | None, tailored: Floats | None) -> list[Ask]:
+    def _asks(self, clip: float | None, tailored: Floats | None) -> list[Measurement]:
         """The groups' matrices, and everybody's where it is released; with a multiplier for each of
         them one question a sensitive column, whose groups are apart."""
         cells = self.task.cells
         if tailored is None or cells is None:
-            asks = [Ask(self._question(clip), self.multiplier)]
-            asks.append(Ask(self._question(clip, apart=False), self.whole_multiplier))
-            return asks if self.whole_multiplier else asks[:1]
+            measurements = [Measurement(self._question(clip), self.multiplier)]
+            measurements.append(
+                Measurement(self._question(clip, apart=False), self.whole_multiplier)
+            )
+            return measurements if self.whole_multiplier else measurements[:1]
         return by_column(cells, lambda one: GramMatrices(one, clip), tailored)
 
     def _joined(self, answers: Sequence[Floats]) -> Floats:
@@ -234,7 +243,7 @@ class GroupRegression:
         """Of answers to `_moments`, the first two."""
         return Scaling.of_moments(self.task, self._moments(), answers)
 
-    def _moments(self) -> list[Ask]:
+    def _moments(self) -> list[Measurement]:
         return moments_of(self.task, self.moments_multiplier)
 
     @property

@@ -27,11 +27,11 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import (
-    Ask,
     CellCounts,
     Curator,
     GroupLosses,
     Linear,
+    Measurement,
     Score,
     describe,
     describe_choice,
@@ -79,8 +79,8 @@ class CoefficientChoice:
         task = self.task
         facts: dict[str, Any] = {"max_sample_weight": task.max_sample_weight}
         parts = [
-            describe([ask], task.layout, task.promise, **facts)
-            for ask in (self._counts, *self._measure(0))
+            describe([measurement], task.layout, task.promise, **facts)
+            for measurement in (self._counts, *self._measure(0))
         ]
         return compose(
             [parts[0], describe_choice(self._question, self._epsilon, task.promise), *parts[1:]]
@@ -112,9 +112,9 @@ class CoefficientChoice:
         score = Score(lambda sums: h.value(sums * unit), low * unit, high * unit, trusted=h.trusted)
         at = curator.choose(self._question, self._epsilon, score=score, purpose="coefficients")
         losses, noise = np.full(cells.count, np.nan), math.nan
-        for ask in self._measure(at):
-            (sums,) = curator.answer([ask], purpose="losses of the coefficients")
-            losses, noise = np.asarray(sums) * unit, self._noise(ask) * unit
+        for measurement in self._measure(at):
+            (sums,) = curator.answer([measurement], purpose="losses of the coefficients")
+            losses, noise = np.asarray(sums) * unit, self._noise(measurement) * unit
         return task.outcome(
             self.candidates[at],
             losses,
@@ -135,10 +135,12 @@ class CoefficientChoice:
         )
 
     @property
-    def _counts(self) -> Ask:
+    def _counts(self) -> Measurement:
         if self.is_pure:
-            return Ask(CellCounts(self.task.cells), self.scale / PURE_SHARES[0], "discrete-laplace")
-        return Ask(CellCounts(self.task.cells), self._multiplier(SHARES[0]))
+            return Measurement(
+                CellCounts(self.task.cells), self.scale / PURE_SHARES[0], "discrete-laplace"
+            )
+        return Measurement(CellCounts(self.task.cells), self._multiplier(SHARES[0]))
 
     @property
     def _epsilon(self) -> float:
@@ -148,25 +150,33 @@ class CoefficientChoice:
             PURE_SHARES[1] / self.scale if self.is_pure else 2.0 * math.sqrt(SHARES[1]) / self.scale
         )
 
-    def _measure(self, at: int) -> list[Ask]:
+    def _measure(self, at: int) -> list[Measurement]:
         """The losses of a candidate, unless there is no room for them."""
         question = GroupLosses(Linear(self.candidates[at]), self.task.cells, "squared", clip=CLIP)
-        return [] if self.is_pure else [Ask(question, self._multiplier(SHARES[2]))]
+        return [] if self.is_pure else [Measurement(question, self._multiplier(SHARES[2]))]
 
     def _multiplier(self, share: float) -> float:
         """Of a Gaussian: 1/z^2 times the share is its 1/multiplier^2, and a choice of epsilon e
         counts as e^2/4."""
         return 0.0 if self.task.is_exact else self.scale / math.sqrt(share)
 
-    def _noise(self, ask: Ask) -> float:
+    def _noise(self, measurement: Measurement) -> float:
         """A bound on the standard deviation of one number of an answer."""
         task = self.task
         if task.is_exact:
             return 0.0
         moved = moved_by_one(
-            ask.question, task.layout, task.promise, task.max_sample_weight, ask.order
+            measurement.question,
+            task.layout,
+            task.promise,
+            task.max_sample_weight,
+            measurement.order,
         )
-        return float(ask.multiplier) * moved * (math.sqrt(2.0) if ask.order == 1 else 1.0)
+        return (
+            float(measurement.multiplier)
+            * moved
+            * (math.sqrt(2.0) if measurement.order == 1 else 1.0)
+        )
 
 
 def plan_choice(

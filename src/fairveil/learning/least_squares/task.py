@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
-from ...curator import FULL, Ask, Question, describe, moved_by_one
+from ...curator import FULL, Measurement, Question, describe, moved_by_one
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import BoundedGroupLoss
@@ -136,10 +136,10 @@ class RegressionTask:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
         return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
-    def event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
+    def event(self, measurements: Sequence[Measurement], batch: Batch = FULL) -> Event:
         """What a joint answer costs."""
         return describe(
-            asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight
+            measurements, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight
         )
 
     def functions(self, shares: Floats, least: float) -> tuple[GroupFunction, list[GroupFunction]]:

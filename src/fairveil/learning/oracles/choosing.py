@@ -22,7 +22,7 @@ from ..._types import Floats
 from ...curator import Curator, Linear, PredictionHistogram
 from ...curator.choices.by_decisions import Costs
 from ...privacy.events import Event, Exponential
-from .classes import Asked, Class
+from .classes import Class, RuleQuestion
 from .ground import GameInstance
 from .oracle import Oracle, Rule, count_rows
 
@@ -31,7 +31,7 @@ from .oracle import Oracle, Rule, count_rows
 class Gathered:
     """What rounds choose from."""
 
-    questions: list[Asked]
+    questions: list[RuleQuestion]
     rules: list[Rule]
 
 

@@ -29,7 +29,7 @@ from .ground import GameInstance
 from .oracle import LinearRule, Rule
 from .regression import regressed_errors
 
-Asked = PredictionHistogram | AttachedHistogram | ScoreHistogram
+RuleQuestion = PredictionHistogram | AttachedHistogram | ScoreHistogram
 GRID = tuple(round(-0.9 + 0.2 * k, 1) for k in range(10))
 """Where thresholds on numbers are cut, which a schema codes to [-1, 1] or which are standardised:
 whatever the data."""
@@ -73,7 +73,9 @@ class Class(ABC):
         return
 
     @abstractmethod
-    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
+    def gather(
+        self, curator: Curator, ground: GameInstance
+    ) -> tuple[list[RuleQuestion], list[Rule]]:
         """The questions how all candidates decide, by cell and label, and the candidates in order.
         Asks only what is free."""
 
@@ -88,7 +90,9 @@ class LinearClass(Class):
     def size(self) -> int:
         return len(self.weights)
 
-    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
+    def gather(
+        self, curator: Curator, ground: GameInstance
+    ) -> tuple[list[RuleQuestion], list[Rule]]:
         question = PredictionHistogram(Linear(self.weights), ground.cells, "hard", by_label=True)
         return [question], [LinearRule(line) for line in self.weights]
 
@@ -117,7 +121,9 @@ class Cuts(Class):
                 )
             )
 
-    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
+    def gather(
+        self, curator: Curator, ground: GameInstance
+    ) -> tuple[list[RuleQuestion], list[Rule]]:
         question = ScoreHistogram(
             Linear(self.directions[:, np.newaxis, :]), self.edges, ground.cells, by_label=True
         )
@@ -236,7 +242,9 @@ class Labellings(Class):
                 )
             )
 
-    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
+    def gather(
+        self, curator: Curator, ground: GameInstance
+    ) -> tuple[list[RuleQuestion], list[Rule]]:
         scores = self._scores(curator)
         (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
         cuts = [
@@ -288,7 +296,9 @@ class Listed(Class):
     def size(self) -> int:
         return len(self.models)
 
-    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
+    def gather(
+        self, curator: Curator, ground: GameInstance
+    ) -> tuple[list[RuleQuestion], list[Rule]]:
         handles = [
             curator.attach(model, title=f"candidate {j}") for j, model in enumerate(self.models)
         ]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator, GradientSum, Linear
+from ...curator import Curator, GradientSum, Linear, Measurement
 from ...privacy.events import Event, compose
 from ..descent import follow
 from ..lagrangian.linear import LinearDescent
@@ -87,12 +87,12 @@ class Descent(Oracle[Course]):
     def at(self, once: float, round_: float) -> Descent:
         return replace(self, multiplier=round_ * math.sqrt(self.steps))
 
-    def round_asks(self, ground: GameInstance) -> list[Ask]:
+    def round_measurements(self, ground: GameInstance) -> list[Measurement]:
         return [self._ask(ground, self._zeros(ground), None)] * self.steps
 
     def round_events(self, ground: GameInstance) -> list[Event]:
-        asks = self.round_asks(ground)
-        return [compose([ground.event([ask]) for ask in asks])]
+        measurements = self.round_measurements(ground)
+        return [compose([ground.event([measurement]) for measurement in measurements])]
 
     def prepare(
         self, curator: Curator, ground: GameInstance, counts_multiplier: float
@@ -166,7 +166,7 @@ class Descent(Oracle[Course]):
 
     def _ask(
         self, ground: GameInstance, weights: Floats, costs: Floats | None, loss_scale: float = 1.0
-    ) -> Ask:
+    ) -> Measurement:
         given: Any = costs
         if costs is None and ground.has_costs:
             given = np.zeros(
@@ -175,7 +175,7 @@ class Descent(Oracle[Course]):
         gradient = GradientSum(
             Linear(weights), self._clip(ground), ground.cells, given, loss_weight=loss_scale
         )
-        return Ask(gradient, self.multiplier)
+        return Measurement(gradient, self.multiplier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,18 +197,18 @@ class Begun(Descent):
     def at(self, once: float, round_: float) -> Begun:
         return replace(self, once=once, multiplier=round_ * math.sqrt(self.steps))
 
-    def opening_asks(self, ground: GameInstance) -> list[tuple[list[Ask], int]]:
+    def opening_measurements(self, ground: GameInstance) -> list[tuple[list[Measurement], int]]:
         plan = self._plan(ground)
         first = [(asked, 1)] if (asked := plan.first(None)) else []
-        return [*first, (plan.round_asks(plan.start(), None), FREE_ROUNDS)]
+        return [*first, (plan.round_measurements(plan.start(), None), FREE_ROUNDS)]
 
     def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
         event = self._plan(ground).events(None)
         assert event is not None
         return [*super().first_events(ground, counts_multiplier), event]
 
-    def round_asks(self, ground: GameInstance) -> list[Ask]:
-        return super().round_asks(ground) if ground.has_costs else []
+    def round_measurements(self, ground: GameInstance) -> list[Measurement]:
+        return super().round_measurements(ground) if ground.has_costs else []
 
     def round_events(self, ground: GameInstance) -> list[Event]:
         return super().round_events(ground) if ground.has_costs else []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, CellCounts, Curator, Question, describe, moved_by_one
+from ...curator import CellCounts, Curator, Measurement, Question, describe, moved_by_one
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
@@ -116,9 +116,11 @@ class GameInstance:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
         return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
-    def event(self, asks: Sequence[Ask]) -> Event:
+    def event(self, measurements: Sequence[Measurement]) -> Event:
         """What one joint release of these questions, of all rows, logs."""
-        return describe(asks, self.layout, self.promise, max_sample_weight=self.max_sample_weight)
+        return describe(
+            measurements, self.layout, self.promise, max_sample_weight=self.max_sample_weight
+        )
 
     def floor(self, multiplier: float) -> float:
         """The least number of rows that a cell is taken to have: two standard deviations of its
@@ -143,16 +145,20 @@ class GameInstance:
         return onto_totals(noisy, totals, self.cells or NO_GROUPS, axis=0)
 
     def joint(
-        self, curator: Curator, asks: Sequence[Ask], free: Sequence[Question], purpose: str
+        self,
+        curator: Curator,
+        measurements: Sequence[Measurement],
+        free: Sequence[Question],
+        purpose: str,
     ) -> list[Floats]:
         """One joint release; where features are public, each answer by cell is put onto its exact
         totals in `free`."""
         if self.is_exact or not self.sees_features or not free:
-            return curator.answer(asks, purpose=purpose)
+            return curator.answer(measurements, purpose=purpose)
         answers = curator.answer(
-            [*asks, *(Ask(question, 0.0) for question in free)], purpose=purpose
+            [*measurements, *(Measurement(question, 0.0) for question in free)], purpose=purpose
         )
-        noisy, totals = answers[: len(asks)], answers[len(asks) :]
+        noisy, totals = answers[: len(measurements)], answers[len(measurements) :]
         return [
             self.onto_totals(answer, total[0]) for answer, total in zip(noisy, totals, strict=True)
         ]

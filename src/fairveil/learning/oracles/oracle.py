@@ -27,7 +27,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator, GroupedHistogram, Linear, PredictionHistogram, Question
+from ...curator import Curator, GroupedHistogram, Linear, Measurement, PredictionHistogram, Question
 from ...facts import Cells
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event, NonPrivate, compose
@@ -161,11 +161,13 @@ class Oracle(ABC, Generic[P]):
         """The same oracle at these multipliers: of what is released once, and of what is released
         in a round."""
 
-    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
+    def first_measurements(
+        self, ground: GameInstance, counts_multiplier: float
+    ) -> list[Measurement]:
         """What `prepare` asks in one joint release: the counts, and what else is released once."""
-        return [Ask(ground.counts, counts_multiplier)]
+        return [Measurement(ground.counts, counts_multiplier)]
 
-    def opening_asks(self, ground: GameInstance) -> list[tuple[list[Ask], int]]:
+    def opening_measurements(self, ground: GameInstance) -> list[tuple[list[Measurement], int]]:
         """What `prepare` asks after that, and how often: mostly nothing."""
         return []
 
@@ -175,10 +177,10 @@ class Oracle(ABC, Generic[P]):
 
     def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
         """What `prepare` will log."""
-        asks = self.first_asks(ground, counts_multiplier)
-        return [ground.event(asks)]
+        measurements = self.first_measurements(ground, counts_multiplier)
+        return [ground.event(measurements)]
 
-    def round_asks(self, ground: GameInstance) -> list[Ask]:
+    def round_measurements(self, ground: GameInstance) -> list[Measurement]:
         """What `respond` asks about rows, of models at zero; private choices are no asks."""
         return []
 
@@ -248,24 +250,24 @@ def count_rows(
     curator: Curator, ground: GameInstance, multiplier: float, noise: str = "gaussian"
 ) -> Floats:
     """Counts by (cell, label), released once."""
-    asks = [Ask(ground.counts, multiplier, noise)]
+    measurements = [Measurement(ground.counts, multiplier, noise)]
     (answer,) = ground.joint(
-        curator, asks, [replace(ground.counts, cells=None)], "counts of the cells"
+        curator, measurements, [replace(ground.counts, cells=None)], "counts of the cells"
     )
     return ground.table(answer)
 
 
 def counting_event(ground: GameInstance, multiplier: float, noise: str = "gaussian") -> Event:
     """What `count_rows` logs."""
-    return ground.event([Ask(ground.counts, multiplier, noise)])
+    return ground.event([Measurement(ground.counts, multiplier, noise)])
 
 
-def audit_asks(
+def audit_measurements(
     ground: GameInstance, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian"
-) -> list[Ask]:
+) -> list[Measurement]:
     """How a rule decides, asked once for each multiplier: noise of its own each time."""
     question = rule.decisions(ground.cells, ground.by_label)
-    return [Ask(question, multiplier, noise) for multiplier in multipliers]
+    return [Measurement(question, multiplier, noise) for multiplier in multipliers]
 
 
 def audited(
@@ -277,11 +279,11 @@ def audited(
     noise: str = "gaussian",
 ) -> list[Floats]:
     """The answers, (cells, labels, classes) each, from one joint release."""
-    asks = audit_asks(ground, rule, multipliers, noise)
-    free = [] if rule.reads_groups else [rule.decisions(None, ground.by_label)] * len(asks)
+    measurements = audit_measurements(ground, rule, multipliers, noise)
+    free = [] if rule.reads_groups else [rule.decisions(None, ground.by_label)] * len(measurements)
     answers = [
         answer.reshape(*counts.shape, -1)
-        for answer in ground.joint(curator, asks, free, "how a rule decides")
+        for answer in ground.joint(curator, measurements, free, "how a rule decides")
     ]
     return [
         one if one.shape[-1] == ground.classes else ground.by_class(one, counts) for one in answers

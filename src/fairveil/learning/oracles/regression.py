@@ -34,13 +34,13 @@ from scipy.optimize import minimize
 
 from ..._types import Floats
 from ...curator import (
-    Ask,
     Curator,
     FeatureSums,
     GradientSum,
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     RowCount,
 )
 from ...privacy.events import Event
@@ -91,19 +91,21 @@ class Regression(Oracle[Moments]):
     def at(self, once: float, round_: float) -> Regression:
         return replace(self, multiplier=once)
 
-    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
-        asks = [Ask(ground.counts, counts_multiplier)]
+    def first_measurements(
+        self, ground: GameInstance, counts_multiplier: float
+    ) -> list[Measurement]:
+        measurements = [Measurement(ground.counts, counts_multiplier)]
         if ground.sees_features:
             basis = np.zeros((1, 1 + ground.layout.width))
-            asks += [
-                Ask(
+            measurements += [
+                Measurement(
                     FeatureSums(ground.cells, by_label=ground.by_label, clip=1.0, basis=basis),
                     self.multiplier,
                 )
             ]
         else:
-            asks += self._asks_of_records(ground)
-        return asks
+            measurements += self._measurements_of_records(ground)
+        return measurements
 
     def round_events(self, ground: GameInstance) -> list[Event]:
         return []
@@ -176,9 +178,12 @@ class Regression(Oracle[Moments]):
         lift = whole[: self._width(ground, float(sums[:, 0].min()))]
         clip = None if ground.is_exact else LENGTH * math.sqrt(len(lift))
         asked = FeatureSums(ground.cells, clip=clip, by_label=ground.by_label, basis=lift)
-        asks = [Ask(ground.counts, counts_multiplier), Ask(asked, self.multiplier)]
+        measurements = [
+            Measurement(ground.counts, counts_multiplier),
+            Measurement(asked, self.multiplier),
+        ]
         free = [replace(ground.counts, cells=None), replace(asked, cells=None)]
-        counts, by_cell = ground.joint(curator, asks, free, "counts and sums of the cells")
+        counts, by_cell = ground.joint(curator, measurements, free, "counts and sums of the cells")
         counts = ground.table(counts)
         by_cell = by_cell.reshape(*counts.shape, len(lift))
         if not ground.is_exact:
@@ -203,21 +208,29 @@ class Regression(Oracle[Moments]):
 
     # -- records are protected ---------------------------------------------------------------------
 
-    def _asks_of_records(self, ground: GameInstance) -> list[Ask]:
+    def _measurements_of_records(self, ground: GameInstance) -> list[Measurement]:
         clip = self.clip or math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
         sums = FeatureSums(ground.cells, clip, by_label=True)
-        return [Ask(GramMatrices(None, clip), self.multiplier), Ask(sums, self.multiplier)]
+        return [
+            Measurement(GramMatrices(None, clip), self.multiplier),
+            Measurement(sums, self.multiplier),
+        ]
 
     def _private(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> Moments:
-        gram_ask, sums_ask = self._asks_of_records(ground)
-        asks = [Ask(ground.counts, counts_multiplier), gram_ask, sums_ask]
+        gram_measurement, sums_measurement = self._measurements_of_records(ground)
+        measurements = [
+            Measurement(ground.counts, counts_multiplier),
+            gram_measurement,
+            sums_measurement,
+        ]
         counts, gram, sums = curator.answer(
-            asks, purpose="counts, Gram matrix and sums of the cells"
+            measurements, purpose="counts, Gram matrix and sums of the cells"
         )
         counts = ground.table(counts)
         sums = sums.reshape(*counts.shape, -1)
         entry, coordinate = (
-            ask.multiplier * ground.move(ask.question) for ask in (gram_ask, sums_ask)
+            measurement.multiplier * ground.move(measurement.question)
+            for measurement in (gram_measurement, sums_measurement)
         )
         lift = principal(gram[0], ground.layout.width, entry * math.sqrt(2.0 * gram.shape[-1]))
         by_cell = sums @ lift.T

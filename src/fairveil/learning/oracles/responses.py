@@ -41,7 +41,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from ..._types import Floats
-from ...curator import Ask, Curator
+from ...curator import Curator, Measurement
 from ...errors import InputError, complaint
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event
@@ -134,8 +134,10 @@ class Responses(Oracle[ResponseState]):
                 )
             )
 
-    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
-        return self.regression.first_asks(ground, counts_multiplier)
+    def first_measurements(
+        self, ground: GameInstance, counts_multiplier: float
+    ) -> list[Measurement]:
+        return self.regression.first_measurements(ground, counts_multiplier)
 
     def round_events(self, ground: GameInstance) -> list[Event]:
         return []

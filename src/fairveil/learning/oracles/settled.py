@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator
+from ...curator import Curator, Measurement
 from ...curator.questions.mixture_histogram import MixtureHistogram
 from .ground import GameInstance
 from .oracle import LinearRule, Rule
@@ -30,18 +30,20 @@ class Settled:
     duals: Floats
 
 
-def settled_ask(ground: GameInstance, rules: list[tuple[Rule, int]], multiplier: float) -> Ask:
+def settled_measurement(
+    ground: GameInstance, rules: list[tuple[Rule, int]], multiplier: float
+) -> Measurement:
     """How the mixture decides, by cell (and label)."""
     weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
     parts = np.array([share for _, share in rules], np.float64)
-    return Ask(
+    return Measurement(
         MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label), multiplier
     )
 
 
-def any_ask(ground: GameInstance, multiplier: float) -> Ask:
+def any_measurement(ground: GameInstance, multiplier: float) -> Measurement:
     """The same of one rule at zero: for plans, which depend on shapes alone."""
-    return settled_ask(
+    return settled_measurement(
         ground, [(LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width))), 1)], multiplier
     )
 
@@ -55,11 +57,11 @@ def counted(
     counts: Floats,
 ) -> Settled:
     """The mixture, with what was released of it."""
-    ask = settled_ask(ground, rules, multiplier)
-    question = ask.question
+    measurement = settled_measurement(ground, rules, multiplier)
+    question = measurement.question
     assert isinstance(question, MixtureHistogram)
     free = MixtureHistogram(question.weights, question.shares, None, ground.by_label)
-    (answer,) = ground.joint(curator, [ask], [free], "how the mixture decides")
+    (answer,) = ground.joint(curator, [measurement], [free], "how the mixture decides")
     return Settled(
         tuple(rule for rule, _ in rules),
         tuple(parts for _, parts in rules),

@@ -32,12 +32,12 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import (
-    Ask,
     Attached,
     AttachedCodes,
     AttachedHistogram,
     CodeHistogram,
     Curator,
+    Measurement,
     Question,
 )
 from ...errors import BudgetError, complaint
@@ -83,12 +83,12 @@ class CountPlan:
             return NoOp()
         return _event(self.noise, self.multiplier, steps(self.promise, self.cells))
 
-    def asks(self, attached: Attached | AttachedCodes) -> list[Ask]:
+    def measurements(self, attached: Attached | AttachedCodes) -> list[Measurement]:
         """The joint question."""
         counts = _counts_of(attached, self.cells, 0 if self.one_group else None)
-        out = [Ask(counts, self.multiplier, self.noise if self.multiplier else "gaussian")]
+        out = [Measurement(counts, self.multiplier, self.noise if self.multiplier else "gaussian")]
         if self.totals_are_public and self.cells is not None:
-            out.append(Ask(_counts_of(attached, None, None), 0.0))
+            out.append(Measurement(_counts_of(attached, None, None), 0.0))
         return out
 
     def law(self, largest_weight: float) -> CountNoise:
@@ -231,7 +231,9 @@ def release(
     """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights.
     `edges`: of attached codes."""
     what = "base decision" if edges is None else "score"
-    answers = curator.answer(plan.asks(attached), purpose=f"rows by group, label and {what}")
+    answers = curator.answer(
+        plan.measurements(attached), purpose=f"rows by group, label and {what}"
+    )
     raw = np.asarray(answers[0], np.float64)
     raw = raw.reshape(-1, *raw.shape[-2:])
     noise = plan.law(max_sample_weight or 1.0)

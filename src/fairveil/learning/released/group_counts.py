@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
-from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
+from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...errors import PrivacyError, complaint
 from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
@@ -189,7 +189,7 @@ def release(
     the rows are."""
     kind = planned.noise.kind if planned.multiplier else "gaussian"
     (answer,) = curator.answer(
-        [Ask(planned.question(attached), planned.multiplier, kind)], purpose=PURPOSE
+        [Measurement(planned.question(attached), planned.multiplier, kind)], purpose=PURPOSE
     )
     raw = np.asarray(answer, np.float64).reshape(-1, len(sizes))
     if planned.one_group:

@@ -48,7 +48,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import FULL, Ask, Part, Poisson
+from ...curator import FULL, Measurement, Part, Poisson
 from ...facts import RowLayout
 from ...privacy.events import Event
 from ...privacy.promise import Promise
@@ -97,7 +97,7 @@ class SaddleState:
 class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     """The search: make it with `SaddleDescent.of`. Fields are public.
 
-    `asked`: a round's two asks, at the start. `count`: the ask for the number of rows, if any.
+    `asked`: a round's two measurements, at the start. `count`: the measurement of the number of rows, if any.
     `handed`: which iterate is returned, by number from 1; 0: the average of those after
     `averaged_from`.
     """
@@ -109,8 +109,8 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     step_w: float
     plan: Event | None
     parts: int
-    asked: tuple[Ask, Ask]
-    count: Ask | None
+    asked: tuple[Measurement, Measurement]
+    count: Measurement | None
     public_rows: int | None
     handed: int
     averaged_from: float
@@ -182,7 +182,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
             batch,
         )
 
-    def first(self) -> list[Ask]:
+    def first(self) -> list[Measurement]:
         return [] if self.count is None else [self.count]
 
     def init(self, answers: Answers) -> SaddleState:
@@ -194,11 +194,13 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     def batch_for(self, state: SaddleState) -> Batch:
         return Part(state.round % self.parts, self.parts) if self.parts else self.batch
 
-    def asks(self, state: SaddleState) -> list[Ask]:
+    def measurements(self, state: SaddleState) -> list[Measurement]:
         functions = self.problem.descent, self.problem.ascent
         return [
-            ask.about(ask.question.again(function=bound_to(function, state.theta, state.w)))
-            for ask, function in zip(self.asked, functions, strict=True)
+            measurement.about(
+                measurement.question.again(function=bound_to(function, state.theta, state.w))
+            )
+            for measurement, function in zip(self.asked, functions, strict=True)
         ]
 
     def step(self, state: SaddleState, answers: Answers) -> SaddleState:
@@ -213,7 +215,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
     def stop(self, state: SaddleState) -> Reason | None:
         return Reason.ROUNDS if state.round >= self.rounds else None
 
-    def last(self, state: SaddleState) -> list[Ask]:
+    def last(self, state: SaddleState) -> list[Measurement]:
         return []
 
     def finish(self, state: SaddleState, reason: Reason, answers: Answers) -> SaddleOutcome:

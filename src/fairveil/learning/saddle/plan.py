@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _checks
-from ...curator import FULL, Ask, Part, Poisson, RowCount, RowFunction, describe
+from ...curator import FULL, Measurement, Part, Poisson, RowCount, RowFunction, describe
 from ...errors import InputError, complaint
 from ...facts import RowLayout
 from ...privacy.accounting.calibration import calibrate, full_batch, split
@@ -40,14 +40,14 @@ class RunPricing:
 
     def planned(
         self, share: float | None, weight: tuple[float, float] | None
-    ) -> tuple[Event | None, tuple[Ask, Ask]]:
+    ) -> tuple[Event | None, tuple[Measurement, Measurement]]:
         """The events of the run and a round's asks, their noise the least that keeps the
         promise."""
         noisy = [
             self.promise.is_private and not self._free(question) for question in self.questions
         ]
 
-        def at(z: float) -> tuple[Ask, Ask]:
+        def at(z: float) -> tuple[Measurement, Measurement]:
             if not all(noisy):
                 pair = tuple(z if needs else 0.0 for needs in noisy)
             elif share is None and weight is not None and weight[1] > 0:
@@ -58,7 +58,7 @@ class RunPricing:
                     z / math.sqrt(1.0 - given) * (1.0 + 1e-12),
                     z / math.sqrt(given) * (1.0 + 1e-12),
                 )
-            return Ask(self.questions[0], pair[0]), Ask(self.questions[1], pair[1])
+            return Measurement(self.questions[0], pair[0]), Measurement(self.questions[1], pair[1])
 
         if not self.promise.is_private:
             return None, at(0.0)
@@ -76,13 +76,13 @@ class RunPricing:
         return self._events(found), found
 
     @property
-    def count(self) -> Ask | None:
+    def count(self) -> Measurement | None:
         """The number of rows, released or, where it is public, read; None where it was given."""
         if not self.buys:
             return None
         if not self._releases_count:
-            return Ask(RowCount(), 0.0)
-        return Ask(RowCount(), 1.0 / (budget_of(self.promise) * math.sqrt(COUNT_SHARE)))
+            return Measurement(RowCount(), 0.0)
+        return Measurement(RowCount(), 1.0 / (budget_of(self.promise) * math.sqrt(COUNT_SHARE)))
 
     @property
     def _releases_count(self) -> bool:
@@ -91,14 +91,16 @@ class RunPricing:
     def _free(self, question: RowFunction) -> bool:
         return self.promise.features_are_public and "sensitive" not in question.reads
 
-    def _events(self, asks: tuple[Ask, Ask]) -> Event:
-        def event(asks: Sequence[Ask], batch: Batch = FULL) -> Event:
-            return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.cap)
+    def _events(self, measurements: tuple[Measurement, Measurement]) -> Event:
+        def event(measurements: Sequence[Measurement], batch: Batch = FULL) -> Event:
+            return describe(
+                measurements, self.layout, self.promise, batch, max_sample_weight=self.cap
+            )
 
         first = [] if (count := self.count) is None else [event([count])]
         if not self.parts:
-            return compose([*first, Repeated(event(asks, self.batch), self.rounds)])
-        turn = [event(asks, Part(j, self.parts)) for j in range(self.parts)]
+            return compose([*first, Repeated(event(measurements, self.batch), self.rounds)])
+        turn = [event(measurements, Part(j, self.parts)) for j in range(self.parts)]
         turns, rest = divmod(self.rounds, self.parts)
         whole = [Repeated(Composed(tuple(turn)), turns)] if turns else []
         return compose([*first, *whole, *turn[:rest]])

@@ -127,9 +127,9 @@ class TailoredDescent(DescribedDescent):
 
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
-        asks = self._moments()
+        measurements = self._moments()
         return Scaling.of_moments(
-            self.task, asks, curator.answer(asks, purpose="moments of the numbers")
+            self.task, measurements, curator.answer(measurements, purpose="moments of the numbers")
         ).apply(curator)
 
     def _begun(self, curator: Curator) -> tuple[Floats | None, Floats, bool]:
@@ -157,12 +157,12 @@ class TailoredDescent(DescribedDescent):
     def _precursor(self, curator: Curator, rows: float) -> Floats:
         none = np.zeros((self._outputs, 1 + self.task.layout.width))
         if self.loss == "squared":
-            asks = self._warming(none)
-            ((matrix,),) = curator.answer(asks, purpose="Gram matrix of all rows")
+            measurements = self._warming(none)
+            ((matrix,),) = curator.answer(measurements, purpose="Gram matrix of all rows")
             noise = (
                 0.0
                 if self.task.sees_features
-                else float(asks[0].multiplier) * self.task.move(asks[0].question)
+                else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
             )
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
@@ -241,14 +241,16 @@ class TailoredDescent(DescribedDescent):
         posed: PosedTask,
         reason: Reason | Ended,
     ) -> RegressionOutcome:
-        asks = self._reported(v)
+        measurements = self._reported(v)
         answers, task, half = (
-            curator.answer(asks, purpose="losses of the groups"),
+            curator.answer(measurements, purpose="losses of the groups"),
             self.task,
             len(self.columns),
         )
         noise = (
-            0.0 if self.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
+            0.0
+            if self.is_exact
+            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
         )
         if self.skeleton is None:
             sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows

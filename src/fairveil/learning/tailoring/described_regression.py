@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, CellCounts, GramMatrices, GroupLosses, Linear
+from ...curator import CellCounts, GramMatrices, GroupLosses, Linear, Measurement
 from ...facts import Cells
 from ...fairness.objectives import MeanGroupLoss
 from ...privacy.events import Event, Gaussian, NoOp, compose
@@ -159,12 +159,12 @@ class DescribedRegression:
         clip = self._inner._clip
         return self.task.event(by_column(self.cells, lambda one: GramMatrices(one, clip), tailored))
 
-    def _asked_before(self, c: Floats) -> list[list[Ask]]:
+    def _asked_before(self, c: Floats) -> list[list[Measurement]]:
         """The releases before the matrices; `c`: the precursor's coefficients, which the last of
         them is about."""
-        out: list[list[Ask]] = []
+        out: list[list[Measurement]] = []
         if self.measures_errors:
-            out.append([Ask(GramMatrices(None, self._usual), self._multiplier("gram"))])
+            out.append([Measurement(GramMatrices(None, self._usual), self._multiplier("gram"))])
             out.append([*self._residuals(c), *self._counts()])
             return out
         sizes = self._counts() if self.counts_first else []
@@ -174,7 +174,7 @@ class DescribedRegression:
         moments = self._inner._moments() if self.scales and not self.task.sees_features else []
         return [*out, [*moments, *sizes]] if moments or sizes else out
 
-    def _asked_after(self, c: Floats) -> list[list[Ask]]:
+    def _asked_after(self, c: Floats) -> list[list[Measurement]]:
         """The losses of coefficients that were found in a matrix of all groups."""
         if not self.pools:
             return []
@@ -182,15 +182,15 @@ class DescribedRegression:
             GroupLosses(Linear(c), self.task.cells, "squared", clip=RESIDUAL_CLIP),
             self._multiplier("losses", 2),
         )
-        return [[Ask(losses, z), Ask(CellCounts(self.task.cells), z)]]
+        return [[Measurement(losses, z), Measurement(CellCounts(self.task.cells), z)]]
 
-    def _residuals(self, c: Floats) -> list[Ask]:
+    def _residuals(self, c: Floats) -> list[Measurement]:
         z = self._multiplier("residuals", len(each_column(self.cells)))
         return by_column(
             self.cells, lambda one: GroupLosses(Linear(c), one, "squared", clip=RESIDUAL_CLIP), z
         )
 
-    def _counts(self) -> list[Ask]:
+    def _counts(self) -> list[Measurement]:
         return by_column(
             self.cells, CellCounts, self._multiplier("counts", len(each_column(self.cells)))
         )
@@ -221,11 +221,13 @@ class DescribedRegression:
     @property
     def _count_noise(self) -> float:
         zeros = np.zeros(1 + self.task.layout.width)
-        asks = self._counts() if "counts" in self._parts else self._asked_after(zeros)[0][1:]
+        measurements = (
+            self._counts() if "counts" in self._parts else self._asked_after(zeros)[0][1:]
+        )
         return (
             0.0
             if self.task.is_exact
-            else float(asks[0].multiplier) * self.task.move(asks[0].question)
+            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
         )
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:

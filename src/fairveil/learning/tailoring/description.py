@@ -13,13 +13,13 @@ import numpy as np
 from ..._types import Floats
 from ...curator import (
     FULL,
-    Ask,
     ByCell,
     CellCounts,
     GradientSum,
     GramMatrices,
     GroupLosses,
     Linear,
+    Measurement,
     Network,
     NetworkGradient,
     NetworkHistogram,
@@ -97,63 +97,71 @@ class DescribedDescent(SharedBudget):
             return NetworkGradient(Network(self.skeleton, v), self._clip)
         return GradientSum(Linear(v), self._clip, loss=self.loss)
 
-    def _moments(self) -> list[Ask]:
+    def _moments(self) -> list[Measurement]:
         return moments_of(self.task, self._multiplier("moments", 2))
 
     def _losses(self, v: Floats, cells: Cells | None) -> GroupLosses:
         return GroupLosses(Linear(v), cells, self.loss, clip=MOST[self.loss])
 
-    def _warming(self, v: Floats) -> list[Ask]:
+    def _warming(self, v: Floats) -> list[Measurement]:
         """The precursor's: of squared loss one matrix, of log loss a round."""
         if self.loss == "squared":
             usual = math.sqrt(2.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
             longest = LENGTH * usual if self.scales else usual
             return [
-                Ask(GramMatrices(None, longest, with_target=True), self._multiplier("precursor"))
+                Measurement(
+                    GramMatrices(None, longest, with_target=True), self._multiplier("precursor")
+                )
             ]
         return [
-            Ask(
+            Measurement(
                 GradientSum(Linear(v), usual_clip(self.task.promise)),
                 self._multiplier("precursor", WARMING),
             )
         ]
 
-    def _sized(self) -> list[Ask]:
+    def _sized(self) -> list[Measurement]:
         z = self._multiplier("counts", len(self.columns))
-        return [Ask(CellCounts(one), z, column=j) for j, one in enumerate(self.columns)]
+        return [Measurement(CellCounts(one), z, column=j) for j, one in enumerate(self.columns)]
 
-    def _measured(self, v: Floats) -> list[Ask]:
+    def _measured(self, v: Floats) -> list[Measurement]:
         """The precursor's losses by group."""
         z = self._multiplier("errors", len(self.columns))
-        return [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
+        return [
+            Measurement(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)
+        ]
 
-    def _reported(self, v: Floats) -> list[Ask]:
+    def _reported(self, v: Floats) -> list[Measurement]:
         """The answer's losses, or a network's errors, by group; and what one answer for everybody
         would lose: from how many rows have each label, or, of numbers, by the losses of
         coefficients 0."""
         z = self._multiplier("report", 2 * len(self.columns))
         if self.loss == "squared" and self.skeleton is None:
             return [
-                Ask(self._losses(at, one), z, column=j)
+                Measurement(self._losses(at, one), z, column=j)
                 for at in (v, self.start)
                 for j, one in enumerate(self.columns)
             ]
         labels = [
-            Ask(CellCounts(one, by_label=True), z, column=j) for j, one in enumerate(self.columns)
+            Measurement(CellCounts(one, by_label=True), z, column=j)
+            for j, one in enumerate(self.columns)
         ]
         if self.skeleton is None:
             return [
-                *(Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)),
+                *(
+                    Measurement(self._losses(v, one), z, column=j)
+                    for j, one in enumerate(self.columns)
+                ),
                 *labels,
             ]
         model = Network(self.skeleton, v)
         histograms = [
-            Ask(NetworkHistogram(model, one, by_label=True), z, column=j)
+            Measurement(NetworkHistogram(model, one, by_label=True), z, column=j)
             for j, one in enumerate(self.columns)
         ]
         return [*histograms, *labels]
 
-    def _asked(self, v: Floats, shares: Shares | None, factors: Floats | None) -> list[Ask]:
+    def _asked(self, v: Floats, shares: Shares | None, factors: Floats | None) -> list[Measurement]:
         """A round. Without shares: what it costs at most, every group's noise that of the worst
         person."""
         m = self._round_multiplier * math.sqrt(len(self.columns))
@@ -161,38 +169,43 @@ class DescribedDescent(SharedBudget):
         if self.adds_groups:
             if self.task.cells is None or not self._weighs:
                 return [
-                    Ask(
+                    Measurement(
                         gradient,
                         m * (1.0 if shares is None else self._saving(np.ones(self.cells.count))),
                     )
                 ]
             if factors is None:
-                return [Ask(ByCell(gradient, self.cells), m)]
-            return [Ask(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
+                return [Measurement(ByCell(gradient, self.cells), m)]
+            return [Measurement(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
         parts = (1.0 - LOSSES_PART, LOSSES_PART) if self.bounded else (1.0, 0.0)
         if shares is None or self.is_exact:
             each: Any = m
         else:
             each = m / np.sqrt(shares.paid)
-        asks = by_column(self.cells, lambda one: ByCell(gradient, one), each / math.sqrt(parts[0]))
+        measurements = by_column(
+            self.cells, lambda one: ByCell(gradient, one), each / math.sqrt(parts[0])
+        )
         if self.bounded:
-            asks += by_column(
+            measurements += by_column(
                 self.cells, lambda one: self._losses(v, one), each / math.sqrt(parts[1])
             )
-        return asks
+        return measurements
 
     def event(self, *, bound: bool = True) -> Event:
         """What the run costs; of the rounds what the worst person may, whatever the shares will be,
         or by shares that are fixed."""
         asked = self.asked_in_turn(bound=bound)
         return compose(
-            [Repeated(self.task.event(asks, batch), times) for asks, batch, times in asked]
+            [
+                Repeated(self.task.event(measurements, batch), times)
+                for measurements, batch, times in asked
+            ]
         )
 
-    def asked_in_turn(self, *, bound: bool = True) -> list[tuple[list[Ask], Batch, int]]:
+    def asked_in_turn(self, *, bound: bool = True) -> list[tuple[list[Measurement], Batch, int]]:
         """The joint releases in their order, of which batch, and how often each."""
         v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
-        before: list[tuple[list[Ask], Batch, int]] = (
+        before: list[tuple[list[Measurement], Batch, int]] = (
             [(self._moments(), FULL, 1)] if self.scales else []
         )
         before.append((self._sized(), FULL, 1))
@@ -210,8 +223,12 @@ class DescribedDescent(SharedBudget):
 
     @property
     def _count_noise(self) -> float:
-        ask = self._sized()[0]
-        return 0.0 if self.is_exact else float(ask.multiplier) * self.task.move(ask.question)
+        measurement = self._sized()[0]
+        return (
+            0.0
+            if self.is_exact
+            else float(measurement.multiplier) * self.task.move(measurement.question)
+        )
 
     @cached_property
     def _noise(self) -> float:

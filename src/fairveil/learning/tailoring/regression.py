@@ -88,10 +88,12 @@ class TailoredRegression(DescribedRegression):
         scaling: Scaling | None = None
         if self.task.sees_features:
             scaling = inner.scaled(curator)
-        asks = self._asked_before(np.zeros(1 + self.task.layout.width))
-        if not asks or (self.task.sees_features and not self.counts_first):
+        measurements = self._asked_before(np.zeros(1 + self.task.layout.width))
+        if not measurements or (self.task.sees_features and not self.counts_first):
             return scaling, None, None
-        answers = curator.answer(asks[-1], purpose="moments of the numbers, counts of the groups")
+        answers = curator.answer(
+            measurements[-1], purpose="moments of the numbers, counts of the groups"
+        )
         if self.scales and not self.task.sees_features:
             scaling, answers = inner.scaling_of(answers).apply(curator), answers[2:]
         return scaling, None, self._floored(np.concatenate(answers)) if self.counts_first else None
@@ -138,12 +140,14 @@ class TailoredRegression(DescribedRegression):
             self._inner, task=replace(task, cells=None, objective=Error()), multiplier=z
         )
         best = inner.found(inner.matrices(curator, scaling), scaling, progress)
-        (asks,) = self._asked_after(self._in_scaled_numbers(best.coefficients, scaling))
-        sums, counts = curator.answer(asks, purpose="losses and counts of the groups")
+        (measurements,) = self._asked_after(self._in_scaled_numbers(best.coefficients, scaling))
+        sums, counts = curator.answer(measurements, purpose="losses and counts of the groups")
         counts = self._floored(counts)
         rows = float(task.stated_rows or max(counts.sum(), LEAST_ROWS))
         noise = (
-            0.0 if task.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
+            0.0
+            if task.is_exact
+            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
         )
         per_row = 0.25 / rows  # of squared residuals of codes, in squared ranges
         outcome = task.outcome(

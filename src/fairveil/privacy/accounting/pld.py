@@ -136,7 +136,7 @@ def _trimmed(step: float, low: int, mass: Array, never: float) -> Losses:
     )
 
 
-def spread(profile: Profile, tail: float) -> float:
+def variance(profile: Profile, tail: float) -> float:
     """Twice the larger relative entropy: the variance of the loss when that is small.
 
     KL(P || Q) is the integral over e >= 0 of H(P || Q) + e^-e H(Q || P), since log is an integral

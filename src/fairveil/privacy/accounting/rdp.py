@@ -325,7 +325,7 @@ def _batch(event: PoissonSampled, neighbours: Neighbours) -> RenyiCurve:
     ends = [
         losses.reach(side, FAR_TAIL, profile.top) for side in (profile.forward, profile.backward)
     ]
-    scale = min(math.sqrt(losses.spread(profile, 1e-20)), max(ends))
+    scale = min(math.sqrt(losses.variance(profile, 1e-20)), max(ends))
     even = np.linspace(0.0, min(8 * scale, max(ends)), 1200)
     points = np.union1d(even, np.geomspace(1e-4 * scale, 1.001 * max(ends), 1200))
     cut = [points[: int(np.searchsorted(points, end)) + 1] for end in ends]

@@ -310,7 +310,7 @@ def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
     """Small against one loss and against the total, not so small that the cells run out; a bounded
     loss falls on the grid."""
     times = sum(count for _, count in uses)
-    variance = math.fsum(count * losses.spread(profile, tail) for profile, count in uses)
+    variance = math.fsum(count * losses.variance(profile, tail) for profile, count in uses)
     step = min(FINE * math.sqrt(variance / times), TOTAL_FINE * math.sqrt(variance))
     if step > 0:
         step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))

@@ -18,11 +18,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...curator import FULL, Ask, Curator, Entry, Full, Log, Part, Question, pricing
-from ...curator.asks import as_asks
+from ...curator import FULL, Curator, Full, Log, LogEntry, Measurement, Part, Question, pricing
 from ...curator.bounds import cap_of
 from ...curator.budget import Budget
 from ...curator.elsewhere import DescribedRule, RowsElsewhere
+from ...curator.measurements import as_measurements
 from ...curator.prepared import is_many
 from ...curator.quiet.calls import Troubles
 from ...curator.rows.public_table import PublicTable
@@ -35,7 +35,7 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import NamedGroups, PublicFact
 from ...privacy.statement.statement import PrivacyStatement
-from ..wire.catalogue import CodesHandle, ModelHandle, ask_described, described
+from ..wire.catalogue import CodesHandle, ModelHandle, described, measurement_described
 from ..wire.described import rule_described
 from ..wire.messages import Message, Packing
 from .holder import HolderData, run_content
@@ -131,14 +131,18 @@ class RemoteCurator(Curator):
     # -- asking ------------------------------------------------------------------------------------
 
     def answer(
-        self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+        self,
+        measurements: Iterable[Measurement | tuple[Question, Any]],
+        batch: Batch = FULL,
+        *,
+        purpose: str = "",
     ) -> list[Floats]:
         """One joint noisy answer of the holder's curator, in one request."""
-        asked = as_asks(asks)
+        asked = as_measurements(measurements)
         event = self.describe(asked, batch)
         packing = Packing()
         content = {
-            "asks": [ask_described(ask, packing) for ask in asked],
+            "asks": [measurement_described(measurement, packing) for measurement in asked],
             "batch": _batch(batch),
             "purpose": _short(purpose),
         }
@@ -148,9 +152,11 @@ class RemoteCurator(Curator):
                 np.array(message.array(one), np.float64)
                 for one in message.content["answers"].list(len(asked))
             ]
-            for ask, answer in zip(asked, answers, strict=True):
-                self._require_shape(ask, answer)
-            self._logged(number, event, tuple(ask.question.name for ask in asked), purpose)
+            for measurement, answer in zip(asked, answers, strict=True):
+                self._require_shape(measurement, answer)
+            self._logged(
+                number, event, tuple(measurement.question.name for measurement in asked), purpose
+            )
         return answers
 
     def choose(
@@ -312,8 +318,8 @@ class RemoteCurator(Curator):
             return CodesHandle(number, count, rule.columns_read, title)
         return ModelHandle(number, len(self.layout.classes or ()), frozenset(columns_read), title)
 
-    def _require_shape(self, ask: Ask, answer: Floats) -> None:
-        question = ask.question
+    def _require_shape(self, measurement: Measurement, answer: Floats) -> None:
+        question = measurement.question
         wanted = question.shape(self.layout)
         wanted = (question.models, *wanted) if is_many(question) else wanted
         if answer.shape != wanted:
@@ -329,7 +335,7 @@ class RemoteCurator(Curator):
 
     def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
         if not isinstance(event, NoOp):
-            self.log.append(Entry(number, event, names, "as asked", purpose))
+            self.log.append(LogEntry(number, event, names, "as asked", purpose))
 
     @property
     def _cap(self) -> float | None:

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..._json import Node
-from ...curator import FULL, Ask, Attached, AttachedCodes, Curator, Full, Part, Poisson
+from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Measurement, Part, Poisson
 from ...errors import InputError, complaint
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
 from ...privacy.statement.parts import NamedGroups
-from ..wire.catalogue import MOST_ASKS, MOST_NUMBERS, Reading, ask_of, question_of
+from ..wire.catalogue import MOST_MEASUREMENTS, MOST_NUMBERS, Reading, measurement_of, question_of
 from ..wire.messages import Message, Packing, packed
 from .attaching import attached, rule_of
 from .data_sets import DataSet, View
@@ -77,24 +77,29 @@ class Doing:
         """Joint noisy answers."""
         node = self.node.only(("asks", "batch", "purpose"))
         listed = node["asks"].list()
-        if not 0 < len(listed) <= MOST_ASKS:
-            node["asks"].refuse(f"1 to {MOST_ASKS} questions", len(listed))
-        asks = [ask_of(one, self.reading) for one in listed]
-        self._require_method(asks)
+        if not 0 < len(listed) <= MOST_MEASUREMENTS:
+            node["asks"].refuse(f"1 to {MOST_MEASUREMENTS} questions", len(listed))
+        measurements = [measurement_of(one, self.reading) for one in listed]
+        self._require_method(measurements)
         numbers = sum(
-            ask.question.models * int(np.prod(ask.question.shape(self.curator.layout)))
-            for ask in asks
+            measurement.question.models
+            * int(np.prod(measurement.question.shape(self.curator.layout)))
+            for measurement in measurements
         )
         if numbers > MOST_NUMBERS:
             node["asks"].refuse(f"at most {MOST_NUMBERS} numbers in one answer", numbers)
-        answers = self.curator.answer(asks, batch_of(node["batch"]), purpose=line(node["purpose"]))
+        answers = self.curator.answer(
+            measurements, batch_of(node["batch"]), purpose=line(node["purpose"])
+        )
         packing = Packing()
         return packing.packed({"answers": [packing.put(answer) for answer in answers]})
 
     def choose(self) -> bytes:
         """The exponential mechanism, by costs or weights."""
         node = self.node.only(("questions", "epsilon", "cell_weights", "costs", "purpose"))
-        questions = [question_of(one, self.reading) for one in node["questions"].list()[:MOST_ASKS]]
+        questions = [
+            question_of(one, self.reading) for one in node["questions"].list()[:MOST_MEASUREMENTS]
+        ]
         if self.token is not None:
             require_method(self.token, "models")
         costs = (
@@ -183,8 +188,8 @@ class Doing:
         self.curator.finish()
         return packed({"finished": True})
 
-    def _require_method(self, asks: list[Ask]) -> None:
-        if self.token is not None and any(ask.question.name not in COUNTED for ask in asks):
+    def _require_method(self, measurements: list[Measurement]) -> None:
+        if self.token is not None and any(one.question.name not in COUNTED for one in measurements):
             require_method(self.token, "models")
 
     def _generator(self) -> np.random.Generator:

@@ -30,7 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...curator import Entry
+from ...curator import LogEntry
 from ...errors import PrivacyError, complaint
 from ...privacy.events import from_dict
 from ...privacy.statement.parts import StatedBound
@@ -225,11 +225,11 @@ class Records:
         names = ", ".join(f"{name} = ?" for name in values)
         db.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
 
-    def entries(self, run: str) -> list[Entry]:
+    def entries(self, run: str) -> list[LogEntry]:
         """What a run released, in turn."""
         found = self.rows("SELECT * FROM entries WHERE run = ? ORDER BY place", (run,))
         return [
-            Entry(
+            LogEntry(
                 row["number"],
                 from_dict(json.loads(row["event"])),
                 tuple(json.loads(row["questions"])),
@@ -268,7 +268,7 @@ class Records:
         self,
         run: str,
         reply: Reply,
-        entries: Sequence[Entry],
+        entries: Sequence[LogEntry],
         bounds: Sequence[StatedBound],
         marks: Sequence[str],
         at: float,

@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from ...curator import Entry, Journal
+from ...curator import Journal, LogEntry
 from ...curator.journal.lines import SITTING, Written, header_of
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event, from_json_dict
@@ -35,7 +35,7 @@ class RunJournal(Journal):
         self.keeps_answers = False  # replies are in the records, with their releases
         self._file, self._failed = None, False
         self._written = self._read()
-        self.pending: list[Entry] = []
+        self.pending: list[LogEntry] = []
         self.stated: list[StatedBound] = []
         self.marked: list[str] = []
 
@@ -87,7 +87,7 @@ class RunJournal(Journal):
         written.sitting = sitting
         return sitting * SITTING
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: LogEntry) -> None:
         """The entry waits for its reply."""
         self.pending.append(entry)
         self._written.entries.append(entry)
@@ -106,7 +106,7 @@ class RunJournal(Journal):
             else:
                 self.marked.append(name)
 
-    def taken(self) -> tuple[list[Entry], list[StatedBound], list[str]]:
+    def taken(self) -> tuple[list[LogEntry], list[StatedBound], list[str]]:
         """What waited, which the caller writes now."""
         found = self.pending, self.stated, self.marked
         self.pending, self.stated, self.marked = [], [], []

@@ -26,7 +26,6 @@ import numpy as np
 
 from ..._json import Node
 from ...curator import (
-    Ask,
     Attached,
     AttachedCodes,
     AttachedHistogram,
@@ -40,6 +39,7 @@ from ...curator import (
     GroupedHistogram,
     GroupLosses,
     Linear,
+    Measurement,
     MixtureHistogram,
     NumberMoments,
     PredictionHistogram,
@@ -55,7 +55,7 @@ from .messages import Message, Packing
 
 MOST_NUMBERS = 1 << 22
 """Numbers of one answer: 32 MB. A hostile count of copies, cells or edges is refused by it."""
-MOST_ASKS = 256
+MOST_MEASUREMENTS = 256
 GROUP_MODES = ("product", "marginal")
 
 
@@ -121,19 +121,19 @@ def described(question: Question, packing: Packing) -> dict[str, Any]:
     }
 
 
-def ask_described(ask: Ask, packing: Packing) -> dict[str, Any]:
+def measurement_described(measurement: Measurement, packing: Packing) -> dict[str, Any]:
     """A question with its price."""
     multiplier = (
-        ask.multiplier
-        if isinstance(ask.multiplier, float)
-        else packing.put(np.asarray(ask.multiplier, np.float64))
+        measurement.multiplier
+        if isinstance(measurement.multiplier, float)
+        else packing.put(np.asarray(measurement.multiplier, np.float64))
     )
-    question = described(ask.question, packing)
+    question = described(measurement.question, packing)
     return {
         "question": question,
         "multiplier": multiplier,
-        "noise": ask.noise,
-        "column": ask.column,
+        "noise": measurement.noise,
+        "column": measurement.column,
     }
 
 
@@ -176,7 +176,7 @@ def _written(value: object, packing: Packing) -> Any:
 Read = Callable[[Node, Reading], Any]
 
 
-def ask_of(node: Node, reading: Reading) -> Ask:
+def measurement_of(node: Node, reading: Reading) -> Measurement:
     """The question with its price that was described."""
     node.only(("question", "multiplier", "noise", "column"))
     multiplier: Any = node["multiplier"]
@@ -186,7 +186,9 @@ def ask_of(node: Node, reading: Reading) -> Ask:
         else float(multiplier.number())
     )
     column = node["column"].whole(at_most=1 << 16)
-    return Ask(question_of(node["question"], reading), multiplier, node["noise"].text(), column)
+    return Measurement(
+        question_of(node["question"], reading), multiplier, node["noise"].text(), column
+    )
 
 
 def question_of(node: Node, reading: Reading) -> Question:

@@ -35,7 +35,7 @@ from .entries import Entry
 from .postgres_driver import PATIENCE, TAKEN, WAYS_OUT, done, driver, is_open, rows_of
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
-from .tables import Ask, Beginning, Lines, TablePage, TableStore
+from .tables import Beginning, Lines, Measurement, TablePage, TableStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -95,7 +95,7 @@ class PostgresStore(TableStore):
             self, lambda ask, shown: self._page(ask, dataset), dataset, _TURN, dataset
         )
 
-    def _page(self, ask: Ask, dataset: str) -> TablePage:
+    def _page(self, ask: Measurement, dataset: str) -> TablePage:
         return TablePage(ask, dataset, self.shown, self._marks.get((None, dataset)))
 
     def close(self) -> None:
@@ -297,7 +297,7 @@ class _Transaction(Block[W], Generic[W]):
     def __init__(
         self,
         store: PostgresStore,
-        made: Callable[[Ask, str], W],
+        made: Callable[[Measurement, str], W],
         dataset: str,
         turn: str,
         parameter: object,

@@ -56,7 +56,7 @@ from .sqlite_refusals import (
 )
 from .sqlite_rules import ALL_RULES, SMALL, require_rules
 from .store import Page
-from .tables import Ask, Beginning, Lines, TablePage, TableStore
+from .tables import Beginning, Lines, Measurement, TablePage, TableStore
 from .verifying import damaged
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ class SQLiteStore(TableStore):
     def close(self) -> None:
         self._connections.close()
 
-    def _page(self, ask: Ask, dataset: str) -> TablePage:
+    def _page(self, ask: Measurement, dataset: str) -> TablePage:
         return TablePage(ask, dataset, self.shown, self._marks.get((self._file(), dataset)))
 
     def _file(self) -> tuple[int, int]:
@@ -312,7 +312,7 @@ class _Transaction(Block[W], Generic[W]):
     """A transaction that nobody else can enter."""
 
     def __init__(
-        self, store: SQLiteStore, made: Callable[[Ask, str], W], dataset: str | None
+        self, store: SQLiteStore, made: Callable[[Measurement, str], W], dataset: str | None
     ) -> None:
         if store._read_only:
             raise not_for_reading("write")

@@ -18,7 +18,7 @@ from .store import exists, follows, missing
 from .verifying import BEFORE_ALL, MOST_READ, Mark, damaged, read_on
 
 # Runs one statement with its parameters and hands back all rows of the answer.
-Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+Measurement = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 NAMES = tuple(field.name for field in fields(Entry))
 COLUMNS = ", ".join(NAMES)
@@ -36,7 +36,7 @@ SELECT dataset FROM named WHERE dataset IS NOT NULL"""
 class Lines:
     """Reading: each question is one statement, long answers are read part by part."""
 
-    def __init__(self, ask: Ask, shown: str) -> None:
+    def __init__(self, ask: Measurement, shown: str) -> None:
         self._ask = ask
         self._shown = shown
 
@@ -226,7 +226,7 @@ class TableStore(ABC):
 class Beginning:
     """Where a data set gets its first lines, inside of a transaction that nobody else can enter."""
 
-    def __init__(self, ask: Ask, shown: str) -> None:
+    def __init__(self, ask: Measurement, shown: str) -> None:
         self._ask, self._shown = ask, shown
         self.wrote: Entry | None = None
 
@@ -259,7 +259,9 @@ class TablePage:
     """A `Page` inside a transaction that nobody else can enter. `mark`: up to where its lines were
     found to fit before."""
 
-    def __init__(self, ask: Ask, dataset: str, shown: str, mark: Mark | None = None) -> None:
+    def __init__(
+        self, ask: Measurement, dataset: str, shown: str, mark: Mark | None = None
+    ) -> None:
         self._ask = ask
         self._lines = Lines(ask, shown)
         self._dataset = dataset
@@ -329,7 +331,7 @@ def _number(value: object) -> int:
     return value
 
 
-def _insert(ask: Ask, dataset: str, entry: Entry) -> None:
+def _insert(ask: Measurement, dataset: str, entry: Entry) -> None:
     marks = ", ".join("?" * (1 + len(NAMES)))
     values = (dataset, *(getattr(entry, name) for name in NAMES))
     ask(f"INSERT INTO fairveil_ledger_entries (dataset, {COLUMNS}) VALUES ({marks})", values)

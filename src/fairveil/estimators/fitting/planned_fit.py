@@ -9,16 +9,16 @@ from ...facts import Cells
 from ...learning import LinearDescent, NetworkDescent
 from ...privacy.promise import Promise
 from ..reading.training import Training
-from .openings import Opening
+from .opened_fit import OpenedFit
 
 Descent = LinearDescent | NetworkDescent
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class Intent:
+class PlannedFit:
     """A fit that has not begun."""
 
-    opening: Opening
+    opening: OpenedFit
     cells: Cells | None
     search: Descent
 

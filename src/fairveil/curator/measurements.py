@@ -20,7 +20,7 @@ LARGEST_MULTIPLIER = 2.0**18
 
 
 @dataclass(frozen=True, eq=False)
-class Ask:
+class Measurement:
     """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets).
 
     `column`: of which sensitive column the question's cells are. A person is in one cell of each
@@ -72,7 +72,7 @@ class Ask:
                 )
             )
 
-    def about(self, question: Question) -> Ask:
+    def about(self, question: Question) -> Measurement:
         """The same price for a question of the same key (`GradientSum.at`,
         `PredictionHistogram.at`): a round of a run."""
         if question.key is not self.question.key:
@@ -84,7 +84,7 @@ class Ask:
                     remedy="Make a new Ask.",
                 )
             )
-        other = object.__new__(Ask)
+        other = object.__new__(Measurement)
         other.__dict__.update(self.__dict__, question=question, key=self.key)
         return other
 
@@ -95,7 +95,7 @@ class Ask:
 
     @cached_property
     def key(self) -> tuple[Hashable, ...]:
-        """All that the ask's event and bound depend on."""
+        """All that the measurement's event and bound depend on."""
         vector = self.by_cell
         multiplier = self.multiplier if vector is None else tuple(vector.tolist())
         return (*self.question.key, self.noise, multiplier, self.column)
@@ -114,18 +114,24 @@ class Ask:
         return 1 if self.noise == "discrete-laplace" else 2
 
 
-def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
+def as_measurements(
+    measurements: Iterable[Measurement | tuple[Question, Any]],
+) -> list[Measurement]:
     """Asks, from themselves or from pairs (question, multiplier)."""
-    out: list[Ask] = []
-    given: Iterable[object] = asks
-    for ask in given:
-        if isinstance(ask, Ask):
-            out.append(ask)
-        elif isinstance(ask, tuple) and len(ask) == 2 and isinstance(ask[0], Question):
-            out.append(Ask(*ask))
+    out: list[Measurement] = []
+    given: Iterable[object] = measurements
+    for measurement in given:
+        if isinstance(measurement, Measurement):
+            out.append(measurement)
+        elif (
+            isinstance(measurement, tuple)
+            and len(measurement) == 2
+            and isinstance(measurement[0], Question)
+        ):
+            out.append(Measurement(*measurement))
         else:
             remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
-            got = type(ask).__name__
+            got = type(measurement).__name__
             raise InputError(
                 complaint(
                     expected="pairs (question, multiplier), or Asks",

@@ -24,7 +24,7 @@ from .publish import read_from_data
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class Opening:
+class OpenedFit:
     """A fit that asked nothing yet. `public_rows`: what averages divide by, if public;
     `rows_given`: it was an argument; `ledger`: where it is recorded, for `purpose`; `facts`:
     arguments that are public, with their origins; `stated_clips`: those that the caller passed;
@@ -49,7 +49,7 @@ class Opening:
         training: Training,
         *,
         numbers: Numbers = "scaled",
-    ) -> Opening:
+    ) -> OpenedFit:
         """Refuse or warn of what rows and promise show together. The estimator has the arguments
         that all share; `numbers`: how its search takes them."""
         promises.require_cap(training, promise)
@@ -62,7 +62,7 @@ class Opening:
         purpose = f"{type(estimator).__name__}.fit"
         given = estimator.public_rows is not None
         known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
-        opening = Opening(
+        opened = OpenedFit(
             promise,
             training,
             public_rows,
@@ -73,7 +73,7 @@ class Opening:
             known,
             clips,
         )
-        cautions.of_promise(promise, opening.known_rows)
+        cautions.of_promise(promise, opened.known_rows)
         cautions.of_units(training, promise, numbers)
         if ledger is not None:
             ledger.require(
@@ -81,7 +81,7 @@ class Opening:
                 schema=training.schema,
                 read_from_data=[f"by pipeline step {step}" for step in steps],
             )
-        return opening
+        return opened
 
     @property
     def known_rows(self) -> int | None:
