@@ -127,7 +127,7 @@ def main() -> None:
                 _encoding(rows, folder, asked.repeats)
             elif asked.machines:
                 store = data.write_store(Made(rows), folder / "s")
-                machines.round_of(store, asked.machines, _asks(store.layout), rows)
+                machines.round_of(store, asked.machines, _measurements(store.layout), rows)
             else:
                 for kind, seconds in _lines(asked, rows, folder):
                     found[kind].append((rows, seconds))
@@ -332,7 +332,7 @@ def _cpu() -> float:
     return found
 
 
-def _asks(layout: RowLayout) -> list[Measurement]:
+def _measurements(layout: RowLayout) -> list[Measurement]:
     """What a round of rate-constrained descent asks."""
     cells, model = (
         Cells(layout.sensitive, "product", layout.sensitive_names),
@@ -347,7 +347,7 @@ def _asks(layout: RowLayout) -> list[Measurement]:
 def _passes(rows: Rows, threads: int | None, count: int) -> Iterator[float]:
     """Seconds."""
     curator = Curator(rows, fv.Promise(float("inf"), 0.0), threads=threads)
-    measurements = _asks(rows.layout)
+    measurements = _measurements(rows.layout)
     for _ in range(count):
         start = time.perf_counter()
         curator.answer(measurements)

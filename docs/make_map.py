@@ -38,8 +38,8 @@ WALK = (
         "columns become numbers and codes: a Training with its Rows",
     ),
     (
-        "estimators/fitting/openings.py",
-        "Opening.of",
+        "estimators/fitting/opened_fit.py",
+        "OpenedFit.of",
         "cautions; the ledger is asked; nothing is asked of rows",
     ),
     (

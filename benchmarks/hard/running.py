@@ -73,7 +73,7 @@ def _wanted(asked: Asked, case: Case, seed: int) -> Iterator[Wanted]:
     for method in asked.methods:
         if method == "unconstrained" or (method in methods.TWO_CLASSES and classes > 2):
             continue
-        for notion, bound in _asks(method, pairs):
+        for notion, bound in _measurements(method, pairs):
             constraint = case.constraint(notion, bound)
             if method in methods.NOT_PRIVATE:
                 yield Wanted(method, notion, constraint, bound, math.inf, "nothing", seed)
@@ -86,7 +86,7 @@ def _wanted(asked: Asked, case: Case, seed: int) -> Iterator[Wanted]:
                     yield Wanted(method, notion, constraint, bound, epsilon, protects, seed, knobs)
 
 
-def _asks(method: str, pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
+def _measurements(method: str, pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
     notions = list(dict.fromkeys(notion for notion, _ in pairs))
     if method == "fermi":
         return [

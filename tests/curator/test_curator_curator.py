@@ -714,7 +714,7 @@ def test_choosing_never_fails_for_the_size_of_a_total(promise):
 
 
 @pytest.mark.parametrize(
-    ("asks", "message"),
+    ("measurements", "message"),
     [
         (lambda rows: [RowCount()], "pairs"),
         (lambda rows: [(RowCount(), "a")], "multiplier"),

@@ -185,7 +185,7 @@ def listed_groups(values: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("asks", "change", "says"),
+    ("measurements", "change", "says"),
     [
         (
             ("error", ODDS),

@@ -108,7 +108,7 @@ def test_guarantee_3_no_neighbour_is_further_away_than_the_event_says_whatever_t
     for given, v in itertools.product(
         WEIGHTS[mode], (np.zeros((1, 3)), np.array([[0.3, -2.0, 5.0]]))
     ):
-        measurements = descent._asks(v, np.array(given, np.float64))
+        measurements = descent._measurements(v, np.array(given, np.float64))
         event = describe(measurements, rows.layout, promise)
         events.add(event)
         found = [moves(measurement, rows, promise) for measurement in measurements]
@@ -132,7 +132,7 @@ def test_what_weighs_most_is_clipped_to_the_clip_before_it_is_weighed(relation: 
     descent = a_descent(rows, promise, 0.5, rounds=3, clip=1.5)
     for heavy in (10.0, 1000.0):
         weights = np.array([1.0, 1, 1, 1, 1, heavy])
-        question = descent._asks(np.zeros((1, 3)), weights)[0].question
+        question = descent._measurements(np.zeros((1, 3)), weights)[0].question
         room = (heavy - 1.0) / 2.0 if promise.features_are_public else heavy
         assert question.clip == pytest.approx(1.5 * room)
 

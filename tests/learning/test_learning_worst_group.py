@@ -109,7 +109,7 @@ def enumerated(weights: Any, clip: float) -> tuple[Rows, Any, GradientSum]:
         X, y, [np.array(["a", "b", "c"])[groups]], classes=[0, 1], groups=[["a", "b", "c"]]
     )
     descent = a_descent(rows, Promise(1.0, 1e-6), clip=clip, rounds=3)
-    measurements = descent._asks(np.array([[0.3, -1.0, 2.0]]), np.array(weights))
+    measurements = descent._measurements(np.array([[0.3, -1.0, 2.0]]), np.array(weights))
     question: Any = measurements[0].question
     (block,) = rows.blocks()
     each = np.array(

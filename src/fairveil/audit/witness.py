@@ -28,7 +28,7 @@ import numpy as np
 from .._types import Floats
 from ..curator import pricing
 from ..curator.curator import Curator
-from ..curator.measurements import Measurement, as_measurements
+from ..curator.measurements import Measurement, Measurements, as_measurements
 from ..curator.question import Question, Scale
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum
@@ -93,7 +93,7 @@ class Tape:
     def answer(
         self,
         curator: Curator,
-        measurements: Iterable[Measurement | tuple[Question, Any]],
+        measurements: Measurements,
         batch: Batch = FULL,
         *,
         purpose: str = "",
@@ -106,7 +106,7 @@ class Tape:
 
         def kept(
             curator: Curator,
-            measurements: Iterable[Measurement | tuple[Question, Any]],
+            measurements: Measurements,
             batch: Batch = FULL,
             *,
             purpose: str = "",

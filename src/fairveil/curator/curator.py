@@ -49,7 +49,7 @@ from .contests import Context, contest_of
 from .journal import listening
 from .journal.journal import Journal
 from .journal.log import LogEntry
-from .measurements import Measurement, as_measurements
+from .measurements import Measurement, Measurements, as_measurements
 from .pricing import Deciding
 from .public_side import PublicSide
 from .question import Question
@@ -186,11 +186,7 @@ class Curator(PublicSide):
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(
-        self,
-        measurements: Iterable[Measurement | tuple[Question, Any]],
-        batch: Batch = FULL,
-        *,
-        purpose: str = "",
+        self, measurements: Measurements, batch: Batch = FULL, *, purpose: str = ""
     ) -> list[Floats]:
         """One joint noisy answer: an array a question, with a leading model axis where the question
         has many models.
@@ -204,10 +200,7 @@ class Curator(PublicSide):
         if isinstance(batch, Part):
             self._rows.check_part(batch)
         if not self.promise.is_private:
-            wanted = [
-                replace(measurement, question=unclipped(measurement.question))
-                for measurement in wanted
-            ]
+            wanted = [replace(one, question=unclipped(one.question)) for one in wanted]
             batch = batch if isinstance(batch, Part) else FULL
         ready = self._rounds.prepared(wanted, batch)
         if (given := self._books.again(ready.event, asked, batch, purpose)) is not None:

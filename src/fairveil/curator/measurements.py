@@ -114,34 +114,31 @@ class Measurement:
         return 1 if self.noise == "discrete-laplace" else 2
 
 
-def as_measurements(
-    measurements: Iterable[Measurement | tuple[Question, Any]],
-) -> list[Measurement]:
-    """Asks, from themselves or from pairs (question, multiplier)."""
+Measurements = Iterable[
+    Measurement | tuple[Question, Any]
+]  # a pair: a question, and its multiplier
+
+
+def as_measurements(measurements: Measurements) -> list[Measurement]:
+    """Measurements, from themselves or from pairs (question, multiplier)."""
     out: list[Measurement] = []
     given: Iterable[object] = measurements
-    for measurement in given:
-        if isinstance(measurement, Measurement):
-            out.append(measurement)
-        elif (
-            isinstance(measurement, tuple)
-            and len(measurement) == 2
-            and isinstance(measurement[0], Question)
-        ):
-            out.append(Measurement(*measurement))
+    for one in given:
+        if isinstance(one, Measurement):
+            out.append(one)
+        elif isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Question):
+            out.append(Measurement(*one))
         else:
             remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
-            got = type(measurement).__name__
+            expected = "pairs (question, multiplier), or Measurements"
+            got = type(one).__name__
             raise InputError(
-                complaint(
-                    expected="pairs (question, multiplier), or Asks",
-                    of="asks",
-                    got=got,
-                    remedy=remedy,
-                )
+                complaint(expected=expected, of="measurements", got=got, remedy=remedy)
             )
     if not out:
         raise InputError(
-            complaint(expected="at least one question", of="asks", got=[], remedy="Ask something.")
+            complaint(
+                expected="at least one question", of="measurements", got=[], remedy="Ask something."
+            )
         )
     return out

@@ -13,8 +13,7 @@ Guarantees (tests/curator/test_curator_pricing.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from ..privacy.events import (
 )
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
-from .measurements import Measurement, as_measurements
+from .measurements import Measurement, Measurements, as_measurements
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
@@ -93,7 +92,7 @@ def is_free(question: Question, promise: Promise) -> bool:
 
 
 def describe(
-    measurements: Iterable[Measurement | tuple[Question, Any]],
+    measurements: Measurements,
     layout: RowLayout,
     promise: Promise,
     batch: Batch = FULL,
@@ -291,34 +290,27 @@ def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
 def _noise_event(
     measurement: Measurement, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout
 ) -> Event:
-    vector = measurement.by_cell
+    vector, question = measurement.by_cell, measurement.question
     if vector is not None:
-        if (
-            measurement.noise != "gaussian"
-            or not measurement.question.has_cells
-            or measurement.question.models != 1
-        ):
+        if measurement.noise != "gaussian" or not question.has_cells or question.models != 1:
             raise InputError(
                 complaint(
                     expected="Gaussian noise, one model, and an answer by cells that do not "
                     "overlap",
                     of="a multiplier for each cell",
-                    got=f"{measurement.noise} noise, {measurement.question.name}, "
-                    f"{measurement.question.models} models",
+                    got=f"{measurement.noise} noise, {question.name}, {question.models} models",
                     remedy="Use product groups and a question with cells, or one multiplier for "
                     "all.",
                 )
             )
         return PerCell(
             (tuple(vector.tolist()),),
-            (_within(measurement.question, scale, promise),),
+            (_within(question, scale, promise),),
             column=measurement.column,
         )
     multiplier = float(measurement.multiplier)
-    if isinstance(measurement.question, Weighed) and measurement.noise == "gaussian":
-        return _weighed(
-            measurement.question, multiplier, measurement.column, promise, batch, layout
-        )
+    if isinstance(question, Weighed) and measurement.noise == "gaussian":
+        return _weighed(question, multiplier, measurement.column, promise, batch, layout)
     if measurement.noise == "discrete-gaussian":
         return DiscreteGaussian(multiplier)
     if measurement.noise == "discrete-laplace":

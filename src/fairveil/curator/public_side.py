@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from .._types import Floats
 from ..facts import Cells, RowLayout
@@ -11,7 +10,7 @@ from ..privacy.events import Event
 from ..privacy.promise import Promise
 from . import pricing
 from .bounds import cap_of
-from .measurements import Measurement
+from .measurements import Measurements
 from .question import Question
 from .refusals import no_public_rows
 from .rows.rows import Rows
@@ -47,9 +46,7 @@ class PublicSide:
         rows'."""
         return self._scalings
 
-    def describe(
-        self, measurements: Iterable[Measurement | tuple[Question, Any]], batch: Batch = FULL
-    ) -> Event:
+    def describe(self, measurements: Measurements, batch: Batch = FULL) -> Event:
         """The event that `answer` would log, for plans."""
         return pricing.describe(
             measurements, self.layout, self.promise, batch, max_sample_weight=self._cap

@@ -110,13 +110,13 @@ class LossDescent:
         """The whole run's events."""
         ground = self.problem.ground
         zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
-        one = ground.event(self._asks(zeros, np.ones(ground.groups)))
+        one = ground.event(self._measurements(zeros, np.ones(ground.groups)))
         last = ground.event([Measurement(self._losses(zeros), self.report_multiplier)])
         return compose(
             [counting_event(ground, self.counts_multiplier), Repeated(one, self.rounds), last]
         )
 
-    def _asks(self, v: Floats, weights: Floats) -> list[Measurement]:
+    def _measurements(self, v: Floats, weights: Floats) -> list[Measurement]:
         cells = self.problem.ground.cells
         gradient = GradientSum(
             Linear(v), self.clip * self._room(weights), cells, cell_weights=weights
@@ -190,7 +190,7 @@ class LossDescent:
         """One round."""
         posed, v = state.posed, state.walk.weights[0]
         gradient, sums = curator.answer(
-            self._asks(v, state.weights), purpose="gradient and losses of the groups"
+            self._measurements(v, state.weights), purpose="gradient and losses of the groups"
         )
         losses = np.clip(sums / posed.rows, 0.0, MOST * np.maximum(posed.shares[:, 0], posed.least))
         t, alike = state.round + 1, self._rounds_alike(posed)

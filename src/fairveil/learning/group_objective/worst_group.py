@@ -70,7 +70,7 @@ class WorstGroupDescent(LossDescent):
         """One round."""
         posed, v, t = state.posed, state.walk.weights[0], state.round + 1
         gradient, sums = curator.answer(
-            self._asks(v, state.weights), purpose="gradient and losses of the groups"
+            self._measurements(v, state.weights), purpose="gradient and losses of the groups"
         )
         losses, sizes = sums / posed.rows, _sizes(posed)
         told = posed.told[0] & (state.noise / np.sqrt(t) <= QUIET)

@@ -150,7 +150,7 @@ class GroupRegression:
     def asked_in_turn(self) -> list[list[Measurement]]:
         """The joint releases in their order."""
         measurements = [self._moments()] if self.scales else []
-        return [*measurements, self._asks(self._clip, None)]
+        return [*measurements, self._measurements(self._clip, None)]
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, in every case."""
@@ -197,7 +197,7 @@ class GroupRegression:
             clip = (
                 None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
             )
-            measurements = self._asks(clip, tailored)
+            measurements = self._measurements(clip, tailored)
             answers = list(curator.answer(measurements, purpose=purpose))
             if self.whole_multiplier and tailored is None:
                 noise = self.whole_multiplier * task.move(measurements[-1].question) * OUTWARDS
@@ -209,25 +209,21 @@ class GroupRegression:
         clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(
             mean_square
         )
-        measurements = [
-            *self._asks(clip, tailored),
-            Measurement(self._question(clip, apart=False), 0.0),
-        ]
+        exact = Measurement(self._question(clip, apart=False), 0.0)
+        measurements = [*self._measurements(clip, tailored), exact]
         *answers, shortened = curator.answer(measurements, purpose=purpose)
         whole, counted = (self._target_last(one) for one in (total, shortened[0]))
         facts |= {"total": counted, "lost": whole - counted}
         return GroupQuadratics.of(self._joined(answers), noise=self._noise(clip, tailored), **facts)
 
-    def _asks(self, clip: float | None, tailored: Floats | None) -> list[Measurement]:
+    def _measurements(self, clip: float | None, tailored: Floats | None) -> list[Measurement]:
         """The groups' matrices, and everybody's where it is released; with a multiplier for each of
         them one question a sensitive column, whose groups are apart."""
         cells = self.task.cells
         if tailored is None or cells is None:
-            measurements = [Measurement(self._question(clip), self.multiplier)]
-            measurements.append(
-                Measurement(self._question(clip, apart=False), self.whole_multiplier)
-            )
-            return measurements if self.whole_multiplier else measurements[:1]
+            apart = Measurement(self._question(clip), self.multiplier)
+            whole = Measurement(self._question(clip, apart=False), self.whole_multiplier)
+            return [apart, whole] if self.whole_multiplier else [apart]
         return by_column(cells, lambda one: GramMatrices(one, clip), tailored)
 
     def _joined(self, answers: Sequence[Floats]) -> Floats:

@@ -22,7 +22,7 @@ from ...curator import FULL, Curator, Full, Log, LogEntry, Measurement, Part, Qu
 from ...curator.bounds import cap_of
 from ...curator.budget import Budget
 from ...curator.elsewhere import DescribedRule, RowsElsewhere
-from ...curator.measurements import as_measurements
+from ...curator.measurements import Measurements, as_measurements
 from ...curator.prepared import is_many
 from ...curator.quiet.calls import Troubles
 from ...curator.rows.public_table import PublicTable
@@ -132,7 +132,7 @@ class RemoteCurator(Curator):
 
     def answer(
         self,
-        measurements: Iterable[Measurement | tuple[Question, Any]],
+        measurements: Measurements,
         batch: Batch = FULL,
         *,
         purpose: str = "",
