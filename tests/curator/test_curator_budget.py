@@ -36,14 +36,14 @@ def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> Non
 def test_an_answer_is_not_asked_for_inside_of_another() -> None:
     curator = Curator(Rows.from_arrays(np.ones((4, 1))), Promise(10.0, 1e-6))
 
-    def measurements(block: object) -> object:
+    def nested(block: object) -> object:
         curator.answer(
             [(RowFunction(lambda inner: inner.numbers.T, 1, 1.0, frozenset({"features"})), 50.0)]
         )
         return np.zeros((4, 1))
 
     curator.answer(
-        [(RowFunction(measurements, 1, 1.0, frozenset({"features"})), 50.0)]
+        [(RowFunction(nested, 1, 1.0, frozenset({"features"})), 50.0)]
     )  # the rows contribute zero, as after any error of user code
     curator.close()
     assert any("one answer after another" in told for told in curator.trouble())

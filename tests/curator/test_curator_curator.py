@@ -449,13 +449,13 @@ def test_two_curators_share_rows(rows_of):
     rows = rows_of(n=3000)
     curators = [seeded(rows, Promise(1e6, 1e-6)) for _ in range(4)]
 
-    def measurement(k):
+    def counted(k):
         for names in (["sensitive_0"], ["sensitive_1"], ["sensitive_1", "sensitive_0"]):
             curators[k].answer([(CellCounts(rows.cells(names=names)), 100.0)], Poisson(0.2))
 
     with ThreadPoolExecutor(4) as pool:
         for _ in range(5):
-            list(pool.map(measurement, range(4)))
+            list(pool.map(counted, range(4)))
 
 
 def test_what_is_asked_does_not_change_under_the_asker(rows_of):

@@ -185,7 +185,7 @@ def listed_groups(values: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("measurements", "change", "says"),
+    ("arguments", "change", "says"),
     [
         (
             ("error", ODDS),
@@ -226,8 +226,8 @@ def listed_groups(values: list[Any]) -> Any:
         ),
     ],
 )
-def test_data(measurements: Any, change: dict[str, Any], says: str, asked: list[str]) -> None:
-    refused(fair(*measurements), says, asked, **change)
+def test_data(arguments: Any, change: dict[str, Any], says: str, asked: list[str]) -> None:
+    refused(fair(*arguments), says, asked, **change)
 
 
 def test_positive_classes_are_named_in_text_and_objects() -> None:

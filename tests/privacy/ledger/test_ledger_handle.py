@@ -393,7 +393,7 @@ def test_guarantee_2_a_reservation_is_there_for_everybody_once_it_is_granted(kep
 # -- what is said where there is no room -----------------------------------------------------------
 
 
-def measurements(kind: str, chance: random.Random) -> Event:
+def event_of(kind: str, chance: random.Random) -> Event:
     """Something to ask for; not yet of the right size."""
     pure: list[Event] = [
         Pure(0.3),
@@ -437,7 +437,7 @@ def test_the_largest_epsilon_that_is_named_fits_and_little_more_does_not(seed: i
         for _ in range(chance.randint(1, 4)):
             if ledger.fits(part):
                 ledger.reserve(part).commit()
-    event = measurements(kind, chance)
+    event = event_of(kind, chance)
     while ledger.fits(event, asked):
         event = scaled(event)(0.6)
     before = ledger.balance()

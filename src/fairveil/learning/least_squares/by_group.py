@@ -231,9 +231,8 @@ class GroupRegression:
 
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
-        return self.scaling_of(
-            curator.answer(self._moments(), purpose="moments of the numbers")
-        ).apply(curator)
+        answers = curator.answer(self._moments(), purpose="moments of the numbers")
+        return self.scaling_of(answers).apply(curator)
 
     def scaling_of(self, answers: Sequence[Floats]) -> Scaling:
         """Of answers to `_moments`, the first two."""
@@ -252,11 +251,8 @@ class GroupRegression:
     def _clip_of(self, rows: float) -> float:
         """The same once rows are counted."""
         usual = self._clip / LENGTH
-        return (
-            self._clip
-            if self.clip is not None or not self.scales
-            else usual * self._longest(rows, usual)
-        )
+        fixed = self.clip is not None or not self.scales
+        return self._clip if fixed else usual * self._longest(rows, usual)
 
     def _longest(self, rows: float, usual: float) -> float:
         """In usual lengths, by how much noise a group of usual size would have."""
